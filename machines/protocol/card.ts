@@ -1,0 +1,93 @@
+import type * as z from 'zod'
+import { list } from './collections.ts'
+import { filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './fields.ts'
+import { message } from './message.ts'
+import { SecurityRequirementSchema, SecuritySchemeSchema } from './security.ts'
+import { flag, nonEmptyText, struct, text } from './values.ts'
+
+/** Where and how an agent is reached (§4.4.6). */
+export const AgentInterfaceSchema = message({
+  url: required(nonEmptyText),
+  protocolBinding: required(nonEmptyText),
+  tenant: optionalText,
+  protocolVersion: required(nonEmptyText)
+})
+
+/**
+ * Where and how an agent is reached (§4.4.6). `protocolBinding` is `JSONRPC`, `GRPC`, `HTTP+JSON` or a URI;
+ * `protocolVersion` is Major.Minor; `tenant`, if any, goes into every request.
+ */
+export interface AgentInterface extends z.output<typeof AgentInterfaceSchema> {}
+
+/** Who offers an agent (§4.4.2). */
+export const AgentProviderSchema = message({ url: required(nonEmptyText), organization: required(nonEmptyText) })
+
+/** Who offers an agent (§4.4.2). */
+export interface AgentProvider extends z.output<typeof AgentProviderSchema> {}
+
+/** An extension of the protocol that an agent supports (§4.4.4). */
+export const AgentExtensionSchema = message({
+  uri: required(nonEmptyText),
+  description: optionalText,
+  required: optionalFlag,
+  params: present(struct)
+})
+
+/** An extension of the protocol that an agent supports (§4.4.4); with `required` a client must declare it. */
+export interface AgentExtension extends z.output<typeof AgentExtensionSchema> {}
+
+/** What an agent can do beside the basics (§4.4.3). */
+export const AgentCapabilitiesSchema = message({
+  streaming: present(flag),
+  pushNotifications: present(flag),
+  extensions: optionalList(AgentExtensionSchema),
+  extendedAgentCard: present(flag)
+})
+
+/** What an agent can do beside the basics (§4.4.3); left out means not. */
+export interface AgentCapabilities extends z.output<typeof AgentCapabilitiesSchema> {}
+
+/** Something an agent is good at (§4.4.5). */
+export const AgentSkillSchema = message({
+  id: required(nonEmptyText),
+  name: required(nonEmptyText),
+  description: filledText,
+  tags: filledList(text),
+  examples: optionalList(text),
+  inputModes: optionalList(nonEmptyText),
+  outputModes: optionalList(nonEmptyText),
+  securityRequirements: optionalList(SecurityRequirementSchema)
+})
+
+/** Something an agent is good at (§4.4.5). Its modes, if given, stand in place of the agent's. */
+export interface AgentSkill extends z.output<typeof AgentSkillSchema> {}
+
+/** A signature of an Agent Card (§4.4.7, RFC 7515). */
+export const AgentCardSignatureSchema = message({ protected: required(nonEmptyText), signature: required(nonEmptyText), header: present(struct) })
+
+/** A signature of an Agent Card (§4.4.7, RFC 7515); `protected` and `signature` are base64url. */
+export interface AgentCardSignature extends z.output<typeof AgentCardSignatureSchema> {}
+
+/** An agent's description of itself (§4.4.1). */
+export const AgentCardSchema = message({
+  name: required(nonEmptyText),
+  description: filledText,
+  supportedInterfaces: required(list(AgentInterfaceSchema, { min: 1 })),
+  provider: present(AgentProviderSchema),
+  version: required(nonEmptyText),
+  documentationUrl: present(text),
+  capabilities: required(AgentCapabilitiesSchema),
+  securitySchemes: optionalMap(SecuritySchemeSchema),
+  securityRequirements: optionalList(SecurityRequirementSchema),
+  defaultInputModes: filledList(nonEmptyText),
+  defaultOutputModes: filledList(nonEmptyText),
+  skills: filledList(AgentSkillSchema),
+  signatures: optionalList(AgentCardSignatureSchema),
+  iconUrl: present(text)
+})
+
+/**
+ * An agent's description of itself (§4.4.1). `supportedInterfaces` is in order of preference, `version` is the
+ * agent's own, modes are media types.
+ */
+export interface AgentCard extends z.output<typeof AgentCardSchema> {}

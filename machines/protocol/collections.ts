@@ -1,0 +1,40 @@
+import * as z from 'zod'
+import { REPORTED_ISSUES, complain, decodeMember, wanted } from './issues.ts'
+import { isForbiddenName } from './json.ts'
+import { struct } from './values.ts'
+import type { Metadata, Schema } from './values.ts'
+
+/**
+ * A list whose elements follow one schema, of at least `min` elements (default 0).
+ *
+ * Our own loop, because the library's goes on after a bad element, and a list of a million bad ones would cost
+ * a million reports; this one stops after 20.
+ */
+export function list<T>(element: Schema<T>, { min = 0 }: { readonly min?: 0 | 1 } = {}): Schema<T[]> {
+  const error = wanted(min === 0 ? 'a list' : 'a list of at least one')
+  const array = z.array(z.unknown(), { error }).check(z.minLength(min, { error }))
+  return z.pipe(array, z.transform((values: unknown[], context) => {
+    const decoded: T[] = []
+    for (let index = 0; index < values.length && context.issues.length < REPORTED_ISSUES; index += 1) {
+      const value = decodeMember(context, index, element, values[index])
+      if (value !== undefined) decoded.push(value)
+    }
+    return decoded
+  }))
+}
+
+/** A proto map: an object whose names are keys, kept as they are, and whose values follow one schema. */
+export function map<T>(element: Schema<T>): Schema<Record<string, T>> {
+  return z.pipe(struct, z.transform((members: Metadata, context) => {
+    const decoded: Record<string, T> = {}
+    for (const [name, member] of Object.entries(members)) {
+      if (context.issues.length >= REPORTED_ISSUES) break
+      if (isForbiddenName(name)) complain(context, [name], 'must not have this name')
+      else {
+        const value = decodeMember(context, name, element, member)
+        if (value !== undefined) decoded[name] = value
+      }
+    }
+    return decoded
+  }))
+}

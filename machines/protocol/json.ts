@@ -1,0 +1,111 @@
+import type { FieldViolation } from './errors.ts'
+import { pathText } from './paths.ts'
+
+/** Any value that JSON text can express. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [member: string]: JsonValue }
+
+/** What `checkJson` allows, and the name it reports the value under. */
+export interface JsonLimits {
+  /** What the value is called in the violation's field; default `params`. */
+  readonly root?: string
+  /** Containers inside each other, the outermost being 1; default 64. */
+  readonly depth?: number
+  /** Members of all objects together; default 10,000. */
+  readonly keys?: number
+  /** UTF-16 units in a string or a name, except in the value of a member called `raw`; default 512 Ki. */
+  readonly stringLength?: number
+}
+
+/** A container on the way to the value being looked at: what is in it, and how much of that was looked at. */
+interface Frame {
+  /** The members' names; `undefined` for an array. */
+  readonly names: readonly string[] | undefined
+  readonly values: readonly unknown[]
+  seen: number
+}
+
+const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, stringLength: 512 * 1024 }
+const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
+
+/** Says that a value is a JSON object: neither null nor an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Says that a name must not be a member of any object, because assigning to it could reach a prototype. */
+export function isForbiddenName(name: string): boolean {
+  return FORBIDDEN_NAMES.has(name)
+}
+
+/**
+ * Looks through parsed JSON, before anything is decoded, for what no request needs: deep nesting, very many
+ * members, very long strings, and the names `__proto__`, `constructor` and `prototype`.
+ *
+ * Gives the first violation, or `undefined`. It never recurses, and stops at the first violation, so that
+ * hostile input costs no more than honest input of its size.
+ */
+export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolation | undefined {
+  const allowed = { ...DEFAULTS, ...limits }
+  const open: Frame[] = []
+  const wrong = firstWrong(value, allowed, open)
+  return wrong === undefined ? undefined : { field: pathText(allowed.root, open.map(stepOf)), description: wrong }
+}
+
+/** Says what is wrong with the first bad value; `open` is then the way to it. */
+function firstWrong(value: unknown, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
+  if (typeof value === 'string' && value.length > allowed.stringLength) return tooLong(allowed)
+  if (isContainer(value)) open.push(frameOf(value))
+  let keys = 0
+  for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
+    if (frame.seen === 0) {
+      if (open.length > allowed.depth) return leave(open, `must not be nested more than ${allowed.depth} deep`)
+      keys += frame.names?.length ?? 0
+      if (keys > allowed.keys) return leave(open, `must not bring the whole to more than ${allowed.keys} members`)
+    }
+    const wrong = nextWrong(frame, allowed, open)
+    if (wrong !== undefined) return wrong
+  }
+  return undefined
+}
+
+/** Goes through the rest of one container up to its next inner container, which it opens, or closes it. */
+function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
+  const { names, values } = frame
+  while (frame.seen < values.length) {
+    const name = names?.[frame.seen]
+    const value = values[frame.seen]
+    frame.seen += 1
+    if (name !== undefined && isForbiddenName(name)) return 'must not have this name'
+    if (name !== undefined && name.length > allowed.stringLength) return tooLong(allowed)
+    if (typeof value === 'string' && value.length > allowed.stringLength && name !== 'raw') return tooLong(allowed)
+    if (isContainer(value)) {
+      open.push(frameOf(value))
+      return undefined
+    }
+  }
+  open.pop()
+  return undefined
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function frameOf(container: object): Frame {
+  if (Array.isArray(container)) return { names: undefined, values: container, seen: 0 }
+  return { names: Object.keys(container), values: Object.values(container), seen: 0 }
+}
+
+function stepOf({ names, seen }: Frame): string | number {
+  return names?.[seen - 1] ?? seen - 1
+}
+
+/** Reports the container on top as a whole, not a member of it. */
+function leave(open: Frame[], wrong: string): string {
+  open.pop()
+  return wrong
+}
+
+function tooLong({ stringLength }: Required<JsonLimits>): string {
+  return `must not be longer than ${stringLength} characters`
+}

@@ -1,0 +1,71 @@
+import * as push from './push.ts'
+import * as requests from './requests.ts'
+import type { Schema } from './values.ts'
+
+/** What each operation takes, by its name in the runtime. */
+export interface OperationRequests {
+  sendMessage: requests.SendMessageRequest
+  sendStreamingMessage: requests.SendMessageRequest
+  getTask: requests.GetTaskRequest
+  listTasks: requests.ListTasksRequest
+  cancelTask: requests.CancelTaskRequest
+  subscribeToTask: requests.SubscribeToTaskRequest
+  createTaskPushNotificationConfig: push.CreateTaskPushNotificationConfigRequest
+  getTaskPushNotificationConfig: push.GetTaskPushNotificationConfigRequest
+  listTaskPushNotificationConfigs: push.ListTaskPushNotificationConfigsRequest
+  deleteTaskPushNotificationConfig: push.DeleteTaskPushNotificationConfigRequest
+  getExtendedAgentCard: requests.GetExtendedAgentCardRequest
+}
+
+/** The name of an operation in the runtime: the method's in camelCase. */
+export type OperationName = keyof OperationRequests
+
+/** A capability of the Agent Card without which an operation is refused (§4.4.3). */
+export type Capability = 'streaming' | 'pushNotifications' | 'extendedAgentCard'
+
+/** One operation of A2A: its name in the runtime, whether it answers with a stream, and what it takes and needs. */
+export interface Operation<Name extends OperationName = OperationName> {
+  readonly name: Name
+  readonly streaming: boolean
+  readonly request: Schema<OperationRequests[Name]>
+  readonly capability?: Capability
+}
+
+/** The eleven operations (§3.1) by their JSON-RPC method, which is the name of the gRPC rpc too (§5.3). */
+export const OPERATIONS = {
+  SendMessage: unary('sendMessage', requests.SendMessageRequestSchema),
+  SendStreamingMessage: streamed('sendStreamingMessage', requests.SendMessageRequestSchema),
+  GetTask: unary('getTask', requests.GetTaskRequestSchema),
+  ListTasks: unary('listTasks', requests.ListTasksRequestSchema),
+  CancelTask: unary('cancelTask', requests.CancelTaskRequestSchema),
+  SubscribeToTask: streamed('subscribeToTask', requests.SubscribeToTaskRequestSchema),
+  CreateTaskPushNotificationConfig: pushing('createTaskPushNotificationConfig', push.CreateTaskPushNotificationConfigRequestSchema),
+  GetTaskPushNotificationConfig: pushing('getTaskPushNotificationConfig', push.GetTaskPushNotificationConfigRequestSchema),
+  ListTaskPushNotificationConfigs: pushing('listTaskPushNotificationConfigs', push.ListTaskPushNotificationConfigsRequestSchema),
+  DeleteTaskPushNotificationConfig: pushing('deleteTaskPushNotificationConfig', push.DeleteTaskPushNotificationConfigRequestSchema),
+  GetExtendedAgentCard: { ...unary('getExtendedAgentCard', requests.GetExtendedAgentCardRequestSchema), capability: 'extendedAgentCard' }
+} as const satisfies Readonly<Record<string, Operation>>
+
+/** The JSON-RPC method of an operation, in PascalCase. */
+export type OperationMethod = keyof typeof OPERATIONS
+
+/** Gives the operation of a JSON-RPC method; `undefined` for any other text, also for `constructor` and its like. */
+export function operationOf(method: string): Operation | undefined {
+  return isMethod(method) ? OPERATIONS[method] : undefined
+}
+
+function isMethod(method: string): method is OperationMethod {
+  return Object.hasOwn(OPERATIONS, method)
+}
+
+function unary<Name extends OperationName>(name: Name, request: Schema<OperationRequests[Name]>) {
+  return { name, streaming: false, request } as const
+}
+
+function streamed<Name extends OperationName>(name: Name, request: Schema<OperationRequests[Name]>) {
+  return { name, streaming: true, request, capability: 'streaming' } as const
+}
+
+function pushing<Name extends OperationName>(name: Name, request: Schema<OperationRequests[Name]>) {
+  return { ...unary(name, request), capability: 'pushNotifications' } as const
+}

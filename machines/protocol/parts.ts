@@ -1,0 +1,41 @@
+import type * as z from 'zod'
+import { optionalId, optionalList, optionalText, present, required, requiredOrNull } from './fields.ts'
+import { list } from './collections.ts'
+import { message, oneOf } from './message.ts'
+import { bytes, enumeration, identifier, json, nonEmptyText, struct, text } from './values.ts'
+
+/** The roles with their numbers in the proto (§4.1.5); `ROLE_UNSPECIFIED` is never sent, so it is not here. */
+export const ROLES = { ROLE_USER: { number: 1 }, ROLE_AGENT: { number: 2 } } as const
+
+/** Who sent a message: the client or the agent (§4.1.5). */
+export type Role = keyof typeof ROLES
+
+/** A part of a message or an artifact (§4.1.6): exactly one of `text`, `raw`, `url` and `data`. */
+export const PartSchema = oneOf(
+  { text: required(text), raw: required(bytes), url: required(nonEmptyText), data: requiredOrNull(json) },
+  { metadata: present(struct), filename: optionalText, mediaType: optionalText }
+)
+
+/**
+ * A part of a message or an artifact (§4.1.6). `'text' in part` and its like tell which; `raw` is base64,
+ * `data` any JSON value, null included.
+ */
+export type Part = z.output<typeof PartSchema>
+
+/** One or more parts. */
+export const partsField = required(list(PartSchema, { min: 1 }))
+
+/** What a client or an agent says in one turn (§4.1.4). */
+export const MessageSchema = message({
+  messageId: required(identifier),
+  contextId: optionalId,
+  taskId: optionalId,
+  role: required(enumeration(ROLES)),
+  parts: partsField,
+  metadata: present(struct),
+  extensions: optionalList(nonEmptyText),
+  referenceTaskIds: optionalList(identifier)
+})
+
+/** What a client or an agent says in one turn (§4.1.4). `messageId` is made by whoever speaks. */
+export interface Message extends z.output<typeof MessageSchema> {}

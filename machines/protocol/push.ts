@@ -1,0 +1,65 @@
+import type * as z from 'zod'
+import { optional, optionalId, optionalList, optionalText, present, required } from './fields.ts'
+import { message } from './message.ts'
+import { identifier, int32, nonEmptyText } from './values.ts'
+
+/** How a webhook wants to be authenticated to (§4.3.2). */
+export const AuthenticationInfoSchema = message({ scheme: required(nonEmptyText), credentials: optionalText })
+
+/** How a webhook wants to be authenticated to (§4.3.2); `scheme` is an HTTP one such as `Bearer`, in any case. */
+export interface AuthenticationInfo extends z.output<typeof AuthenticationInfoSchema> {}
+
+const configFields = {
+  tenant: optionalText,
+  id: optionalId,
+  taskId: optionalId,
+  url: required(nonEmptyText),
+  token: optionalText,
+  authentication: present(AuthenticationInfoSchema)
+}
+
+/** A webhook that is told of a task's changes (§4.3.1). */
+export const TaskPushNotificationConfigSchema = message(configFields)
+
+/** A webhook that is told of a task's changes (§4.3.1). Without `id` the server gives it one. */
+export interface TaskPushNotificationConfig extends z.output<typeof TaskPushNotificationConfigSchema> {}
+
+/** What CreateTaskPushNotificationConfig takes (§3.1.7): the configuration, with its task named. */
+export const CreateTaskPushNotificationConfigRequestSchema = message({ ...configFields, taskId: required(identifier) })
+
+/** What CreateTaskPushNotificationConfig takes (§3.1.7): a TaskPushNotificationConfig whose `taskId` is there. */
+export interface CreateTaskPushNotificationConfigRequest extends z.output<typeof CreateTaskPushNotificationConfigRequestSchema> {}
+
+const configNameFields = { tenant: optionalText, taskId: required(identifier), id: required(identifier) }
+
+/** What GetTaskPushNotificationConfig takes (§3.1.8). */
+export const GetTaskPushNotificationConfigRequestSchema = message(configNameFields)
+
+/** What GetTaskPushNotificationConfig takes (§3.1.8). */
+export interface GetTaskPushNotificationConfigRequest extends z.output<typeof GetTaskPushNotificationConfigRequestSchema> {}
+
+/** What DeleteTaskPushNotificationConfig takes (§3.1.10). */
+export const DeleteTaskPushNotificationConfigRequestSchema = message(configNameFields)
+
+/** What DeleteTaskPushNotificationConfig takes (§3.1.10). */
+export interface DeleteTaskPushNotificationConfigRequest extends z.output<typeof DeleteTaskPushNotificationConfigRequestSchema> {}
+
+/** What ListTaskPushNotificationConfigs takes (§3.1.9). */
+export const ListTaskPushNotificationConfigsRequestSchema = message({
+  tenant: optionalText,
+  taskId: required(identifier),
+  pageSize: optional(int32(1, 100), value => value === 0 || value === '0'),
+  pageToken: optionalText
+})
+
+/** What ListTaskPushNotificationConfigs takes (§3.1.9). `pageSize` is 1 to 100; 0 leaves it to the server. */
+export interface ListTaskPushNotificationConfigsRequest extends z.output<typeof ListTaskPushNotificationConfigsRequestSchema> {}
+
+/** One page of a task's webhooks (§3.1.9). */
+export const ListTaskPushNotificationConfigsResponseSchema = message({
+  configs: optionalList(TaskPushNotificationConfigSchema),
+  nextPageToken: optionalText
+})
+
+/** One page of a task's webhooks (§3.1.9); no `nextPageToken` means that it is the last. */
+export interface ListTaskPushNotificationConfigsResponse extends z.output<typeof ListTaskPushNotificationConfigsResponseSchema> {}

@@ -1,0 +1,77 @@
+import * as z from 'zod'
+import { optional, optionalFlag, optionalId, optionalList, optionalText, present, required } from './fields.ts'
+import { message } from './message.ts'
+import { TaskStateSchema } from './objects.ts'
+import { MessageSchema } from './parts.ts'
+import type { Message } from './parts.ts'
+import { TaskPushNotificationConfigSchema } from './push.ts'
+import { flag, identifier, int32, nonEmptyText, struct, timestamp } from './values.ts'
+
+const historyLength = present(int32())
+
+/** How a message wants to be answered (§3.2.2). */
+export const SendMessageConfigurationSchema = message({
+  acceptedOutputModes: optionalList(nonEmptyText),
+  taskPushNotificationConfig: present(TaskPushNotificationConfigSchema),
+  historyLength,
+  returnImmediately: optionalFlag
+})
+
+/**
+ * How a message wants to be answered (§3.2.2). Without `returnImmediately` the answer waits until the task is
+ * terminal or interrupted; without `historyLength` all of the history comes, with 0 none.
+ */
+export interface SendMessageConfiguration extends z.output<typeof SendMessageConfigurationSchema> {}
+
+const fromUser = (message: Message) => message.role === 'ROLE_USER'
+const UserMessageSchema = MessageSchema.check(z.refine(fromUser, { path: ['role'], error: 'must be ROLE_USER in a message from a client' }))
+
+/** What SendMessage and SendStreamingMessage take (§3.2.1); the message must be of `ROLE_USER`. */
+export const SendMessageRequestSchema = message({
+  tenant: optionalText,
+  message: required(UserMessageSchema),
+  configuration: present(SendMessageConfigurationSchema),
+  metadata: present(struct)
+})
+
+/** What SendMessage and SendStreamingMessage take (§3.2.1). */
+export interface SendMessageRequest extends z.output<typeof SendMessageRequestSchema> {}
+
+/** What GetTask takes (§3.1.3). */
+export const GetTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), historyLength })
+
+/** What GetTask takes (§3.1.3). Without `historyLength` all of the history comes, with 0 none. */
+export interface GetTaskRequest extends z.output<typeof GetTaskRequestSchema> {}
+
+/** What ListTasks takes (§3.1.4). */
+export const ListTasksRequestSchema = message({
+  tenant: optionalText,
+  contextId: optionalId,
+  status: optional(TaskStateSchema, value => value === 0 || value === 'TASK_STATE_UNSPECIFIED'),
+  pageSize: present(int32(1, 100)),
+  pageToken: optionalText,
+  historyLength,
+  statusTimestampAfter: present(timestamp),
+  includeArtifacts: present(flag)
+})
+
+/** What ListTasks takes (§3.1.4). `pageSize` is 1 to 100, by default 50; `statusTimestampAfter` is inclusive. */
+export interface ListTasksRequest extends z.output<typeof ListTasksRequestSchema> {}
+
+/** What CancelTask takes (§3.1.5). */
+export const CancelTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), metadata: present(struct) })
+
+/** What CancelTask takes (§3.1.5). */
+export interface CancelTaskRequest extends z.output<typeof CancelTaskRequestSchema> {}
+
+/** What SubscribeToTask takes (§3.1.6). */
+export const SubscribeToTaskRequestSchema = message({ tenant: optionalText, id: required(identifier) })
+
+/** What SubscribeToTask takes (§3.1.6). */
+export interface SubscribeToTaskRequest extends z.output<typeof SubscribeToTaskRequestSchema> {}
+
+/** What GetExtendedAgentCard takes (§3.1.11). */
+export const GetExtendedAgentCardRequestSchema = message({ tenant: optionalText })
+
+/** What GetExtendedAgentCard takes (§3.1.11). */
+export interface GetExtendedAgentCardRequest extends z.output<typeof GetExtendedAgentCardRequestSchema> {}

@@ -1,0 +1,14 @@
+/** The protocol binding of the WebSocket interface: the `protocolBinding` of its entry in an Agent Card (§12). */
+export const WEBSOCKET_BINDING = 'urn:taskchart:binding:websocket:1'
+
+/** The extension that adds generations, exact resume, de-duplication and conditional writes (§4.6). */
+export const RELIABILITY_EXTENSION = 'urn:taskchart:extension:reliability:1'
+
+/** The extension under which negotiated terms travel, as a data part and in a task's metadata (§4.6). */
+export const NEGOTIATION_EXTENSION = 'urn:taskchart:extension:negotiation:1'
+
+/** Where an agent's card is found on its host (§8.2). */
+export const AGENT_CARD_PATH = '/.well-known/agent-card.json'
+
+/** The WebSocket subprotocol of our binding. */
+export const WEBSOCKET_SUBPROTOCOL = 'a2a.v1'

@@ -1,0 +1,18 @@
+/** The version of A2A that this folder describes, as it stands in `A2A-Version` and in Agent Cards (§3.6). */
+export const PROTOCOL_VERSION = '1.0'
+
+const UNSTATED_VERSION = '0.3'
+const VERSION = /^(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})(?:\.(?:0|[1-9]\d{0,3}))?$/
+
+/**
+ * Gives the Major.Minor of an `A2A-Version`, since patch numbers never count (§3.6): `1.0.1` is `1.0`.
+ *
+ * Empty or missing text is `0.3`, the version of clients that knew no such header. Malformed text gives
+ * `undefined`; the answer to it is VersionNotSupported.
+ */
+export function normaliseVersion(text: string | undefined): string | undefined {
+  const trimmed = text?.trim() ?? ''
+  if (trimmed === '') return UNSTATED_VERSION
+  const match = VERSION.exec(trimmed)
+  return match ? `${match[1]}.${match[2]}` : undefined
+}

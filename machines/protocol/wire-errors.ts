@@ -1,0 +1,66 @@
+import { A2AError, BAD_REQUEST, ERRORS, ERROR_INFO, RETRY_INFO, errorCodeOf } from './errors.ts'
+import type { A2AErrorOptions, ErrorCode, ErrorDetail, FieldViolation } from './errors.ts'
+import { isObject } from './json.ts'
+
+/** An error as JSON-RPC carries it (§9.5); `data` is always an array of `google.rpc` messages. */
+export interface WireError {
+  readonly code: number
+  readonly message: string
+  readonly data: ErrorDetail[]
+}
+
+/** Gives the JSON-RPC form of an error (§9.5). */
+export function toWireError(error: A2AError): WireError {
+  return { code: ERRORS[error.code].code, message: error.message, data: error.details }
+}
+
+/**
+ * Reads the `error` member of a JSON-RPC response, which comes from outside and may be anything.
+ *
+ * The number says which error it is, or else ErrorInfo's `reason`; one that is neither becomes InternalError.
+ * The whole is kept as `cause`. Message, metadata, violations and retry delay are kept where they are well formed.
+ */
+export function fromWireError(wire: unknown): A2AError {
+  const error = isObject(wire) ? wire : {}
+  const details = Array.isArray(error.data) ? error.data.filter(isObject) : []
+  const message = typeof error.message === 'string' ? error.message : undefined
+  return new A2AError(codeOf(error.code, details), message, { ...optionsOf(details), cause: wire })
+}
+
+function codeOf(number: unknown, details: Record<string, unknown>[]): ErrorCode {
+  const known = typeof number === 'number' ? errorCodeOf(number) : undefined
+  return known ?? codeOfReason(find(details, ERROR_INFO)?.reason) ?? 'InternalError'
+}
+
+function codeOfReason(reason: unknown): ErrorCode | undefined {
+  for (const { code, reason: known } of Object.values(ERRORS)) if (known === reason) return errorCodeOf(code)
+  return undefined
+}
+
+function optionsOf(details: Record<string, unknown>[]): A2AErrorOptions {
+  const metadata = stringsOf(find(details, ERROR_INFO)?.metadata)
+  const violations = violationsOf(find(details, BAD_REQUEST)?.fieldViolations)
+  const retryAfterMs = millisecondsOf(find(details, RETRY_INFO)?.retryDelay)
+  return { metadata, violations, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+}
+
+function find(details: Record<string, unknown>[], type: string): Record<string, unknown> | undefined {
+  return details.find(detail => detail['@type'] === type)
+}
+
+function stringsOf(value: unknown): Record<string, string> {
+  if (!isObject(value)) return {}
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
+
+function violationsOf(value: unknown): FieldViolation[] {
+  if (!Array.isArray(value)) return []
+  return value.filter(isObject).flatMap(({ field, description }) =>
+    typeof field === 'string' && typeof description === 'string' ? [{ field, description }] : []
+  )
+}
+
+function millisecondsOf(delay: unknown): number | undefined {
+  const match = typeof delay === 'string' ? /^(\d{1,12}(?:\.\d{1,9})?)s$/.exec(delay) : null
+  return match ? Math.ceil(Number(match[1]) * 1000) : undefined
+}

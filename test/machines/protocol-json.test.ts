@@ -1,0 +1,76 @@
+import t from 'tap'
+import { checkJson, isObject } from '../../machines/protocol/json.ts'
+import { pathText } from '../../machines/protocol/paths.ts'
+
+const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]))
+
+await t.test('ordinary JSON of every kind has no violation', async t => {
+  for (const value of [null, true, 0, '', 'text', [], {}, [1, [2, { a: [{}] }]], { message: { parts: [{ text: 'x' }] } }, undefined]) {
+    t.equal(checkJson(value), undefined, JSON.stringify(value))
+  }
+})
+
+await t.test('64 containers inside each other are allowed and 65 are not', async t => {
+  t.equal(checkJson(nested(64)), undefined)
+  t.match(checkJson(nested(65)), { field: /^params(\[0\])+…?$/, description: 'must not be nested more than 64 deep' })
+  t.strictSame(checkJson({ a: { b: [{}] } }, { depth: 3 }), { field: 'params.a.b[0]', description: 'must not be nested more than 3 deep' })
+  t.equal(checkJson([[[]], [[]], [[]]], { depth: 3 }), undefined, 'containers beside each other do not add up')
+})
+
+await t.test('half a million nested arrays are refused within 50 ms', async t => {
+  const value = nested(500_000)
+  const start = performance.now()
+  t.match(checkJson(value), { description: /nested/ })
+  t.ok(performance.now() - start < 50)
+})
+
+await t.test('10,000 members in all are allowed and one more is not', async t => {
+  t.equal(checkJson(members(10_000)), undefined)
+  t.strictSame(checkJson(members(10_001)), { field: 'params', description: 'must not bring the whole to more than 10000 members' })
+  t.strictSame(checkJson([members(3), members(3)], { keys: 5 }), { field: 'params[1]', description: 'must not bring the whole to more than 5 members' })
+  t.equal(checkJson(Array.from({ length: 20_000 }, () => 0)), undefined, 'elements of lists are no members')
+})
+
+await t.test('a name that could reach a prototype is refused wherever it stands', async t => {
+  for (const name of ['__proto__', 'constructor', 'prototype']) {
+    const value: unknown = JSON.parse(`{"message":{"parts":[{},{"data":{"x":[{"${name}":{"polluted":true}}]}}]}}`)
+    t.strictSame(checkJson(value, { root: '' }), { field: `message.parts[1].data.x[0].${name}`, description: 'must not have this name' })
+  }
+  t.equal(Reflect.get({}, 'polluted'), undefined)
+})
+
+await t.test('a string longer than the limit is refused, except as the value of raw', async t => {
+  const limit = { stringLength: 3 }
+  const wrong = { description: 'must not be longer than 3 characters' }
+  t.equal(checkJson({ a: ['abc'], raw: 'abcdef' }, limit), undefined)
+  t.match(checkJson('abcd', limit), { field: 'params', ...wrong })
+  t.match(checkJson({ a: ['abc', 'abcd'] }, limit), { field: 'params.a[1]', ...wrong })
+  t.match(checkJson({ raw: ['abcd'] }, limit), { field: 'params.raw[0]', ...wrong }, 'what is inside raw is no exception')
+  t.match(checkJson({ abcd: 1 }, limit), { field: 'params.abcd', ...wrong }, 'a name counts as a string')
+  t.equal(checkJson('x'.repeat(512 * 1024)), undefined)
+  t.match(checkJson('x'.repeat(512 * 1024 + 1)), { field: 'params' })
+})
+
+await t.test('the first violation is the one reported, and the root is the caller’s', async t => {
+  t.match(checkJson({ a: 'xxxx', constructor: 1 }, { root: 'result', stringLength: 3 }), { field: 'result.a' })
+})
+
+await t.test('only own members count', async t => {
+  t.equal(checkJson(Object.create({ constructor: 1, long: 'xxxx' }), { stringLength: 3 }), undefined)
+})
+
+await t.test('a path is written with dots, brackets and quotes, and is cut when long', async t => {
+  t.equal(pathText('params', ['a', 0, 'b_c', 1, 2]), 'params.a[0].b_c[1][2]')
+  t.equal(pathText('', ['a', 'b']), 'a.b')
+  t.equal(pathText('', [0]), '[0]')
+  t.equal(pathText('params', []), 'params')
+  t.equal(pathText('metadata', ['urn:x', '', 'a"b\n']), 'metadata["urn:x"][""]["a\\"b\\n"]')
+  t.equal(pathText('', Array.from({ length: 1000 }, () => 'abcdefghi')).length, 201)
+  t.equal(pathText('a', ['x'.repeat(1_000_000)]).length, 201)
+  t.match(pathText('a', ['x'.repeat(1_000_000)]), /^a\["x+…$/)
+})
+
+await t.test('an object is neither null nor a list', async t => {
+  t.strictSame([{}, null, [], 'x', 1, undefined].map(isObject), [true, false, false, false, false, false])
+})
