@@ -1,0 +1,83 @@
+import { decode } from '../machines/protocol/decode.ts'
+import { A2AError } from '../machines/protocol/errors.ts'
+import { OPERATIONS, type OperationName, type OperationRequests } from '../machines/protocol/operations.ts'
+import { RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
+import type { Schema } from '../machines/protocol/values.ts'
+import { normaliseVersion, PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
+import type { Scope } from './store.ts'
+
+/** Under whose name and on what terms an operation is called. Adapters fill it in from what they authenticated. */
+export interface CallContext {
+  /** Who calls. Default `anonymous`. */
+  readonly principal?: string
+  /** The tenant of the path, if the binding has one there; it has to agree with that of the request. */
+  readonly tenant?: string
+  /** `A2A-Version` as the client gave it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
+  readonly version?: string
+  /** URIs of the extensions that the client asked for (`A2A-Extensions`); those not supported are ignored (§4.6.3). */
+  readonly extensions?: readonly string[]
+  /** What the reliability extension adds to a call. Counts only if that extension is among `extensions`. */
+  readonly conditions?: Conditions
+  /** Ends the waiting and the stream; never the task (§3.5.2). */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Terms of the reliability extension. Each is a generation: a whole number from 0. */
+export interface Conditions {
+  /** SubscribeToTask: no task first, only what came after this generation; the task may have ended. */
+  readonly afterGeneration?: number
+  /** SendMessage to a task and CancelTask: only while the task has this generation. */
+  readonly ifGenerationMatch?: number
+  /** GetTask: answer when the task has passed this generation, or after a while as it is. */
+  readonly currentGeneration?: number
+}
+
+/** A call that passed the checks common to all operations. */
+export interface Admitted<Params> {
+  readonly params: Params
+  readonly scope: Scope
+  /** The reliability extension is active: generations are shown, and a message is not taken twice. */
+  readonly reliable: boolean
+  /** None unless the extension is active. */
+  readonly conditions: Conditions
+  readonly signal: AbortSignal | undefined
+}
+
+/** The extensions that a runtime supports. */
+export const SUPPORTED_EXTENSIONS: readonly string[] = [RELIABILITY_EXTENSION]
+
+/** The checks that every operation begins with, in their order: version, extensions, tenant, parameters. */
+export function admit<Name extends OperationName>(name: Name, request: unknown, call: CallContext): Admitted<OperationRequests[Name]> {
+  checkVersion(call.version ?? PROTOCOL_VERSION)
+  const reliable = call.extensions?.includes(RELIABILITY_EXTENSION) ?? false
+  const conditions = reliable ? checked(call.conditions ?? {}) : {}
+  const params = decode(schemaOf(name), request)
+  const tenant = params.tenant ?? call.tenant ?? ''
+  if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
+  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, reliable, conditions, signal: call.signal }
+}
+
+function checkVersion(given: string): void {
+  if (normaliseVersion(given) === PROTOCOL_VERSION) return
+  const asked = given.trim() === '' ? 'The request names no A2A-Version, which means 0.3' : `A2A-Version ${JSON.stringify(given.slice(0, 32))} was asked for`
+  throw new A2AError('VersionNotSupported', `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`, {
+    metadata: { supportedVersions: PROTOCOL_VERSION }
+  })
+}
+
+function checked(conditions: Conditions): Conditions {
+  for (const [name, generation] of Object.entries(conditions)) {
+    if (!Number.isSafeInteger(generation) || generation < 0) throw invalid(name, 'must be a generation: a whole number from 0')
+  }
+  return conditions
+}
+
+function invalid(field: string, description: string): A2AError {
+  return new A2AError('InvalidParams', `Invalid parameters: ${field} ${description}`, { violations: [{ field, description }] })
+}
+
+const SCHEMAS: ReadonlyMap<OperationName, unknown> = new Map(Object.values(OPERATIONS).map(({ name, request }) => [name, request]))
+
+function schemaOf<Name extends OperationName>(name: Name): Schema<OperationRequests[Name]> {
+  return SCHEMAS.get(name) as Schema<OperationRequests[Name]>
+}

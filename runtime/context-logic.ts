@@ -1,0 +1,32 @@
+import type { AnyActorLogic } from 'xstate'
+import { contextMachine } from '../machines/context.machine.ts'
+import { taskMachine, type TaskFact } from '../machines/task.machine.ts'
+import { hostOf } from './actor-host.ts'
+import type { Agent } from './agent.ts'
+import { inScope } from './gated-logic.ts'
+import { negotiationFunction } from './negotiation-function.ts'
+import { workChart } from './work-chart.ts'
+import { workFunction } from './work-function.ts'
+
+/** The context chart with an agent's logic in it. */
+export type ContextLogic = typeof contextMachine
+
+/** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
+export function contextLogic({ work, negotiate }: Agent): ContextLogic {
+  const actors: Record<string, AnyActorLogic> = {}
+  if (work) actors.task = taskLogic(typeof work === 'function' ? workFunction(work) : workChart(work))
+  if (negotiate) actors.negotiation = negotiationFunction(negotiate, work !== undefined)
+  return contextMachine.provide({ actors })
+}
+
+/** The task chart with work in it, telling its facts to the turn. */
+function taskLogic(work: AnyActorLogic): AnyActorLogic {
+  const machine = taskMachine.provide({ actors: { work } })
+  return inScope(machine, scope => ({
+    ...scope,
+    emit: (fact: TaskFact) => {
+      hostOf(scope.system).noteTaskFact(scope.id, fact)
+      scope.emit(fact)
+    }
+  }))
+}

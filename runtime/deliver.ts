@@ -1,0 +1,53 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+import { LOST_RACE } from './commit-pipeline.ts'
+import type { Contexts } from './contexts.ts'
+import type { LiveContext } from './live-context.ts'
+import type { OutsideEvent, OutsideTerms } from './outside-event.ts'
+import type { ContextKey, StoredTask, TaskRow } from './store.ts'
+
+/** Where a message came to a task: the task as the turn left it, which opened it or in which it took the message. */
+export interface Placed {
+  readonly key: ContextKey
+  readonly row: TaskRow
+  /** The whole task, if the message opened it. */
+  readonly opened?: StoredTask
+  /** The message had been taken before: the task may have moved on since it was read. */
+  readonly isRepeated?: boolean
+}
+
+const ATTEMPTS = 5
+
+/** Has a live context decide; when another writer was faster, the context as it is now decides again. */
+export async function decided<T>(contexts: Contexts, key: ContextKey, decide: (live: LiveContext) => Promise<T>, attempts = ATTEMPTS): Promise<T> {
+  const live = await contexts.get(key)
+  try {
+    return await decide(live)
+  } catch (error) {
+    if (error !== LOST_RACE || attempts === 1) throw error
+    return decided(contexts, key, decide, attempts - 1)
+  }
+}
+
+/**
+ * Has a task decide upon an event. Gives what `attach` makes of the task when that is committed, before any later event
+ * of it is told; `undefined` if the task does not take the event. Throws TaskGenerationMismatch if it has moved on.
+ */
+export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: OutsideTerms, attach: (placed: Placed) => T): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const reception = live.send(event, terms, {
+      told: turn => {
+        const row = turn.rows.get(event.taskId)
+        if (reception === 'stale') reject(movedOn(event.taskId))
+        else resolve(reception === 'taken' && row ? attach({ key: live.key, row }) : undefined)
+      },
+      failed: reject
+    })
+  })
+}
+
+/** The error for a task that has another generation than the client asked for. */
+export function movedOn(taskId: string): A2AError {
+  return new A2AError('TaskGenerationMismatch', `Task ${taskId} has moved on from the generation that was asked for. Read it again and decide anew.`, {
+    metadata: { taskId }
+  })
+}

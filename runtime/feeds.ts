@@ -1,0 +1,41 @@
+import type { TaskEvent } from './store.ts'
+
+/** Hears of a task's events once they are committed: in order and without a gap, while it listens. */
+export interface FeedListener {
+  told(events: readonly TaskEvent[]): void
+  /** The task is known to have come to this generation, its events not being told: they are in the log. */
+  advanced(generation: number): void
+  /** The runtime closes: nothing will be told any more. */
+  closed(error: unknown): void
+}
+
+/** Who listens to which task. Holds a task only as long as someone does. */
+export class Feeds {
+  readonly #listeners = new Map<string, Set<FeedListener>>()
+
+  /** Adds a listener. The answer removes it, and may be called twice. */
+  listen(taskId: string, listener: FeedListener): () => void {
+    const listeners = this.#listeners.get(taskId) ?? new Set()
+    this.#listeners.set(taskId, listeners.add(listener))
+    return () => {
+      if (listeners.delete(listener) && listeners.size === 0) this.#listeners.delete(taskId)
+    }
+  }
+
+  publish(taskId: string, events: readonly TaskEvent[]): void {
+    for (const listener of this.#listeners.get(taskId) ?? []) listener.told(events)
+  }
+
+  advance(taskId: string, generation: number): void {
+    for (const listener of this.#listeners.get(taskId) ?? []) listener.advanced(generation)
+  }
+
+  close(error: unknown): void {
+    for (const listener of [...this.#listeners.values()].flatMap(listeners => [...listeners])) listener.closed(error)
+  }
+
+  /** How many tasks are listened to. */
+  get size(): number {
+    return this.#listeners.size
+  }
+}

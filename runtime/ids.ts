@@ -1,0 +1,7 @@
+import { nanoid } from 'nanoid'
+
+/** Makes a fresh id: a string without control characters, at most 128 long, never given out twice. */
+export type Ids = () => string
+
+/** Ids of 21 random characters of `A-Za-z0-9_-`: the default. */
+export const randomIds: Ids = () => nanoid()

@@ -1,0 +1,30 @@
+/**
+ * taskchart: A2A tasks as statecharts. Write an agent with `defineAgent` (and `setupWork`), bring it to life with
+ * `createRuntime`, serve it with `serveWebSocket` of `taskchart/websocket`, call it with `connect` of `taskchart/client`.
+ */
+export { accepted, artifact, data, failed, file, progress, rejected, reply, text, textOf } from './words.ts'
+export { defineAgent } from './agent.ts'
+export { setupWork } from './setup-work.ts'
+export { createRuntime } from './runtime.ts'
+export { memoryStore } from './memory-store.ts'
+export { A2AError, isA2AError } from '../machines/protocol/errors.ts'
+
+export type { Agent, AgentDefinition, AgentDescription } from './agent.ts'
+export type { Authenticate, Credentials, Principal } from './authentication.ts'
+export type { CallContext } from './call.ts'
+export type { Clock } from './clock.ts'
+export type { Ids } from './ids.ts'
+export type { Limits } from './limits.ts'
+export type { Logger } from './logger.ts'
+export type { NegotiateFunction, NegotiationArguments } from './negotiation-function.ts'
+export type { Runtime, RuntimeOptions } from './runtime.ts'
+export type { MessageReceived, WordsOf, WorkMeta, WorkTag } from './setup-work.ts'
+export type { Commit, ContextKey, MessageRow, ReadOptions, Scope, Store, StoredContext, StoredTask, TaskEvent, TaskRow } from './store.ts'
+export type { WorkArguments, WorkFunction } from './work-function.ts'
+export type { EarlierArtifact, WorkInput } from './work-input.ts'
+export type { Accepted, ArtifactWords, Failed, Produced, Progress, Rejected, Reply, Words, WorkResult, WorkWords } from './words.ts'
+export type { ErrorCode } from '../machines/protocol/errors.ts'
+export type { AgentCard, AgentInterface, AgentSkill } from '../machines/protocol/card.ts'
+export type { Artifact, SendMessageResponse, StreamResponse, Task, TaskStatus } from '../machines/protocol/objects.ts'
+export type { Message, Part } from '../machines/protocol/parts.ts'
+export type { TaskState } from '../machines/protocol/states.ts'

@@ -1,0 +1,40 @@
+/** What a runtime and its servers hold at the most. Every limit is on by default. */
+export interface Limits {
+  /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
+  tasksPerContext: number
+  /** Contexts in memory. Idle ones leave first; when all are busy, new work is refused with Overloaded. Default 10,000. */
+  liveContexts: number
+  /** Events that wait in memory for one stream; what is over is read again from the log. Default 64. */
+  bufferedEvents: number
+  /** How long a message that is not to be taken twice is remembered. Default 1 hour. */
+  sendsRememberedMs: number
+  /** How long GetTask waits for a task to change, when it is asked to. Default 30 seconds. */
+  longPollMs: number
+  /** Frames that a client may send in a second on one connection. Default 10,000. */
+  framesPerSecond: number
+  /** Connections of one server. One more is refused with HTTP 503. Default 10,000. */
+  connections: number
+  /** Unary calls under way on one connection. One more is refused with RateLimited. Default 100. */
+  callsPerConnection: number
+  /** Streams open on one connection. One more is refused with RateLimited. Default 1,024. */
+  streamsPerConnection: number
+  /** Size of one message on the wire, in bytes. Default 4 MiB. */
+  messageBytes: number
+  /** How deep JSON may nest. Default 64. */
+  jsonDepth: number
+}
+
+/** The defaults of {@link Limits}. */
+export const defaultLimits: Limits = {
+  tasksPerContext: 256,
+  liveContexts: 10_000,
+  bufferedEvents: 64,
+  sendsRememberedMs: 60 * 60 * 1000,
+  longPollMs: 30_000,
+  framesPerSecond: 10_000,
+  connections: 10_000,
+  callsPerConnection: 100,
+  streamsPerConnection: 1024,
+  messageBytes: 4 * 1024 * 1024,
+  jsonDepth: 64
+}

@@ -1,0 +1,38 @@
+import { fromPromise, type AnyActorLogic } from 'xstate'
+import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import type { Message } from '../machines/protocol/parts.ts'
+import { hostOf } from './actor-host.ts'
+import { gated } from './gated-logic.ts'
+import { decisionOf } from './outcomes.ts'
+import type { Accepted, Rejected, Reply } from './words.ts'
+
+/** What a negotiation is called with. */
+export interface NegotiationArguments {
+  readonly contextId: string
+  /** The message to answer. It addresses no task. */
+  readonly message: Message
+  /** Reads the context's newest messages before this one, of the client and of the agent, oldest first; 50 unless told. */
+  readonly history: (limit?: number) => Promise<Message[]>
+  /** Aborts when the conversation leaves memory before there is an answer. */
+  readonly signal: AbortSignal
+}
+
+/** Answers a message that addresses no task: with a message, with a task, or with a task that is rejected. Calls may run side by side. */
+export type NegotiateFunction = (negotiation: NegotiationArguments) => Reply | Accepted | Rejected | Promise<Reply | Accepted | Rejected>
+
+/** A negotiation function as the actor `negotiation` of a context: one for each message. */
+export function negotiationFunction(negotiate: NegotiateFunction, opensTasks: boolean): AnyActorLogic {
+  return gated(
+    fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
+      const host = hostOf(system)
+      const { message } = request
+      try {
+        const answer = await negotiate({ contextId: host.key.contextId, message, history: limit => host.readMessages(limit), signal })
+        return decisionOf(answer, request, opensTasks)
+      } catch (error) {
+        host.logger.error('the negotiation of a message failed', { contextId: host.key.contextId, error })
+        return { request, decision: 'failed' }
+      }
+    })
+  )
+}

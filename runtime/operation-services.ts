@@ -1,0 +1,22 @@
+import type { Clock } from './clock.ts'
+import type { Contexts } from './contexts.ts'
+import type { Feeds } from './feeds.ts'
+import type { Ids } from './ids.ts'
+import type { Limits } from './limits.ts'
+import type { SendsUnderWay } from './send-once.ts'
+import type { Store } from './store.ts'
+
+/** What the operations work with. */
+export interface OperationServices {
+  readonly store: Store
+  readonly contexts: Contexts
+  readonly feeds: Feeds
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly limits: Limits
+  readonly sendsUnderWay: SendsUnderWay
+  /** No message is taken twice, whether its client asks for that or not. */
+  readonly dedupe: boolean
+  /** Media types that the agent takes. */
+  readonly inputModes: ReadonlySet<string>
+}

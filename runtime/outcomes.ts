@@ -1,0 +1,111 @@
+import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import { tryDecode } from '../machines/protocol/decode.ts'
+import { A2AError } from '../machines/protocol/errors.ts'
+import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
+import { message } from '../machines/protocol/message.ts'
+import { partsField, type Part } from '../machines/protocol/parts.ts'
+import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
+import type { ArtifactContent, MessageContent, WorkEvent, WorkOutcome } from '../machines/task.machine.ts'
+
+/** The members that a message and an artifact have in common. */
+const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
+const MessageContentSchema = message(content)
+const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalText, description: optionalText, ...content })
+
+/**
+ * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
+ * type promised: what is not valid A2A is refused with InvalidAgentResponse, naming the member.
+ */
+export function workEventOf(words: unknown): WorkEvent {
+  const word = wordOf(words, ['progress', 'artifact'], 'emit progress(…) or artifact(…)')
+  if (word.type === 'artifact') {
+    const { append, lastChunk } = word
+    return { type: 'work.produced', artifact: artifactOf(word.artifact), ...(append === true && { append }), ...(lastChunk === true && { lastChunk }) }
+  }
+  return {
+    type: 'work.progressed',
+    ...(word.message !== undefined && { message: messageOf(word.message) }),
+    ...(word.metadata !== undefined && { metadata: metadataOf(word.metadata) })
+  }
+}
+
+/** What a work's return or output means; `undefined` is a result without artifacts. */
+export function outcomeOf(result: unknown): WorkOutcome {
+  const given = result ?? {}
+  if (typeof given !== 'object' || Array.isArray(given)) throw invalid("result must be an object such as { artifact: text('…') }")
+  if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
+    return endedFor(given.type, 'reason' in given ? given.reason : undefined)
+  }
+  const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
+  if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
+  const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]
+  return {
+    state: 'completed',
+    artifacts: all.map(artifactOf),
+    ...(words !== undefined && { message: messageOf(words) }),
+    ...(metadata !== undefined && { metadata: metadataOf(metadata) })
+  }
+}
+
+/** An end that is not success, with the author's reason. */
+export function endedFor(state: 'rejected' | 'failed', reason: unknown): WorkOutcome {
+  return { state, message: messageOf(reason ?? `The task was ${state} without a reason.`) }
+}
+
+/** What a negotiation's answer means. */
+export function decisionOf(answer: unknown, request: ContextRequest, opensTasks: boolean): NegotiationOutcome {
+  const wanted = opensTasks ? 'answer reply(…), accepted(…) or rejected(…)' : 'answer reply(…), for the agent has no work'
+  const word = wordOf(answer, opensTasks ? ['reply', 'accepted', 'rejected'] : ['reply'], wanted)
+  if (word.type === 'reply') return { request, decision: 'replied', reply: messageOf(word.message) }
+  if (word.type === 'rejected') return { request, decision: 'rejected', reason: messageOf(word.reason) }
+  return { request, decision: 'accepted', ...(word.terms !== undefined && { terms: metadataOf(word.terms) }) }
+}
+
+/** A message's content out of what an author may write for it. */
+export function messageOf(words: unknown): MessageContent {
+  return owned(checked(MessageContentSchema, withParts(words), 'message'), 'message')
+}
+
+function artifactOf(words: unknown): ArtifactContent {
+  return owned(checked(ArtifactContentSchema, withParts(words), 'artifact'), 'artifact')
+}
+
+function metadataOf(metadata: unknown): Record<string, unknown> {
+  return plain(checked(struct, metadata, 'metadata'), 'metadata')
+}
+
+function withParts(words: unknown): unknown {
+  if (typeof words === 'string') return { parts: [{ text: words }] }
+  if (Array.isArray(words)) return { parts: words }
+  return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
+}
+
+function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
+  const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
+  if (typeof type !== 'string' || !types.includes(type)) throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}.`)
+  return value as Record<string, unknown>
+}
+
+function checked<T>(schema: Schema<T>, value: unknown, name: string): T {
+  const { value: valid, violations } = tryDecode(schema, value, name)
+  if (!violations) return valid
+  throw invalid(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
+}
+
+/** The content with free-form JSON of its own, so that it can be sent, and the author's later changes do not reach it. */
+function owned<T extends { parts: Part[]; metadata?: Record<string, unknown> }>(given: T, name: string): T {
+  const parts = given.parts.map((part, i) => ('data' in part || part.metadata ? plain(part, `${name}.parts[${i}]`) : part))
+  return { ...given, parts, ...(given.metadata && { metadata: plain(given.metadata, `${name}.metadata`) }) }
+}
+
+function plain<T>(value: T, name: string): T {
+  try {
+    return JSON.parse(JSON.stringify(value)) as T
+  } catch {
+    throw invalid(`${name} must be JSON: without cycles and BigInt`)
+  }
+}
+
+function invalid(what: string): A2AError {
+  return new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${what}.`)
+}

@@ -1,0 +1,32 @@
+import { A2AError, isA2AError } from '../machines/protocol/errors.ts'
+import type { CallContext } from './call.ts'
+import type { Logger } from './logger.ts'
+
+/** Runs an operation. What it throws is an A2AError or the reason of the call's signal; any other error is for our log alone. */
+export async function ownErrors<T>(logger: Logger, call: CallContext, operation: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    throw ownError(logger, call, operation, error)
+  }
+}
+
+/** Runs a streaming operation from the first step of its stream on; its errors are those of {@link ownErrors}. */
+export async function* ownStreamErrors<T>(
+  logger: Logger,
+  call: CallContext,
+  operation: string,
+  open: () => AsyncIterable<T>
+): AsyncGenerator<T, void, undefined> {
+  try {
+    yield* open()
+  } catch (error) {
+    throw ownError(logger, call, operation, error)
+  }
+}
+
+function ownError(logger: Logger, { signal }: CallContext, operation: string, error: unknown): unknown {
+  if (isA2AError(error) || signal?.aborted) return error
+  logger.error('an operation failed', { operation, error })
+  return new A2AError('InternalError', undefined, { cause: error })
+}

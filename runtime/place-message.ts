@@ -1,0 +1,106 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import type { Message } from '../machines/protocol/parts.ts'
+import { isTerminal } from '../machines/protocol/states.ts'
+import { decided, deliver, movedOn, type Placed } from './deliver.ts'
+import type { LiveContext } from './live-context.ts'
+import type { OperationServices } from './operation-services.ts'
+import type { OutsideTerms } from './outside-event.ts'
+import type { Outcome } from './send-once.ts'
+import type { ContextKey, Scope, StoredTask } from './store.ts'
+import { taskNotFound } from './task-not-found.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask } from './task-projection.ts'
+import type { Turn } from './turn.ts'
+
+/**
+ * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
+ * answered or opens a task. `attach` runs when the outcome is committed, before any later event of the task is told.
+ */
+export async function placeMessage<T>(
+  services: OperationServices,
+  scope: Scope,
+  message: Message,
+  terms: OutsideTerms,
+  attach: (placed: Placed) => T
+): Promise<Outcome<T>> {
+  const { taskId } = message
+  if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
+  const key = { ...scope, contextId: message.contextId ?? services.ids() }
+  return decided(services.contexts, key, live => request(services, live, key, message, terms, attach))
+}
+
+function request<T>(
+  { ids }: OperationServices,
+  live: LiveContext,
+  key: ContextKey,
+  message: Message,
+  { send }: OutsideTerms,
+  attach: (placed: Placed) => T
+): Promise<Outcome<T>> {
+  return new Promise((resolve, reject) => {
+    live.receive(
+      { callId: ids(), taskId: ids(), message },
+      {
+        send,
+        answered: reply => resolve({ message: reply }),
+        opened: (taskId, turn) => {
+          const row = turn.rows.get(taskId)
+          if (row) resolve({ attached: attach({ key, row, opened: taskOf(turn, key, taskId) }) })
+        },
+        failed: reject
+      }
+    )
+  })
+}
+
+async function continueTask<T>(
+  { store, contexts }: OperationServices,
+  scope: Scope,
+  message: Message & { taskId: string },
+  terms: OutsideTerms,
+  attach: (placed: Placed) => T
+): Promise<T> {
+  const { taskId } = message
+  const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+  if (!stored) throw taskNotFound(taskId)
+  const { contextId, status } = stored.task
+  if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
+  if (isTerminal(status.state)) throw refusal(stored, terms)
+  const event = { type: 'message.received' as const, taskId, message: { ...message, contextId } }
+  const outcome = await decided(contexts, { ...scope, contextId }, async live => {
+    const attached = await deliver(live, event, terms, placed => ({ value: attach(placed) }))
+    return attached
+  })
+  if (outcome) return outcome.value
+  const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+  /* c8 ignore next -- only an engine that forgets tasks has none now */
+  throw refusal(now ?? stored, terms)
+}
+
+/** A task as the turn that opened it left it. */
+function taskOf(turn: Turn, key: ContextKey, taskId: string): StoredTask {
+  const record = newTaskRecord(key, taskId)
+  for (const entry of turn.log) {
+    if (entry.taskId !== taskId) continue
+    if ('message' in entry) applyMessage(record, entry)
+    else applyEvent(record, entry)
+  }
+  return projectTask(record)
+}
+
+function otherContext(taskId: string): A2AError {
+  const violation = { field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` }
+  return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+}
+
+function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: OutsideTerms): A2AError {
+  return ifGeneration === generation ? takesNoMessage(task) : movedOn(task.id)
+}
+
+function takesNoMessage({ id, status, contextId = '' }: Task): A2AError {
+  const name = status.state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-')
+  const why = isTerminal(status.state)
+    ? `is ${name} and takes no more messages. Start a new task: send the message with contextId ${contextId} and referenceTaskIds ["${id}"], without a taskId.`
+    : `is ${name} and does not take this message. Wait until it asks for input, answer what it asks, or cancel it.`
+  return new A2AError('UnsupportedOperation', `Task ${id} ${why}`, { metadata: { taskId: id, state: status.state } })
+}

@@ -1,0 +1,129 @@
+import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
+import type { OperationRequests } from '../machines/protocol/operations.ts'
+import type { Agent } from './agent.ts'
+import { agentCard } from './agent-card.ts'
+import type { Authenticate } from './authentication.ts'
+import { admit, type CallContext } from './call.ts'
+import { systemClock, type Clock } from './clock.ts'
+import { contextLogic } from './context-logic.ts'
+import { Contexts } from './contexts.ts'
+import { Feeds } from './feeds.ts'
+import { ownErrors, ownStreamErrors } from './own-errors.ts'
+import { randomIds, type Ids } from './ids.ts'
+import { inputModesOf } from './input-modes.ts'
+import { defaultLimits, type Limits } from './limits.ts'
+import { consoleLogger, type Logger } from './logger.ts'
+import { memoryStore } from './memory-store.ts'
+import { sendMessage, sendStreamingMessage } from './send-message.ts'
+import type { Store } from './store.ts'
+import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
+import { refused, type UnservedOperation } from './unserved.ts'
+
+/** What a runtime is made of. Only `agent` has to be given. */
+export interface RuntimeOptions {
+  readonly agent: Agent
+  /** Default `memoryStore()`. */
+  readonly store?: Store
+  readonly clock?: Clock
+  readonly ids?: Ids
+  readonly logger?: Logger
+  /** Changes single limits; the others keep their defaults. */
+  readonly limits?: Partial<Limits>
+  /**
+   * Takes no message twice: the same message under the same messageId gets the answer of the first. Default only for
+   * clients that activate the reliability extension, since others use one messageId for many messages.
+   */
+  readonly dedupe?: boolean
+  /** Tells who calls. Without it every caller is `anonymous`, and servers bind loopback addresses only. */
+  readonly authenticate?: Authenticate
+  /** Origins whose pages may connect (`https://app.example`). Default none but the server's own. */
+  readonly origins?: readonly string[]
+  /** Host names under which the server may be addressed. Default: loopback names on a loopback address, any on others. */
+  readonly hosts?: readonly string[]
+  /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. */
+  readonly publicUrl?: string
+}
+
+/**
+ * An agent that runs. One method for each operation of A2A (§3.1): each takes parameters as wire JSON, checks them,
+ * and answers with wire JSON, or with a stream of it. Errors are `A2AError`s.
+ */
+export interface Runtime {
+  sendMessage(params: OperationRequests['sendMessage'], call?: CallContext): Promise<SendMessageResponse>
+  sendStreamingMessage(params: OperationRequests['sendStreamingMessage'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
+  getTask(params: OperationRequests['getTask'], call?: CallContext): Promise<Task>
+  cancelTask(params: OperationRequests['cancelTask'], call?: CallContext): Promise<Task>
+  subscribeToTask(params: OperationRequests['subscribeToTask'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
+  listTasks: Refused<'listTasks'>
+  createTaskPushNotificationConfig: Refused<'createTaskPushNotificationConfig'>
+  getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
+  listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
+  deleteTaskPushNotificationConfig: Refused<'deleteTaskPushNotificationConfig'>
+  getExtendedAgentCard: Refused<'getExtendedAgentCard'>
+  /** The agent's card (§4.4.1) for a server that offers these interfaces. */
+  agentCard(interfaces: readonly AgentInterface[]): AgentCard
+  /** What servers of this runtime keep to. */
+  readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl'> & {
+    readonly limits: Limits
+    readonly logger: Logger
+    readonly clock: Clock
+  }
+  /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
+  close(): Promise<void>
+}
+
+type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
+
+/** Brings an agent to life; work that a store holds from before goes on. Throws TypeError for options that cannot be. */
+export function createRuntime(options: RuntimeOptions): Runtime {
+  const { agent, dedupe = false, store = memoryStore(), clock = systemClock, ids = randomIds, logger = consoleLogger } = options
+  const limits = { ...defaultLimits, ...options.limits }
+  const feeds = new Feeds()
+  const logic = contextLogic(agent)
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, negotiates: agent.negotiate !== undefined })
+  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
+  const { authenticate, origins, hosts, publicUrl } = options
+  let closing: Promise<void> | undefined
+
+  const close = async () => {
+    contexts.close()
+    feeds.close(shutDown())
+    await store.close()
+  }
+  contexts.resume().catch(error => logger.error('unfinished work could not be loaded', { error }))
+
+  /** Makes the checks common to all operations. */
+  const admitted: typeof admit = (name, request, call) => {
+    if (closing) throw shutDown()
+    return admit(name, request, call)
+  }
+  const answered = <T>(call: CallContext, operation: string, run: () => Promise<T>) => ownErrors(logger, call, operation, run)
+  const streamed = (call: CallContext, operation: string, open: () => AsyncIterable<StreamResponse>) => ownStreamErrors(logger, call, operation, open)
+
+  return {
+    sendMessage: (params, call = {}) => answered(call, 'sendMessage', async () => sendMessage(services, admitted('sendMessage', params, call))),
+    sendStreamingMessage: (params, call = {}) =>
+      streamed(call, 'sendStreamingMessage', () => sendStreamingMessage(services, admitted('sendStreamingMessage', params, call))),
+    getTask: (params, call = {}) => answered(call, 'getTask', async () => getTask(services, admitted('getTask', params, call))),
+    cancelTask: (params, call = {}) => answered(call, 'cancelTask', async () => cancelTask(services, admitted('cancelTask', params, call))),
+    subscribeToTask: (params, call = {}) => streamed(call, 'subscribeToTask', () => subscribeToTask(services, admitted('subscribeToTask', params, call))),
+    listTasks: refused('listTasks'),
+    createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig'),
+    getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig'),
+    listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs'),
+    deleteTaskPushNotificationConfig: refused('deleteTaskPushNotificationConfig'),
+    getExtendedAgentCard: refused('getExtendedAgentCard'),
+    agentCard: interfaces => agentCard(agent, interfaces),
+    settings: {
+      limits, logger, clock,
+      ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl })
+    },
+    close: () => (closing ??= close())
+  }
+}
+
+function shutDown(): A2AError {
+  return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
+}

@@ -1,0 +1,111 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { SendMessageResponse, StreamResponse } from '../machines/protocol/objects.ts'
+import type { SendMessageRequest } from '../machines/protocol/requests.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/states.ts'
+import type { Admitted } from './call.ts'
+import type { Placed } from './deliver.ts'
+import { checkInputModes } from './input-modes.ts'
+import { newest } from './newest.ts'
+import type { OperationServices } from './operation-services.ts'
+import { placeMessage } from './place-message.ts'
+import { sendOnce, type Outcome } from './send-once.ts'
+import { sendOf } from './sends.ts'
+import { shownTask } from './shown.ts'
+import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
+import { taskNotFound } from './task-not-found.ts'
+import { tailOf, toldBy } from './task-stream.ts'
+
+type Call = Admitted<SendMessageRequest>
+
+/**
+ * SendMessage (§3.1.1): answers with the agent's message, or with the task once it is terminal or interrupted; with
+ * `returnImmediately` as soon as it exists (§3.2.2).
+ */
+export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
+  const { configuration = {} } = call.params
+  const pause = (placed: Placed) => (configuration.returnImmediately ? Promise.resolve() : paused(services, placed, call.signal))
+  const outcome = await place(services, call, placed => ({ placed, paused: pause(placed) }))
+  if ('message' in outcome) return outcome
+  const { placed, paused: end } = outcome.attached
+  await end
+  return { task: shownTask(await read(services, placed, configuration), call.reliable) }
+}
+
+/**
+ * SendStreamingMessage (§3.1.2): the agent's message alone, or the task and then everything that happens to it, until
+ * it is terminal or asks for input.
+ */
+export async function* sendStreamingMessage(services: OperationServices, call: Call): AsyncGenerator<StreamResponse, void, undefined> {
+  const { configuration = {} } = call.params
+  const tail = (placed: Placed) => tailOf(services, placed.key, placed.row.taskId, endsReply, call.signal)
+  const outcome = await place(services, call, placed => ({ placed, tail: tail(placed) }))
+  if ('message' in outcome) {
+    yield outcome
+    return
+  }
+  const { placed, tail: events } = outcome.attached
+  try {
+    const stored = placed.opened ? limited(placed.opened, configuration) : await read(services, placed, configuration)
+    yield { task: shownTask(stored, call.reliable) }
+    if (!endsStream(stored.task.status.state)) yield* toldBy(events.startAfter(stored.generation), call.reliable)
+  } finally {
+    await events.return()
+  }
+}
+
+/** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
+function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
+  const { store, inputModes, clock, limits, sendsUnderWay, dedupe } = services
+  const { params, scope, conditions, reliable } = call
+  const { message, configuration } = params
+  if (configuration?.taskPushNotificationConfig) {
+    throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
+  }
+  checkInputModes(message, inputModes)
+  const ifGeneration = conditions.ifGenerationMatch
+  if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration }, attach)
+  const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
+  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send }, attach), attach)
+}
+
+/** Waits until the task pauses: at once if it already does as the message left it, else at its next pause. */
+async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<void> {
+  const { key, row, isRepeated } = placed
+  if (isPause(row.state)) return
+  const tail = tailOf(services, key, row.taskId, pauses, signal)
+  const { generation } = isRepeated ? await read(services, placed, { historyLength: 0 }) : row
+  await tail.startAfter(row.generation, generation).drain()
+  signal?.throwIfAborted()
+}
+
+async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {
+  const stored = await store.readTask(key, row.taskId, { historyLength: options.historyLength })
+  /* c8 ignore next -- only an engine that forgets tasks gets here */
+  if (!stored) throw taskNotFound(row.taskId)
+  return stored
+}
+
+/** The task with at most the newest messages of its history that the client wants; 0 leaves the history out (§3.2.4). */
+function limited(stored: StoredTask, { historyLength }: ReadOptions): StoredTask {
+  const { history, ...task } = stored.task
+  if (history === undefined || historyLength === undefined) return stored
+  const shown = newest(history, historyLength)
+  return { ...stored, task: shown.length === 0 ? task : { ...task, history: shown } }
+}
+
+function pauses({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && isPause(update.statusUpdate.status.state)
+}
+
+function isPause(state: TaskState): boolean {
+  return isTerminal(state) || isInterrupted(state)
+}
+
+function endsReply({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && endsStream(update.statusUpdate.status.state)
+}
+
+/** A reply's stream ends where the client has to act: at an end and at a question, not while an authorization is awaited (§7.6.1). */
+function endsStream(state: TaskState): boolean {
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
+}

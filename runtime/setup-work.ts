@@ -1,0 +1,66 @@
+import {
+  setup,
+  type ActionFunction,
+  type DelayConfig,
+  type EventObject,
+  type MachineContext,
+  type ParameterizedObject,
+  type SetupReturn,
+  type UnknownActorLogic
+} from 'xstate'
+import type { GuardPredicate } from 'xstate/guards'
+import type { Message } from '../machines/protocol/parts.ts'
+import type { WorkInput } from './work-input.ts'
+import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
+
+/** The tags of a work chart's states that drive the task's life cycle. */
+export type WorkTag = 'input-required' | 'auth-required' | 'failed' | 'rejected'
+
+/** Words in a state's `meta`: themselves, or a function of the chart's context. */
+export type WordsOf<Context> = Words | ((args: { context: Context }) => Words)
+
+/** What a state says: `prompt` while it is tagged input-required or auth-required, `reason` at an end tagged failed or rejected. */
+export interface WorkMeta<Context = MachineContext> {
+  readonly prompt?: WordsOf<Context>
+  readonly reason?: WordsOf<Context>
+}
+
+/** What every work chart may hear from outside: a client's message, while the task is interrupted. */
+export interface MessageReceived {
+  readonly type: 'message.received'
+  readonly message: Message
+}
+
+// What `setup` takes for no actors, actions or guards.
+// oxlint-disable-next-line typescript/no-generated-empty-object-type
+type None = Record<never, never>
+type Params = Record<string, ParameterizedObject['params'] | undefined>
+type Parameterized<T extends Params> = { [K in keyof T & string]: { type: K; params: T[K] } }[keyof T & string]
+type Provided<T extends Record<string, UnknownActorLogic>> = { [K in keyof T & string]: { src: K; logic: T[K]; id: string | undefined } }[keyof T & string]
+
+/** XState's `setup` for work: its input, answers, words, tags, `meta` and output are typed already. */
+export function setupWork<
+  Context extends MachineContext = None,
+  Actors extends Record<string, UnknownActorLogic> = None,
+  Actions extends Params = None,
+  Guards extends Params = None,
+  Delay extends string = never,
+  Event extends EventObject = never
+>(options: {
+  /** The chart's `context`, and `events` that its own actors send to it. Types only: `{ context: {} as MyContext }`. */
+  types?: { context?: Context; events?: Event }
+  actors?: { [K in keyof Actors]: Actors[K] }
+  actions?: {
+    [K in keyof Actions]: ActionFunction<
+      Context, MessageReceived | Event, MessageReceived | Event, Actions[K],
+      Provided<Actors>, Parameterized<Actions>, Parameterized<Guards>, Delay, WorkWords
+    >
+  }
+  guards?: { [K in keyof Guards]: GuardPredicate<Context, MessageReceived | Event, Guards[K], Parameterized<Guards>> }
+  delays?: { [K in Delay]: DelayConfig<Context, MessageReceived | Event, Parameterized<Actions>['params'], MessageReceived | Event> }
+}): SetupReturn<
+  Context, MessageReceived | Event, Actors, None, Actions, Guards, Delay,
+  WorkTag, WorkInput, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
+> {
+  return setup(options as never) as never
+}

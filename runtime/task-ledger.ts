@@ -1,0 +1,76 @@
+import type { TaskState } from '../machines/protocol/states.ts'
+import { isTerminal } from '../machines/protocol/states.ts'
+import type { TaskFact } from '../machines/task.machine.ts'
+import { agentMessage } from './agent-message.ts'
+import { timestamp, type Clock } from './clock.ts'
+import type { Ids } from './ids.ts'
+import type { TaskEvent, TaskRow } from './store.ts'
+
+/** Where a task that lives stands: the number and state of its newest event. */
+interface LedgerEntry {
+  generation: number
+  state: TaskState
+  /** Metadata of the task itself, which its first event carries. */
+  readonly metadata: Record<string, unknown> | undefined
+}
+
+/** The tasks of one context that have not ended: gives each of their facts the task's next generation, the time, and ids. */
+export class TaskLedger {
+  readonly #contextId: string
+  readonly #makers: { readonly clock: Clock; readonly ids: Ids }
+  readonly #entries = new Map<string, LedgerEntry>()
+
+  constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }) {
+    this.#contextId = contextId
+    this.#makers = makers
+  }
+
+  /** Begins a task, or takes one up again where a row left it. */
+  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', metadata }: Partial<LedgerEntry> = {}): void {
+    this.#entries.set(taskId, { generation, state, metadata })
+  }
+
+  has(taskId: string): boolean {
+    return this.#entries.has(taskId)
+  }
+
+  /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
+  generationOf(taskId: string): number {
+    return this.#entries.get(taskId)?.generation ?? 0
+  }
+
+  /** Makes a fact an event; nothing of a task that is not here, because it has ended. */
+  stamp(taskId: string, fact: TaskFact): TaskEvent | undefined {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- an actor of ours tells nothing after its end; should it, nobody hears */
+    if (!entry) return undefined
+    entry.generation += 1
+    return { taskId, generation: entry.generation, update: fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact) }
+  }
+
+  /** The task's row for a commit, with its actor's snapshot unless it has ended; then it leaves the ledger. */
+  row(taskId: string, snapshot: string | undefined): TaskRow | undefined {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- only tasks that are here move */
+    if (!entry) return undefined
+    const { generation, state } = entry
+    if (isTerminal(state)) this.#entries.delete(taskId)
+    return { taskId, generation, state, ...(snapshot !== undefined && !isTerminal(state) && { snapshot }) }
+  }
+
+  #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
+    const identified = { ...artifact, artifactId: artifact.artifactId ?? this.#makers.ids() }
+    const flags = { ...(append && { append: true }), ...(lastChunk && { lastChunk: true }) }
+    return { artifactUpdate: { taskId, contextId: this.#contextId, artifact: identified, ...flags } }
+  }
+
+  #status(taskId: string, entry: LedgerEntry, fact: Extract<TaskFact, { type: 'status.changed' }>): TaskEvent['update'] {
+    const { clock, ids } = this.#makers
+    const contextId = this.#contextId
+    entry.state = fact.state
+    const message = fact.message && agentMessage(fact.message, { taskId, contextId }, ids)
+    const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
+    const status = { state: fact.state, ...(message && { message }), timestamp: timestamp(clock) }
+    return { statusUpdate: { taskId, contextId, status, ...(metadata && { metadata }) } }
+  }
+}

@@ -1,0 +1,115 @@
+import type { Feeds } from './feeds.ts'
+import type { Scope, Store, TaskEvent } from './store.ts'
+
+/** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
+export interface TailOptions {
+  readonly feeds: Feeds
+  readonly store: Store
+  readonly scope: Scope
+  readonly taskId: string
+  readonly limit: number
+  readonly endsAfter: (event: TaskEvent) => boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * The events of one task after a generation, each exactly once and in order, until the last one or until `signal`
+ * aborts. It listens from the moment it is made; {@link startAfter} then says from which generation on it tells.
+ * A reader that falls behind by more than `limit` events reads on from the log, so that it costs no more memory.
+ */
+export class TaskTail implements AsyncIterableIterator<TaskEvent> {
+  readonly #options: TailOptions
+  readonly #stopListening: () => void
+  #waiting: TaskEvent[] = []
+  #after = 0
+  #newest = 0
+  #open = true
+  #error: { error: unknown } | undefined
+  #wake = () => {}
+
+  constructor(options: TailOptions) {
+    this.#options = options
+    const stop = options.feeds.listen(options.taskId, {
+      told: events => this.#told(events),
+      advanced: generation => this.#advanced(generation),
+      closed: error => this.#fail(error)
+    })
+    const close = () => this.#close()
+    options.signal?.addEventListener('abort', close, { once: true })
+    this.#stopListening = () => {
+      stop()
+      options.signal?.removeEventListener('abort', close)
+    }
+    if (options.signal?.aborted) this.#close()
+  }
+
+  /** Leaves out what the reader already has: every event up to this generation. `newest` is that of the log, if it is further. */
+  startAfter(generation: number, newest = generation): this {
+    this.#after = generation
+    this.#newest = Math.max(this.#newest, newest)
+    this.#waiting = this.#waiting.filter(event => event.generation > generation)
+    return this
+  }
+
+  async next(): Promise<IteratorResult<TaskEvent, undefined>> {
+    while (this.#open) {
+      const event = this.#waiting.shift()
+      if (event) return { done: false, value: this.#passed(event) }
+      if (this.#newest > this.#after) await this.#readLog()
+      else await new Promise<void>(resolve => (this.#wake = resolve))
+    }
+    if (this.#error) throw this.#error.error
+    return { done: true, value: undefined }
+  }
+
+  /** Reads on to the end, for the sake of having got there. */
+  async drain(): Promise<void> {
+    while (!(await this.next()).done);
+  }
+
+  async return(): Promise<IteratorResult<TaskEvent, undefined>> {
+    this.#close()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  #passed(event: TaskEvent): TaskEvent {
+    this.#after = event.generation
+    if (this.#options.endsAfter(event)) this.#close()
+    return event
+  }
+
+  #told(events: readonly TaskEvent[]): void {
+    for (const event of events) {
+      this.#newest = event.generation
+      const last = this.#waiting.at(-1)?.generation ?? this.#after
+      if (event.generation === last + 1 && this.#waiting.length < this.#options.limit) this.#waiting.push(event)
+    }
+    this.#wake()
+  }
+
+  #advanced(generation: number): void {
+    this.#newest = Math.max(this.#newest, generation)
+    this.#wake()
+  }
+
+  async #readLog(): Promise<void> {
+    const { store, scope, taskId, limit } = this.#options
+    this.#waiting = await store.readEvents(scope, taskId, this.#after, limit)
+    if (this.#waiting.length === 0) this.#newest = this.#after
+  }
+
+  #fail(error: unknown): void {
+    this.#error = { error }
+    this.#close()
+  }
+
+  #close(): void {
+    this.#open = false
+    this.#stopListening()
+    this.#wake()
+  }
+}

@@ -1,0 +1,103 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { StreamResponse, Task } from '../machines/protocol/objects.ts'
+import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../machines/protocol/requests.ts'
+import { isTerminal, type TaskState } from '../machines/protocol/states.ts'
+import type { Admitted } from './call.ts'
+import { decided, deliver, movedOn } from './deliver.ts'
+import type { OperationServices } from './operation-services.ts'
+import { shownTask } from './shown.ts'
+import type { ReadOptions, Scope, StoredTask, TaskEvent } from './store.ts'
+import { taskNotFound } from './task-not-found.ts'
+import { tailOf, toldBy } from './task-stream.ts'
+
+/** GetTask (§3.1.3): the task as it is, with its artifacts; with `currentGeneration` when it has passed that one, or after a while. */
+export async function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
+  const { params, scope, conditions, reliable } = call
+  const { currentGeneration } = conditions
+  if (currentGeneration !== undefined) await passed(services, call, currentGeneration)
+  return shownTask(await read(services, scope, params.id, { historyLength: params.historyLength }), reliable)
+}
+
+/** CancelTask (§3.1.5): the task is canceled at once, its work is told to stop. A canceled task is answered again (§3.3.1). */
+export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
+  const { params, scope, conditions, reliable } = call
+  const { id: taskId } = params
+  const { ifGenerationMatch: ifGeneration } = conditions
+  const { task, generation } = await read(services, scope, taskId, BRIEFLY)
+  if (!isTerminal(task.status.state)) {
+    const key = { ...scope, contextId: task.contextId }
+    await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true))
+  } else if (ifGeneration !== undefined && ifGeneration !== generation) throw movedOn(taskId)
+  const stored = await read(services, scope, taskId)
+  if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
+  return shownTask(stored, reliable)
+}
+
+/**
+ * SubscribeToTask (§3.1.6): the task as it is, then every later event without a gap or repeat, until it is terminal.
+ * With `afterGeneration` only the events after that one, also of a task that has ended.
+ */
+export async function* subscribeToTask(
+  services: OperationServices,
+  { params, scope, conditions, reliable, signal }: Admitted<SubscribeToTaskRequest>
+): AsyncGenerator<StreamResponse, void, undefined> {
+  const { id: taskId } = params
+  const { afterGeneration } = conditions
+  const tail = tailOf(services, scope, taskId, ends, signal)
+  try {
+    const stored = await read(services, scope, taskId, afterGeneration === undefined ? {} : BRIEFLY)
+    const { generation, task } = stored
+    if (afterGeneration === undefined) {
+      if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
+      yield { task: shownTask(stored, reliable) }
+      tail.startAfter(generation)
+    } else {
+      if (afterGeneration > generation) throw aheadOfTask(generation)
+      if (isTerminal(task.status.state) && afterGeneration === generation) return
+      tail.startAfter(afterGeneration, generation)
+    }
+    yield* toldBy(tail, reliable)
+  } finally {
+    await tail.return()
+  }
+}
+
+const BRIEFLY: ReadOptions = { historyLength: 0, artifacts: false }
+
+async function read({ store }: OperationServices, scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask> {
+  const stored = await store.readTask(scope, taskId, options)
+  if (!stored) throw taskNotFound(taskId)
+  return stored
+}
+
+/** Waits until a task has passed a generation, or has ended, for `limits.longPollMs` at the most. */
+async function passed(services: OperationServices, { params, scope, signal }: Admitted<GetTaskRequest>, after: number): Promise<void> {
+  const tail = tailOf(services, scope, params.id, () => true, signal)
+  const timer = services.clock.setTimeout(() => void tail.return(), services.limits.longPollMs)
+  try {
+    const { task, generation } = await read(services, scope, params.id, BRIEFLY)
+    if (generation <= after && !isTerminal(task.status.state)) await tail.startAfter(generation).drain()
+    signal?.throwIfAborted()
+  } finally {
+    services.clock.clearTimeout(timer)
+    await tail.return()
+  }
+}
+
+function ends({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
+}
+
+function notCancelable(taskId: string, state: TaskState): A2AError {
+  return new A2AError('TaskNotCancelable', `Task ${taskId} has ended (${state}) and cannot be canceled.`, { metadata: { taskId, state } })
+}
+
+function alreadyEnded(taskId: string, state: TaskState): A2AError {
+  const text = `Task ${taskId} has ended (${state}): nothing more happens to it. Read it with GetTask.`
+  return new A2AError('UnsupportedOperation', text, { metadata: { taskId, state } })
+}
+
+function aheadOfTask(generation: number): A2AError {
+  const violation = { field: 'afterGeneration', description: `must not be ahead of the task, which is at ${generation}` }
+  return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+}

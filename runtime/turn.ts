@@ -1,0 +1,47 @@
+import type { SendRow } from './sends.ts'
+import type { MessageRow, TaskEvent, TaskRow } from './store.ts'
+
+/** Something that waits for the commit, on behalf of a task or a negotiation. */
+export interface Effect {
+  readonly taskId: string
+  run(): void
+}
+
+/** Someone who waits for the end of a turn: exactly one of the two is called, once, in the order of the turns. */
+export interface Waiting {
+  told(turn: Turn): void
+  failed(error: unknown): void
+}
+
+/**
+ * What one turn of a context has decided: filled while its actors run, committed as a whole, then told.
+ *
+ * A turn opens with the first event that reaches an actor of the context and closes when the actors have come to
+ * rest: it holds all that one macrostep causes, and what the same run of the event loop adds to it.
+ */
+export class Turn {
+  /** Events and messages in order. */
+  readonly log: (TaskEvent | MessageRow)[] = []
+  /** Ids of the tasks whose actors, or whose work's actors, moved. */
+  readonly moved = new Set<string>()
+  /** The tasks that moved as the turn left them, by id: filled when it closes. */
+  readonly rows = new Map<string, TaskRow>()
+  /** Messages that are not to be taken twice, and what became of them. */
+  readonly sends: SendRow[] = []
+  /** Who hears of the commit, in order. */
+  readonly waiting: Waiting[] = []
+  /** What starts after the commit, in order. */
+  readonly effects: Effect[] = []
+
+  /** This turn's events, by task. */
+  eventsByTask(): Map<string, TaskEvent[]> {
+    const events = new Map<string, TaskEvent[]>()
+    for (const entry of this.log) {
+      if ('message' in entry) continue
+      const known = events.get(entry.taskId)
+      if (known) known.push(entry)
+      else events.set(entry.taskId, [entry])
+    }
+    return events
+  }
+}

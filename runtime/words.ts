@@ -1,0 +1,113 @@
+import type { JsonValue } from '../machines/protocol/json.ts'
+import type { Part } from '../machines/protocol/parts.ts'
+import type { ArtifactContent, MessageContent } from '../machines/task.machine.ts'
+
+/** What an author may give where something is said: text, one part, parts, or parts with metadata. */
+export type Words = string | Part | Part[] | MessageContent
+
+/** What an author may give as an artifact: text, one part, parts, or a whole artifact. Without an id it gets a fresh one. */
+export type ArtifactWords = string | Part | Part[] | ArtifactContent
+
+/** Work says how it is getting on; the status stays WORKING and carries the message. */
+export interface Progress {
+  readonly type: 'progress'
+  readonly message?: Words
+  readonly metadata?: Record<string, unknown>
+}
+
+/** Work hands over an artifact, or a chunk of one. */
+export interface Produced {
+  readonly type: 'artifact'
+  readonly artifact: ArtifactWords
+  readonly append?: boolean
+  readonly lastChunk?: boolean
+}
+
+/** What work may say while it lasts: charts `emit` these. */
+export type WorkWords = Progress | Produced
+
+/** How work ends well: what a function returns and what a chart outputs. Nothing at all is a result too. */
+export interface WorkResult {
+  readonly artifact?: ArtifactWords
+  readonly artifacts?: readonly ArtifactWords[]
+  readonly message?: Words
+  readonly metadata?: Record<string, unknown>
+}
+
+/** The agent will not do the task (TASK_STATE_REJECTED), and says why. */
+export interface Rejected {
+  readonly type: 'rejected'
+  readonly reason: Words
+}
+
+/** The work did not succeed (TASK_STATE_FAILED), and says why. */
+export interface Failed {
+  readonly type: 'failed'
+  readonly reason: Words
+}
+
+/** A negotiation's answer without a task. */
+export interface Reply {
+  readonly type: 'reply'
+  readonly message: Words
+}
+
+/** A negotiation's assent: a task opens, with these terms. */
+export interface Accepted {
+  readonly type: 'accepted'
+  readonly terms?: Record<string, unknown>
+}
+
+/** A text part (§4.1.6). */
+export function text(value: string): Part {
+  return { text: value }
+}
+
+/** A part with structured data: any JSON value, null included (§4.1.6). */
+export function data(value: JsonValue): Part {
+  return { data: value }
+}
+
+/** A part with a file's bytes (§4.1.6). */
+export function file(bytes: Uint8Array, { filename, mediaType }: { filename?: string; mediaType?: string } = {}): Part {
+  const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+  return { raw, ...(filename !== undefined && { filename }), ...(mediaType !== undefined && { mediaType }) }
+}
+
+/** The text of a message or an artifact: that of its text parts, a line each. */
+export function textOf({ parts }: { parts: readonly Part[] }): string {
+  return parts.flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
+}
+
+/** Says how the work is getting on. */
+export function progress(message?: Words): Progress {
+  return { type: 'progress', ...(message !== undefined && { message }) }
+}
+
+/**
+ * Hands over an artifact. In chunks: the same `artifactId` each time, `append` from the second on, `lastChunk` with the
+ * last.
+ */
+export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): Produced {
+  return { type: 'artifact', artifact: content, ...chunk }
+}
+
+/** Ends the task as rejected: the agent will not do it. */
+export function rejected(reason: Words): Rejected {
+  return { type: 'rejected', reason }
+}
+
+/** Ends the task as failed, with a reason for the client to read. What a work throws stays with the log. */
+export function failed(reason: Words): Failed {
+  return { type: 'failed', reason }
+}
+
+/** Answers a message without opening a task. */
+export function reply(message: Words): Reply {
+  return { type: 'reply', message }
+}
+
+/** Opens a task. The work gets the terms, and the task shows them in its metadata. */
+export function accepted(terms?: Record<string, unknown>): Accepted {
+  return { type: 'accepted', ...(terms && { terms }) }
+}

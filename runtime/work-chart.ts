@@ -1,0 +1,136 @@
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import { reasonOf, type TaskMachineEvent, type WorkEvent } from '../machines/task.machine.ts'
+import { familyOf, hostOf } from './actor-host.ts'
+import { gatedMachine, heldActions, inScope } from './gated-logic.ts'
+import { endedFor, messageOf, outcomeOf, workEventOf } from './outcomes.ts'
+import type { WorkMeta, WorkTag } from './setup-work.ts'
+
+/** The event with which an interruption begins, by the tag of the author's state. */
+const INTERRUPTIONS = {
+  'input-required': 'work.asked',
+  'auth-required': 'work.needsAuthorization'
+} as const satisfies Partial<Record<WorkTag, WorkEvent['type']>>
+
+/**
+ * An author's statechart as the actor `work` of a task: its tags are the life cycle. Entering a state tagged
+ * `input-required` or `auth-required` interrupts the task, leaving it resumes, from one question straight to another it
+ * resumes and asks again; what it emits is told; its output completes the task, its error fails it, and a final state
+ * tagged `failed` or `rejected` ends it so. The state's `meta` has the words: `prompt`, or `reason`.
+ */
+export function workChart(machine: AnyStateMachine): AnyActorLogic {
+  const voices = new WeakMap<AnyActorRef, Voice>()
+  const logic = inScope(gatedMachine(machine), scope => {
+    const emitted = (words: unknown) => voices.get(scope.self)?.emitted(words)
+    return { ...heldActions(scope), emit: words => (scope.emit(words), emitted(words)) }
+  })
+  return {
+    ...logic,
+    getInitialSnapshot: (scope, input) => {
+      voices.set(scope.self, new Voice(scope, undefined))
+      return logged(scope, () => settled(logic.getInitialSnapshot(scope, input)))
+    },
+    restoreSnapshot: (persisted, scope) => {
+      const snapshot: AnyMachineSnapshot = machine.restoreSnapshot(persisted, scope)
+      voices.set(scope.self, new Voice(scope, snapshot))
+      return snapshot
+    },
+    transition: (before, event, scope) => logged(scope, () => settled(logic.transition(before, event, scope)))
+  }
+}
+
+/** What one chart says to its task: after each of its steps, in the order in which a task that works hears all of it. */
+class Voice {
+  readonly #self: AnyActorRef
+  #words: WorkEvent[] = []
+  #question: Question | undefined
+  #failure: { error: unknown } | undefined
+
+  /** `restored` is where the chart was before a restart: what it said then it does not say again. */
+  constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
+    this.#self = self
+    this.#question = restored && questionOf(restored)
+    self.subscribe({ next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot), error() {} })
+  }
+
+  emitted(words: unknown): void {
+    try {
+      this.#words.push(workEventOf(words))
+    } catch (error) {
+      this.#failure ??= { error }
+    }
+  }
+
+  #speak(snapshot: AnyMachineSnapshot): void {
+    const was = this.#question
+    const words = this.#words
+    this.#words = []
+    try {
+      if (this.#failure) throw this.#failure.error
+      const is = snapshot.status === 'active' ? questionOf(snapshot) : undefined
+      this.#question = is
+      if (was && was.states !== is?.states) this.#say({ type: 'work.resumed' })
+      for (const event of words) this.#say(event)
+      if (is && (was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    const taskId = familyOf(this.#self)
+    hostOf(this.#self.system).logger.error('the work of a task failed', { taskId, error })
+    this.#say({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
+  }
+
+  #say(event: WorkEvent | Extract<TaskMachineEvent, { type: 'task.fail' }>): void {
+    this.#self._parent?.send(event)
+  }
+}
+
+interface Question {
+  readonly states: string
+  readonly words: string
+  readonly event: WorkEvent
+}
+
+/** The chart's end becomes the work's outcome; an error that it began with is thrown like every other. */
+function settled(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
+  if (snapshot.status === 'error') throw snapshot.error
+  return snapshot.status === 'done' ? concluded(snapshot) : snapshot
+}
+
+/** What the chart waits for: the states that have the tag, and the words of the first that has some. */
+function questionOf(snapshot: AnyMachineSnapshot): Question | undefined {
+  const tag = snapshot.hasTag('auth-required') ? 'auth-required' : 'input-required'
+  const states = statesTagged(snapshot, tag)
+  if (states.length === 0) return undefined
+  const message = messageOf(wordsIn(snapshot, tag, 'prompt') ?? 'The agent needs an answer to go on.')
+  return { states: states.map(({ id }) => id).join(), words: JSON.stringify(message), event: { type: INTERRUPTIONS[tag], message } }
+}
+
+function concluded(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
+  const state = (['failed', 'rejected'] as const).find(tag => snapshot.hasTag(tag))
+  const output = state ? endedFor(state, wordsIn(snapshot, state, 'reason')) : outcomeOf(snapshot.output)
+  return { ...snapshot, output } as AnyMachineSnapshot
+}
+
+/** The words in the `meta` of the state that has the tag: themselves, or a function of the chart's context. */
+function wordsIn(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | 'reason'): unknown {
+  const meta: WorkMeta | undefined = statesTagged(snapshot, tag).find(({ meta }) => meta?.[member] !== undefined)?.meta
+  const words = meta?.[member]
+  return typeof words === 'function' ? words({ context: snapshot.context }) : words
+}
+
+function statesTagged(snapshot: AnyMachineSnapshot, tag: WorkTag) {
+  return snapshot._nodes.filter(({ tags }) => tags.includes(tag))
+}
+
+/** Runs the author's code; what it throws is reported before XState makes it the actor's error. */
+function logged<T>({ self, system }: AnyActorScope, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    hostOf(system).logger.error('the work of a task failed', { taskId: familyOf(self), error })
+    throw error
+  }
+}

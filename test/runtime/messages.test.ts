@@ -1,0 +1,377 @@
+import t from 'tap'
+import type { Task } from '../../machines/protocol/objects.ts'
+import { A2AError, isA2AError, reply } from '../../runtime/index.ts'
+import { echo, painter, steeredWork } from '../fixtures/agents.ts'
+import { collect, messageIn, open, reaches, refusal, rejection, say, start, stateName, taskIn, textOf, until, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
+
+const immediately = { returnImmediately: true }
+const artifactsIn = (task: Task) => task.artifacts?.map(textOf)
+
+await t.test('a message that addresses nothing opens a task in a new context, whose id the answer brings', async t => {
+  const { runtime } = start(t, { work: echo })
+  const first = taskIn(await runtime.sendMessage(say('hello')))
+  const second = taskIn(await runtime.sendMessage(say('hello')))
+  t.ok(first.contextId)
+  t.not(first.contextId, second.contextId)
+  t.not(first.id, second.id)
+  t.equal(first.status.state, 'TASK_STATE_COMPLETED')
+  t.strictSame(artifactsIn(first), ['hello'])
+  t.strictSame(first.history?.map(({ messageId, taskId, contextId }) => ({ taskId, contextId, own: messageId.startsWith('m-') })), [
+    { taskId: first.id, contextId: first.contextId, own: true }
+  ])
+})
+
+await t.test('a message with a context’s id opens another task there, also while others run', async t => {
+  const { work, run } = steeredWork()
+  const { runtime } = start(t, { work })
+  const first = await open(runtime)
+  const second = await open(runtime, 'again', { contextId: first.contextId ?? '' })
+  t.equal(second.contextId, first.contextId)
+  t.not(second.id, first.id)
+  ;(await run(1)).resolve({})
+  await reaches(runtime, second.id, 'completed')
+  t.equal((await runtime.getTask({ id: first.id })).status.state, 'TASK_STATE_WORKING')
+})
+
+await t.test('a context id of the client’s own is kept', async t => {
+  const { runtime } = start(t, { work: echo })
+  for (const contextId of ['mine', '__proto__', '../x']) t.equal(taskIn(await runtime.sendMessage(say('x', { contextId }))).contextId, contextId)
+})
+
+await t.test('the same context id of another principal or tenant is another context', async t => {
+  const given: number[] = []
+  const { runtime } = start(t, { work: ({ earlierArtifacts }) => (given.push(earlierArtifacts.length), { artifact: 'x' }) })
+  const callers = [{ principal: 'anna' }, { principal: 'bob' }, { tenant: 'acme' }, { tenant: 'acme', principal: 'anna' }]
+  for (const call of callers) t.equal(taskIn(await runtime.sendMessage(say('x', { contextId: 'c' }), call)).contextId, 'c')
+  t.strictSame(given, [0, 0, 0, 0])
+  await runtime.sendMessage(say('x', { contextId: 'c' }), callers[1])
+  t.strictSame(given, [0, 0, 0, 0, 1])
+})
+
+await t.test('a message to a task that asked goes on with it, with its context named or not', async t => {
+  for (const names of [true, false]) {
+    const { runtime } = start(t, { work: painter() })
+    const asked = taskIn(await runtime.sendMessage(say('a boat')))
+    t.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED')
+    const done = taskIn(await runtime.sendMessage(say('red', { taskId: asked.id, ...(names && { contextId: asked.contextId ?? '' }) })))
+    t.equal(done.id, asked.id)
+    t.equal(done.contextId, asked.contextId)
+    t.equal(done.status.state, 'TASK_STATE_COMPLETED')
+    t.strictSame(artifactsIn(done), ['a sketch', 'a red boat'])
+  }
+})
+
+await t.test('a message to a task with another context is refused with InvalidParams, and nothing changes', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const asked = taskIn(await runtime.sendMessage(say('a boat')))
+  const error = await rejection(runtime.sendMessage(say('red', { taskId: asked.id, contextId: 'other' })))
+  t.match(error, { code: 'InvalidParams', violations: [{ field: 'message.contextId' }] })
+  t.strictSame(await runtime.getTask({ id: asked.id }), asked)
+})
+
+await t.test('a message to a task that has ended is refused with UnsupportedOperation, which says what to send instead', async t => {
+  const { runtime } = start(t, { work: echo })
+  const done = taskIn(await runtime.sendMessage(say('hello')))
+  for (const more of [{}, { contextId: done.contextId ?? '' }]) {
+    const { code, message } = await refusal(runtime.sendMessage(say('again', { taskId: done.id, ...more })))
+    t.equal(code, 'UnsupportedOperation')
+    t.match(message, `referenceTaskIds ["${done.id}"]`)
+    await t.rejects(collect(runtime.sendStreamingMessage(say('again', { taskId: done.id, ...more }))), { code: 'UnsupportedOperation' })
+  }
+  t.match(await refusal(runtime.sendMessage(say('x', { taskId: done.id, contextId: 'other' }))), { code: 'InvalidParams' }, 'another context is found first')
+  t.strictSame(await runtime.getTask({ id: done.id }), done)
+})
+
+await t.test('a task that is unknown and one of somebody else are refused with the same TaskNotFound', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const asked = taskIn(await runtime.sendMessage(say('a boat'), { principal: 'anna' }))
+  for (const call of [{ principal: 'bob' }, { principal: 'anna', tenant: 'acme' }, {}]) {
+    const { code, message } = await refusal(runtime.sendMessage(say('red', { taskId: asked.id }), call))
+    t.equal(code, 'TaskNotFound')
+    const unknown = await refusal(runtime.sendMessage(say('red', { taskId: 'unknown' }), call))
+    t.equal(unknown.message.replace('unknown', asked.id), message)
+  }
+  t.strictSame(await runtime.getTask({ id: asked.id }, { principal: 'anna' }), asked)
+})
+
+await t.test('a message to a task that works is refused with UnsupportedOperation and is not kept', async t => {
+  const { work, run } = steeredWork()
+  const { runtime } = start(t, { work })
+  const task = await open(runtime)
+  const { given } = await run()
+  const { code, message, metadata } = await refusal(runtime.sendMessage(say('more', { taskId: task.id })))
+  t.equal(code, 'UnsupportedOperation')
+  t.match(message, 'is working and does not take this message')
+  t.strictSame(metadata, { taskId: task.id, state: 'TASK_STATE_WORKING' })
+  t.equal((await runtime.getTask({ id: task.id })).history?.length, 1)
+  t.notOk(given.signal.aborted)
+})
+
+await t.test('a client waits until its task ends or asks, and hears the end after the answer, not the question again', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const asked = taskIn(await runtime.sendMessage(say('a boat')))
+  t.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED')
+  t.equal(textOf(asked.status.message), 'Which colour for a boat?')
+  t.equal(taskIn(await runtime.sendMessage(say('blue', { taskId: asked.id }))).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('with returnImmediately the task comes as soon as it exists, and goes on', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const opened = taskIn(await runtime.sendMessage(say('a boat', {}, immediately)))
+  t.equal(opened.status.state, 'TASK_STATE_SUBMITTED')
+  await reaches(runtime, opened.id, 'input-required')
+  const continued = taskIn(await runtime.sendMessage(say('red', { taskId: opened.id }, immediately)))
+  t.not(continued.status.state, 'TASK_STATE_INPUT_REQUIRED')
+  await reaches(runtime, opened.id, 'completed')
+})
+
+await t.test('historyLength keeps the newest messages: none with 0, all without it, and never touches what others see', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const { id } = taskIn(await runtime.sendMessage(say('a boat')))
+  const done = taskIn(await runtime.sendMessage(say('red', { taskId: id }, { historyLength: 2 })))
+  t.strictSame(done.history?.map(textOf), ['red', 'thank you'], 'the newest two')
+  const read = async (historyLength?: number) => (await runtime.getTask({ id, ...(historyLength !== undefined && { historyLength }) })).history
+  t.strictSame((await read())?.map(textOf), ['a boat', 'looking', 'Which colour for a boat?', 'red', 'thank you'])
+  t.strictSame((await read(1))?.map(textOf), ['thank you'])
+  t.equal((await read(100))?.length, 5)
+  t.equal(await read(0), undefined)
+  t.equal((await read())?.length, 5, 'reading a part has cut nothing off')
+  await t.rejects(runtime.getTask({ id, historyLength: -1 }), { code: 'InvalidParams' })
+  for (const [historyLength, kept] of [[0, undefined], [1, 1]] as const) {
+    const opened = taskIn(await runtime.sendMessage(say('x', {}, { ...immediately, historyLength })))
+    t.equal(opened.history?.length, kept)
+    const [first] = await collect(runtime.sendStreamingMessage(say('x', {}, { historyLength })))
+    t.equal(taskIn(first).history?.length, kept)
+  }
+})
+
+await t.test('the status message is in the status alone until the next status comes', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const asked = taskIn(await runtime.sendMessage(say('a boat')))
+  t.notOk(asked.history?.some(({ messageId }) => messageId === asked.status.message?.messageId))
+  t.match(asked.status.message, { role: 'ROLE_AGENT', taskId: asked.id, contextId: asked.contextId })
+  const done = taskIn(await runtime.sendMessage(say('red', { taskId: asked.id })))
+  t.ok(done.history?.some(({ messageId }) => messageId === asked.status.message?.messageId))
+  t.equal(textOf(done.status.message), 'Here you are')
+})
+
+await t.test('every status has the time of the runtime’s clock', async t => {
+  const { runtime, clock } = start(t, { work: painter() })
+  const asked = taskIn(await runtime.sendMessage(say('a boat')))
+  t.equal(asked.status.timestamp, '2026-01-02T03:04:05.006Z')
+  clock.increment(1500)
+  t.equal(taskIn(await runtime.sendMessage(say('red', { taskId: asked.id }))).status.timestamp, '2026-01-02T03:04:06.506Z')
+})
+
+await t.test('of two answers to one question the first is taken and the second refused', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const { id } = taskIn(await runtime.sendMessage(say('a boat')))
+  const answers = await Promise.allSettled([runtime.sendMessage(say('red', { taskId: id })), runtime.sendMessage(say('blue', { taskId: id }))])
+  t.strictSame(answers.map(({ status }) => status), ['fulfilled', 'rejected'])
+  t.match(answers[1], { reason: { code: 'UnsupportedOperation' } })
+  const task = await runtime.getTask({ id })
+  t.strictSame(artifactsIn(task), ['a sketch', 'a red boat'])
+  t.notOk(task.history?.some(message => textOf(message) === 'blue'))
+})
+
+await t.test('the same messageId twice makes two tasks, for de-duplication was not asked for', async t => {
+  const { runtime } = start(t, { work: echo })
+  const params = say('x')
+  t.not(taskIn(await runtime.sendMessage(params)).id, taskIn(await runtime.sendMessage(params)).id)
+})
+
+await t.test('a part of a media type that the agent does not take is refused with ContentTypeNotSupported', async t => {
+  const skills = [{ id: 's', name: 'S', description: '', tags: [], inputModes: ['image/*', 'Application/PDF; q=1'] }]
+  const { runtime } = start(t, { card: { name: 'A', skills }, work: echo })
+  const part = (mediaType: string) => say('', { parts: [{ text: 'x', mediaType }] })
+  for (const mediaType of ['text/plain', 'TEXT/plain;charset=utf-8', 'image/png', 'application/pdf']) t.ok(await runtime.sendMessage(part(mediaType)))
+  for (const mediaType of ['text/html', 'application/json', 'nonsense', 'imagex/png']) {
+    t.match(await refusal(runtime.sendMessage(part(mediaType))), { code: 'ContentTypeNotSupported', metadata: { mediaType } })
+    await t.rejects(collect(runtime.sendStreamingMessage(part(mediaType))), { code: 'ContentTypeNotSupported' })
+  }
+})
+
+await t.test('a push configuration is refused before anything happens', async t => {
+  const { work, runs } = steeredWork()
+  const { runtime } = start(t, { work })
+  const params = say('x', {}, { taskPushNotificationConfig: { url: 'https://example.com' } })
+  await t.rejects(runtime.sendMessage(params), { code: 'PushNotificationNotSupported' })
+  await t.rejects(collect(runtime.sendStreamingMessage(params)), { code: 'PushNotificationNotSupported' })
+  t.equal(runs.length, 0)
+})
+
+await t.test('operations that are not offered are refused, but only with good parameters', async t => {
+  const { runtime } = start(t, { work: echo })
+  const name = { taskId: 't', id: 'p' }
+  await t.rejects(runtime.listTasks({}), { code: 'UnsupportedOperation' })
+  await t.rejects(runtime.getExtendedAgentCard({}, {}), { code: 'UnsupportedOperation' })
+  await t.rejects(runtime.createTaskPushNotificationConfig({ taskId: 't', url: 'https://example.com' }), { code: 'PushNotificationNotSupported' })
+  await t.rejects(runtime.getTaskPushNotificationConfig(name), { code: 'PushNotificationNotSupported' })
+  await t.rejects(runtime.listTaskPushNotificationConfigs({ taskId: 't' }), { code: 'PushNotificationNotSupported' })
+  await t.rejects(runtime.deleteTaskPushNotificationConfig(name), { code: 'PushNotificationNotSupported' })
+  await t.rejects(runtime.listTasks({ pageSize: 0 }), { code: 'InvalidParams' })
+  await t.rejects(runtime.listTasks({}, { version: '' }), { code: 'VersionNotSupported' })
+})
+
+await t.test('bad parameters are refused with InvalidParams that names the field, and nothing begins', async t => {
+  const { work, runs } = steeredWork()
+  const { runtime } = start(t, { work })
+  const message = userMessage('x')
+  const bad: [params: unknown, field: string][] = [
+    [{}, 'message'],
+    [undefined, 'params'],
+    [{ message: { ...message, parts: [] } }, 'message.parts'],
+    [{ message: { ...message, parts: [{ text: 'x', url: 'y' }] } }, 'message.parts[0]'],
+    [{ message: { ...message, role: 'ROLE_AGENT' } }, 'message.role'],
+    [{ message: { ...message, messageId: '' } }, 'message.messageId'],
+    [{ message: { ...message, messageId: 'a\u0000' } }, 'message.messageId'],
+    [{ message, configuration: { historyLength: -1 } }, 'configuration.historyLength']
+  ]
+  for (const [params, field] of bad) {
+    t.match(await rejection(runtime.sendMessage(params as never)), { code: 'InvalidParams', violations: [{ field }] }, field)
+    t.match(await rejection(collect(runtime.sendStreamingMessage(params as never))), { code: 'InvalidParams', violations: [{ field }] })
+  }
+  for (const read of [runtime.getTask, runtime.cancelTask]) t.match(await refusal(read({ id: '' })), { code: 'InvalidParams' })
+  t.match(await refusal(collect(runtime.subscribeToTask({ id: '' }))), { code: 'InvalidParams' })
+  t.equal(runs.length, 0)
+})
+
+await t.test('a call of another version, or of none, is refused with the version that is spoken', async t => {
+  const { runtime } = start(t, { work: echo })
+  for (const version of ['', ' ', '0.3', '1.1', '2.0', 'x', `1.${'0'.repeat(99)}`]) {
+    const { code, message, metadata } = await refusal(runtime.sendMessage(say('x'), { version }))
+    t.strictSame({ code, metadata }, { code: 'VersionNotSupported', metadata: { supportedVersions: '1.0' } })
+    t.match(message, '1.0')
+    t.ok(message.length < 200)
+  }
+  for (const version of ['1.0', ' 1.0 ', '1.0.7']) t.ok(await runtime.sendMessage(say('x'), { version }))
+  t.match(await refusal(runtime.sendMessage({} as never, { version: '' })), { code: 'VersionNotSupported' }, 'the version is looked at first')
+})
+
+await t.test('the tenant of the address and that of the parameters have to agree', async t => {
+  const { runtime } = start(t, { work: echo })
+  const { id } = taskIn(await runtime.sendMessage({ ...say('x'), tenant: 'acme' }))
+  t.equal((await runtime.getTask({ id }, { tenant: 'acme' })).id, id)
+  t.equal((await runtime.getTask({ id, tenant: 'acme' }, { tenant: 'acme' })).id, id)
+  t.match(await rejection(runtime.getTask({ id, tenant: 'acme' }, { tenant: 'other' })), { code: 'InvalidParams', violations: [{ field: 'tenant' }] })
+  t.match(await refusal(runtime.getTask({ id })), { code: 'TaskNotFound' })
+})
+
+await t.test('generations are shown to the clients that activated the extension, to no others', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const asked = taskIn(await runtime.sendMessage(say('a boat'), withGenerations))
+  t.strictSame(asked.metadata, { 'urn:taskchart:extension:reliability:1': { generation: 4 } })
+  const { id } = asked
+  t.equal((await runtime.getTask({ id })).metadata, undefined)
+  t.equal((await runtime.getTask({ id }, { extensions: ['urn:other'] })).metadata, undefined)
+  t.strictSame((await runtime.getTask({ id }, withGenerations)).metadata, asked.metadata)
+  t.match((await runtime.cancelTask({ id }, withGenerations)).metadata, { 'urn:taskchart:extension:reliability:1': { generation: 5 } })
+})
+
+await t.test('earlier artifacts of the context reach the work, newest first', async t => {
+  const given: (string | undefined)[][] = []
+  const { runtime } = start(t, {
+    work: ({ message, earlierArtifacts }) => {
+      given.push(earlierArtifacts.map(({ artifact }) => textOf(artifact)))
+      return { artifacts: [`${textOf(message)} 1`, `${textOf(message)} 2`] }
+    }
+  })
+  for (const text of ['a', 'b', 'c']) await runtime.sendMessage(say(text, { contextId: 'c' }))
+  await runtime.sendMessage(say('elsewhere'))
+  t.strictSame(given, [[], ['a 2', 'a 1'], ['b 2', 'b 1', 'a 2', 'a 1'], []])
+})
+
+await t.test('tasks that a message refers to reach the work with their artifacts; those of others are left out without a word', async t => {
+  const given: unknown[] = []
+  const { runtime } = start(t, {
+    work: ({ message, referenceTasks, earlierArtifacts }) => {
+      given.push([referenceTasks.map(({ id }) => id), earlierArtifacts.map(({ taskId, artifact }) => [taskId, textOf(artifact)])])
+      return { artifact: textOf(message) ?? '' }
+    }
+  })
+  const send = async (text: string, more = {}, principal = 'anna') => taskIn(await runtime.sendMessage(say(text, more), { principal })).id
+  const own = await send('own', { contextId: 'c' })
+  await send('newer', { contextId: 'c' })
+  const elsewhere = await send('elsewhere')
+  const foreign = await send('foreign', { contextId: 'c' }, 'bob')
+  given.length = 0
+  await send('x', { contextId: 'c', referenceTaskIds: [own, foreign, 'unknown', elsewhere] })
+  t.strictSame(given.pop(), [[own, elsewhere], [[own, 'own'], [elsewhere, 'elsewhere']]])
+  await send('x', { contextId: 'd', referenceTaskIds: [foreign] })
+  t.strictSame(given.pop(), [[], []], 'with foreign ids only there is nothing to see')
+})
+
+await t.test('artifacts that a message names reach the work, those of others do not', async t => {
+  const given: (string | undefined)[][] = []
+  const { runtime } = start(t, {
+    work: ({ earlierArtifacts }) => {
+      given.push(earlierArtifacts.map(({ artifact }) => textOf(artifact)))
+      return { artifacts: [{ artifactId: 'a', parts: [{ text: 'A' }] }, { artifactId: 'b', parts: [{ text: 'B' }] }] }
+    }
+  })
+  const { id: taskId } = taskIn(await runtime.sendMessage(say('x', { contextId: 'c' })))
+  const { id: foreign } = taskIn(await runtime.sendMessage(say('x'), { principal: 'bob' }))
+  const send = (metadata: Record<string, unknown>) => runtime.sendMessage(say('', { contextId: 'c', parts: [{ text: 'x', metadata }] }))
+  given.length = 0
+  await send({ artifactId: 'b', taskId })
+  await send({ referenceArtifacts: [{ artifactId: 'a', taskId }, { artifactId: 'nothing', taskId }, { artifactId: 'a', taskId: foreign }] })
+  await send({ artifactId: 'a', taskId: foreign })
+  t.strictSame(given, [['B'], ['A'], []])
+})
+
+await t.test('an agent that only answers opens no task', async t => {
+  const { runtime } = start(t, { negotiate: ({ message }) => reply(`You said ${textOf(message)}`) })
+  const answer = messageIn(await runtime.sendMessage(say('hello', { contextId: 'c' })))
+  t.match(answer, { role: 'ROLE_AGENT', contextId: 'c', parts: [{ text: 'You said hello' }] })
+  t.equal(answer.taskId, undefined)
+})
+
+await t.test('the waiting of a client that leaves ends, and its task goes on', async t => {
+  const { work, run } = steeredWork()
+  const { runtime } = start(t, { work })
+  const leaving = new AbortController()
+  const waiting = rejection(runtime.sendMessage(say('x', { contextId: 'c' }), { signal: leaving.signal }))
+  const { given, resolve } = await run()
+  leaving.abort(new Error('left'))
+  t.match(await waiting, { message: 'left' })
+  t.notOk(given.signal.aborted)
+  resolve({ artifact: 'done' })
+  t.strictSame(artifactsIn(await reaches(runtime, given.taskId, 'completed')), ['done'])
+})
+
+await t.test('a client that has left before it called gets no answer, and its message counts all the same', async t => {
+  const { work, run } = steeredWork()
+  const { runtime } = start(t, { work })
+  t.match(await rejection(runtime.sendMessage(say('x'), { signal: AbortSignal.abort(new Error('gone')) })), { message: 'gone' })
+  t.ok((await run()).given.taskId)
+})
+
+await t.test('the card tells what is served, beside what the author said', async t => {
+  const { runtime } = start(t, { card: { name: 'Painter', description: 'Paints', iconUrl: 'https://example.com/i' }, work: echo })
+  const served = { url: 'ws://127.0.0.1:1/', protocolBinding: 'urn:x', protocolVersion: '1.0' }
+  t.match(runtime.agentCard([served]), {
+    name: 'Painter', description: 'Paints', version: '1.0.0', iconUrl: 'https://example.com/i', skills: [],
+    defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], supportedInterfaces: [served],
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [{ uri: 'urn:taskchart:extension:reliability:1' }] }
+  })
+})
+
+await t.test('the settings hold what servers keep to, and only what was given', async t => {
+  const { runtime } = start(t, { work: echo })
+  t.strictSame(Object.keys(runtime.settings).toSorted(), ['clock', 'limits', 'logger'])
+  t.equal(runtime.settings.limits.bufferedEvents, 64)
+  const given = { authenticate: () => undefined, origins: ['https://example.com'], hosts: ['example.com'], publicUrl: '', limits: { jsonDepth: 3 } }
+  const { settings } = start(t, { work: echo }, given).runtime
+  t.match(settings, { ...given, limits: { jsonDepth: 3, bufferedEvents: 64 } })
+})
+
+await t.test('a runtime needs nothing but an agent', async t => {
+  const { createRuntime, defineAgent } = await import('../../runtime/index.ts')
+  const runtime = createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: echo }) })
+  t.teardown(() => runtime.close())
+  const task = taskIn(await runtime.sendMessage(say('hi')))
+  t.match(task.id, /^[\w-]{21}$/)
+  t.equal(stateName(task.status.state), 'completed')
+  t.ok(isA2AError(new A2AError('TaskNotFound')))
+  await until(() => true)
+})

@@ -1,0 +1,347 @@
+import t, { type Test } from 'tap'
+import { assign, emit, fromPromise } from 'xstate'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { admit, type CallContext } from '../../runtime/call.ts'
+import { contextLogic } from '../../runtime/context-logic.ts'
+import { Contexts } from '../../runtime/contexts.ts'
+import { Feeds } from '../../runtime/feeds.ts'
+import { artifact, defineAgent, memoryStore, progress, reply, setupWork } from '../../runtime/index.ts'
+import { inputModesOf } from '../../runtime/input-modes.ts'
+import { defaultLimits } from '../../runtime/limits.ts'
+import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
+import type { Store } from '../../runtime/store.ts'
+import { subscribeToTask } from '../../runtime/tasks.ts'
+import { echo, painter, steeredWork } from '../fixtures/agents.ts'
+import {
+  brief, collect, countingIds, deferred, generationOf, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred
+} from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+const generationsIn = (responses: StreamResponse[]) => responses.map(generationOf)
+const upTo = (n: number, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i)
+
+await t.test('a stream begins with the task, tells everything that happens to it, and ends with its end', async t => {
+  const { runtime } = start(t, { work: echo })
+  const told = await collect(runtime.sendStreamingMessage(say('hello')))
+  t.strictSame(told.map(brief), ['task:submitted', 'working', 'artifact: hello', 'completed'])
+  const { id: taskId, contextId } = taskIn(told[0])
+  for (const response of told.slice(1)) t.match(Object.values(response)[0], { taskId, contextId })
+  t.equal((await runtime.getTask({ id: taskId })).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a stream ends where the client has to answer, and that of the answer tells the rest', async t => {
+  const paint = deferred<string>()
+  const { runtime } = start(t, { work: painter(() => paint.promise) })
+  const asked = await collect(runtime.sendStreamingMessage(say('a boat'), withGenerations))
+  t.strictSame(asked.map(brief), ['task:submitted', 'working', 'working: looking', 'input-required: Which colour for a boat?'])
+  const { id: taskId } = taskIn(asked[0])
+  const stream = runtime.sendStreamingMessage(say('red', { taskId }), withGenerations)
+  const answered = [await next(stream)]
+  paint.resolve('a red boat')
+  answered.push(...(await collect(stream)))
+  t.strictSame(answered.map(brief), ['task:working', 'artifact: a red boat', 'completed: Here you are'])
+  const from = generationOf(answered[0] as StreamResponse) as number
+  t.strictSame(generationsIn(answered), [from, from + 1, from + 2])
+})
+
+await t.test('every event of a task has the next generation, and shows it only to clients that activated the extension', async t => {
+  const { runtime } = start(t, { work: echo })
+  const told = await collect(runtime.sendStreamingMessage(say('hello'), withGenerations))
+  t.strictSame(generationsIn(told), [1, 2, 3, 4])
+  const plain = await collect(runtime.sendStreamingMessage(say('hello')))
+  t.notMatch(JSON.stringify(plain), 'urn:taskchart')
+  t.notMatch(JSON.stringify(plain), 'generation')
+})
+
+await t.test('a stream of an answer without a task holds exactly that message', async t => {
+  const { runtime } = start(t, { negotiate: () => reply('no') })
+  t.strictSame((await collect(runtime.sendStreamingMessage(say('hello')))).map(brief), ['message: no'])
+})
+
+await t.test('a stream goes on over an awaited authorization', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'waiting',
+    states: {
+      waiting: { tags: 'auth-required', meta: { prompt: 'Log in' }, on: { 'message.received': 'done' } },
+      done: { type: 'final' }
+    }
+  })
+  const { runtime } = start(t, { work })
+  const stream = runtime.sendStreamingMessage(say('x'))
+  const told = await readUntil(stream, response => brief(response) === 'auth-required: Log in')
+  const { id: taskId } = taskIn(told[0])
+  await runtime.sendMessage(say('done', { taskId }))
+  t.equal(brief((await collect(stream)).at(-1) as StreamResponse), 'completed')
+})
+
+await t.test('all subscribers see the same events in the same order; one that leaves changes nothing for the others', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const { id } = taskIn(await runtime.sendMessage(say('a boat')))
+  const streams = [1, 2, 3].map(() => runtime.subscribeToTask({ id }))
+  const leaver = runtime.subscribeToTask({ id })
+  for (const stream of [...streams, leaver]) t.equal(brief(await next(stream)), 'task:input-required')
+  await leaver.return()
+  t.strictSame(await leaver.next(), { done: true, value: undefined })
+  await runtime.sendMessage(say('red', { taskId: id }))
+  const [first, ...others] = await Promise.all(streams.map(stream => collect(stream)))
+  t.strictSame(first?.map(brief), ['working', 'working: thank you', 'artifact: a sketch', 'artifact: a red boat', 'completed: Here you are'])
+  for (const other of others) t.strictSame(other, first)
+})
+
+await t.test('a subscription begins with the task as it is and stays open over questions, also without its first reader', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const { id } = taskIn(await runtime.sendMessage(say('a boat')))
+  const stream = runtime.subscribeToTask({ id }, withGenerations)
+  const task = taskIn(await next(stream))
+  t.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED')
+  await runtime.sendMessage(say('red', { taskId: id }, { returnImmediately: true }))
+  const told = await collect(stream)
+  t.equal(brief(told.at(-1) as StreamResponse), 'completed: Here you are')
+  const from = (generationOf({ task }) as number) + 1
+  t.strictSame(generationsIn(told), upTo(from + told.length - 1, from))
+})
+
+await t.test('a subscription to a task that has ended, is unknown or is somebody else’s is refused', async t => {
+  const { runtime } = start(t, { work: painter() })
+  const { id } = taskIn(await runtime.sendMessage(say('a boat'), { principal: 'anna' }))
+  const foreign = await refusal(collect(runtime.subscribeToTask({ id }, { principal: 'bob' })))
+  const unknown = await refusal(collect(runtime.subscribeToTask({ id: 'unknown' }, { principal: 'bob' })))
+  t.equal(foreign.code, 'TaskNotFound')
+  t.equal(foreign.message, unknown.message.replace('unknown', id))
+  await runtime.cancelTask({ id }, { principal: 'anna' })
+  t.match(await refusal(collect(runtime.subscribeToTask({ id }, { principal: 'anna' }))), { code: 'UnsupportedOperation', metadata: { taskId: id, state: 'TASK_STATE_CANCELED' } })
+})
+
+await t.test('snapshot and later events fit together without a gap or repeat, whenever one subscribes', async t => {
+  const ticking = setupWork({ types: { context: {} as { left: number } }, delays: { step: 1 } }).createMachine({
+    context: { left: 60 },
+    initial: 'telling',
+    states: {
+      telling: {
+        entry: emit(({ context }) => artifact({ artifactId: 'a', parts: [{ text: `${context.left}` }] }, { append: true })),
+        after: { step: [{ guard: ({ context }) => context.left === 0, target: 'done' }, { target: 'telling', reenter: true, actions: assign({ left: ({ context }) => context.left - 1 }) }] }
+      },
+      done: { type: 'final' }
+    }
+  })
+  const { runtime, clock } = start(t, { work: ticking })
+  const { id } = await open(runtime)
+  await reaches(runtime, id, 'working')
+  const reading: Promise<StreamResponse[]>[] = []
+  for (let step = 0; step < 61; step += 1) {
+    await until(() => clock.pending > 0)
+    reading.push(collect(runtime.subscribeToTask({ id }, withGenerations)))
+    clock.increment(1)
+  }
+  const streams = await Promise.all(reading)
+  for (const told of streams) {
+    const from = generationOf(told[0] as StreamResponse) as number
+    t.strictSame(generationsIn(told), upTo(64, from))
+    const before = taskIn(told[0]).artifacts?.[0]?.parts.length ?? 0
+    const after = told.filter(response => 'artifactUpdate' in response).length
+    t.equal(before + after, 61)
+  }
+})
+
+await t.test('a reader that falls behind reads on from the log: each event once and in order, while others are not slowed', async t => {
+  const ready = deferred()
+  const { runtime, store } = start(t, { work: painterOf(500, ready.promise) }, { limits: { bufferedEvents: 4 } })
+  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  const slow = runtime.subscribeToTask({ id }, withGenerations)
+  const first = await next(slow)
+  const quick = collect(runtime.subscribeToTask({ id }, withGenerations))
+  await runtime.sendMessage(say('go on', { taskId: id }, { returnImmediately: true }))
+  ready.resolve()
+  const all = await quick
+  const told: StreamResponse[] = [first]
+  for await (const response of slow) told.push(response)
+  t.strictSame(generationsIn(told), upTo(505, 3))
+  t.strictSame(told, all)
+  t.equal((await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 0, 1000)).length, 505)
+})
+
+await t.test('a stream that is behind asks the log for no more events at a time than may wait', async t => {
+  const inner = memoryStore()
+  const reads: number[] = []
+  const store: Store = { ...inner, readEvents: (scope, taskId, after, limit) => (reads.push(limit), inner.readEvents(scope, taskId, after, limit)) }
+  const ready = deferred()
+  const { runtime } = start(t, { work: painterOf(20, ready.promise) }, { store, limits: { bufferedEvents: 4 } })
+  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  const stream = runtime.sendStreamingMessage(say('yes', { taskId: id }))
+  t.equal(brief(await next(stream)), 'task:working')
+  ready.resolve()
+  t.equal((await collect(stream)).length, 21)
+  t.ok(reads.length >= 4)
+  t.ok(reads.every(limit => limit === 4))
+})
+
+await t.test('a task that tells 10,000 artifacts tells each of them once and in order', async t => {
+  const ready = deferred()
+  const { runtime } = start(t, { work: painterOf(10_000, ready.promise) })
+  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  const stream = runtime.sendStreamingMessage(say('yes', { taskId: id }), withGenerations)
+  await next(stream)
+  ready.resolve()
+  const told = await collect(stream)
+  t.strictSame(generationsIn(told), upTo(10_005, 5))
+  t.equal((await runtime.getTask({ id })).artifacts?.length, 10_000)
+})
+
+await t.test('200 tasks at once each stream their own events and no others', async t => {
+  const paints = new Map<string, Deferred<string>>()
+  const paint = (wish: string) => {
+    const painting = deferred<string>()
+    paints.set(wish, painting)
+    return painting.promise
+  }
+  const { runtime } = start(t, { work: painter(paint) })
+  const streams = await Promise.all(
+    Array.from({ length: 200 }, async (_, i) => {
+      const more = i % 2 === 0 ? { contextId: 'shared' } : {}
+      const asked = await collect(runtime.sendStreamingMessage(say(`boat ${i}`, more), withGenerations))
+      const { id: taskId } = taskIn(asked[0])
+      t.equal(brief(asked.at(-1) as StreamResponse), `input-required: Which colour for boat ${i}?`)
+      const stream = runtime.sendStreamingMessage(say(`red ${i}`, { taskId }), withGenerations)
+      const answered = [await next(stream)]
+      const painting = await until(() => paints.get(`red ${i}`))
+      painting.resolve(`a red ${i} boat`)
+      answered.push(...(await collect(stream)))
+      const own = [...asked, ...answered].every(response => JSON.stringify(response).includes(taskId))
+      return { taskId, own, picture: answered.map(brief).includes(`artifact: a red ${i} boat`), generations: generationsIn([...asked, ...answered.slice(1)]) }
+    })
+  )
+  t.equal(new Set(streams.map(({ taskId }) => taskId)).size, 200)
+  t.ok(streams.every(({ own, picture }) => own && picture))
+})
+
+await t.test('a stream that is never read keeps its task from nothing', async t => {
+  const { runtime } = start(t, { work: echo })
+  const stream = runtime.sendStreamingMessage(say('hello'))
+  const { id } = taskIn(await next(stream))
+  await reaches(runtime, id, 'completed')
+  t.strictSame((await collect(stream)).map(brief), ['working', 'artifact: hello', 'completed'])
+})
+
+await t.test('a stream that nobody begins to read sends nothing', async t => {
+  const { work, runs } = steeredWork()
+  const { runtime } = start(t, { work })
+  const stream = runtime.sendStreamingMessage(say('hello'))
+  await stream.return()
+  await open(runtime)
+  await until(() => runs.length > 0)
+  t.equal(runs.length, 1)
+})
+
+await t.test('when the runtime closes, open streams and waiting calls end with Overloaded', async t => {
+  const { work, run } = steeredWork()
+  const { runtime } = start(t, { work })
+  const waiting = refusal(runtime.sendMessage(say('x')))
+  const stream = runtime.sendStreamingMessage(say('y'))
+  const { id } = taskIn(await next(stream))
+  const subscription = runtime.subscribeToTask({ id })
+  await next(subscription)
+  const streamed = refusal(collect(stream))
+  const subscribed = refusal(collect(subscription))
+  const { given } = await run(1)
+  await Promise.all([runtime.close(), runtime.close()])
+  for (const end of [waiting, streamed, subscribed]) t.match(await end, { code: 'Overloaded' })
+  t.ok(given.signal.aborted, 'the work hears of it')
+})
+
+await t.test('a call after the end is refused with Overloaded', async t => {
+  const { runtime } = start(t, { work: echo })
+  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  await runtime.close()
+  t.match(await refusal(runtime.sendMessage(say('x'))), { code: 'Overloaded' })
+  t.match(await refusal(collect(runtime.sendStreamingMessage(say('x')))), { code: 'Overloaded' })
+  t.match(await refusal(runtime.getTask({ id })), { code: 'Overloaded' })
+  t.match(await refusal(collect(runtime.subscribeToTask({ id }))), { code: 'Overloaded' })
+  t.match(await refusal(runtime.cancelTask({ id })), { code: 'Overloaded' })
+})
+
+await t.test('nobody is listened for any more once streams and waiting calls have ended, in whatever way', async t => {
+  const { feeds, services } = assembled(t)
+  const call = (more: CallContext = {}) => admit('sendMessage', say('a boat'), more)
+  t.equal(feeds.size, 0)
+
+  const ended = await collect(sendStreamingMessage(services, call()))
+  t.equal(feeds.size, 0, 'a stream that ended')
+  const { id } = taskIn(ended[0])
+
+  const leaving = new AbortController()
+  const aborted = subscribeToTask(services, admit('subscribeToTask', { id }, { signal: leaving.signal }))
+  await next(aborted)
+  const left = subscribeToTask(services, admit('subscribeToTask', { id }, {}))
+  await next(left)
+  t.equal(feeds.size, 1, 'one task is listened to')
+  const reading = aborted.next()
+  leaving.abort()
+  t.strictSame(await reading, { done: true, value: undefined }, 'a stream that is aborted just ends')
+  t.equal(feeds.size, 1)
+  await left.return()
+  t.equal(feeds.size, 0, 'after the abort of one and the return of the other')
+
+  const gone = new AbortController()
+  const unread = subscribeToTask(services, admit('subscribeToTask', { id }, { signal: gone.signal }))
+  await next(unread)
+  gone.abort()
+  t.equal(feeds.size, 0, 'a stream that nobody reads when it is aborted')
+  t.ok((await unread.next()).done)
+
+  const before = subscribeToTask(services, admit('subscribeToTask', { id }, { signal: AbortSignal.abort() }))
+  t.equal((await collect(before)).length, 1, 'one that was aborted before tells the task at most')
+  for (const missing of ['unknown', id]) {
+    const stream = subscribeToTask(services, admit('subscribeToTask', { id: missing }, missing === id ? { principal: 'bob' } : {}))
+    t.equal((await refusal(collect(stream))).code, 'TaskNotFound')
+  }
+  t.equal(feeds.size, 0, 'a refused subscription')
+
+  const waiter = new AbortController()
+  const waiting = rejection(sendMessage(services, admit('sendMessage', say('red', { taskId: id }), { signal: waiter.signal })))
+  await until(() => feeds.size === 1)
+  waiter.abort(new Error('gone'))
+  t.equal((await waiting).message, 'gone')
+  t.equal(feeds.size, 0, 'a waiting call that is aborted')
+})
+
+await t.test('a progress without words and with metadata is told as it is', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'a',
+    states: { a: { entry: [emit(progress()), emit({ type: 'progress', metadata: { percent: 50 } } as const)], always: 'b' }, b: { type: 'final' } }
+  })
+  const { runtime } = start(t, { work })
+  const told = await collect(runtime.sendStreamingMessage(say('x')))
+  t.strictSame(told.map(brief), ['task:submitted', 'working', 'working', 'working', 'completed'])
+  t.match(told[3], { statusUpdate: { metadata: { percent: 50 } } })
+  t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).metadata, { percent: 50 })
+})
+
+/** Work that asks, waits, and then tells so many artifacts in one step. */
+function painterOf(pictures: number, ready: Promise<void>) {
+  return setupWork({ types: { context: {} as { left: number } }, actors: { ready: fromPromise(() => ready) } }).createMachine({
+    context: { left: pictures },
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': 'waiting' } },
+      waiting: { invoke: { src: 'ready', onDone: 'telling' } },
+      telling: {
+        always: [
+          { guard: ({ context }) => context.left === 0, target: 'done' },
+          { target: 'telling', reenter: true, actions: [assign({ left: ({ context }) => context.left - 1 }), emit(({ context }) => artifact(`${context.left}`))] }
+        ]
+      },
+      done: { type: 'final' }
+    }
+  })
+}
+
+/** The operations over parts that the test can look into. */
+function assembled(t: Test) {
+  const agent = defineAgent({ card: { name: 'A' }, work: painter(() => new Promise(() => {})) })
+  const feeds = new Feeds()
+  const store = memoryStore()
+  const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
+  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), negotiates: false })
+  t.teardown(() => contexts.close())
+  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Map(), dedupe: false, inputModes: inputModesOf(agent.card) } }
+}

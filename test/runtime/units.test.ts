@@ -1,0 +1,385 @@
+import { getEventListeners } from 'node:events'
+import t from 'tap'
+import { createActor, fromCallback, fromObservable, fromTransition } from 'xstate'
+import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/actor-host.ts'
+import { namedArtifacts } from '../../runtime/artifact-references.ts'
+import { systemClock, timestamp } from '../../runtime/clock.ts'
+import { CommitPipeline, LOST_RACE } from '../../runtime/commit-pipeline.ts'
+import { contextLogic } from '../../runtime/context-logic.ts'
+import { Contexts } from '../../runtime/contexts.ts'
+import { Feeds } from '../../runtime/feeds.ts'
+import { gated, isMachine } from '../../runtime/gated-logic.ts'
+import { randomIds } from '../../runtime/ids.ts'
+import { artifact, data, defineAgent, file, memoryStore, progress, setupWork, text, textOf as textOfParts } from '../../runtime/index.ts'
+import { checkInputModes, inputModesOf } from '../../runtime/input-modes.ts'
+import { defaultLimits } from '../../runtime/limits.ts'
+import { consoleLogger } from '../../runtime/logger.ts'
+import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
+import { TaskTail } from '../../runtime/task-tail.ts'
+import { Turn, type Effect } from '../../runtime/turn.ts'
+import { echo, steeredWork } from '../fixtures/agents.ts'
+import { collect, countingIds, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+const scope = { tenant: '', principal: 'anna' }
+const key = { ...scope, contextId: 'c' }
+
+function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING', taskId = 't'): TaskEvent {
+  return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
+}
+
+await t.test('a tail', async t => {
+  const ends = ({ update }: TaskEvent) => 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
+  const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
+    const feeds = new Feeds()
+    const reads: number[] = []
+    const store: Store = { ...memoryStore(), readEvents: async (_, __, after, most) => (reads.push(after), log.filter(({ generation }) => generation > after).slice(0, most)) }
+    const tail = new TaskTail({ feeds, store, scope, taskId: 't', limit, endsAfter: ends, signal })
+    const tell = (...events: TaskEvent[]) => {
+      log.push(...events)
+      feeds.publish('t', events)
+    }
+    return { feeds, tail, tell, reads, log }
+  }
+  const generations = (events: TaskEvent[]) => events.map(({ generation }) => generation)
+
+  await t.test('tells what comes while it waits, without reading the log', async t => {
+    const { tail, tell, reads, feeds } = tailed()
+    const reading = collect(tail)
+    for (const n of [1, 2, 3]) {
+      tell(event(n))
+      await rest()
+    }
+    tell(event(4, 'TASK_STATE_COMPLETED'))
+    t.strictSame(generations(await reading), [1, 2, 3, 4])
+    t.strictSame(reads, [])
+    t.equal(feeds.size, 0)
+  })
+
+  await t.test('leaves out what the reader has, whether it was told before or after', async t => {
+    const { tail, tell } = tailed([], 10)
+    tell(event(1), event(2), event(3))
+    const reading = collect(tail.startAfter(2))
+    tell(event(4, 'TASK_STATE_COMPLETED'))
+    t.strictSame(generations(await reading), [3, 4])
+  })
+
+  await t.test('reads what it missed before it listened from the log', async t => {
+    const { tail, tell } = tailed([event(1), event(2), event(3)])
+    const reading = collect(tail.startAfter(1))
+    tell(event(4), event(5, 'TASK_STATE_COMPLETED'))
+    t.strictSame(generations(await reading), [2, 3, 4, 5])
+  })
+
+  await t.test('that is over its limit reads on from the log, also while more comes', async t => {
+    const { tail, tell, reads } = tailed()
+    for (let n = 1; n <= 7; n += 1) tell(event(n))
+    const told: number[] = []
+    for await (const { generation } of tail) {
+      told.push(generation)
+      if (generation === 4) tell(event(8), event(9))
+      if (generation === 9) tell(event(10, 'TASK_STATE_COMPLETED'))
+    }
+    t.strictSame(told, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    t.ok(reads.length > 0)
+  })
+
+  await t.test('waits for the next event when the log holds none of those that it heard of', async t => {
+    const { tail, tell, reads, feeds } = tailed()
+    feeds.publish('t', [event(3)])
+    const reading = collect(tail)
+    await until(() => reads.length === 1)
+    tell(event(1, 'TASK_STATE_COMPLETED'))
+    t.strictSame(generations(await reading), [1])
+  })
+
+  await t.test('ends without an error when its signal aborts or its reader leaves, and listens no more', async t => {
+    for (const aborts of [true, false]) {
+      const stop = new AbortController()
+      const { tail, tell, feeds } = tailed([], 2, stop.signal)
+      tell(event(1))
+      const reading = tail.next().then(() => tail.next())
+      await rest()
+      if (aborts) stop.abort()
+      else await tail.return()
+      t.strictSame(await reading, { done: true, value: undefined })
+      tell(event(2))
+      t.ok((await tail.next()).done)
+      await tail.return()
+      t.equal(feeds.size, 0)
+      t.equal(getEventListeners(stop.signal, 'abort').length, 0)
+    }
+  })
+
+  await t.test('ends with the error of the feed that closes', async t => {
+    const { tail, feeds } = tailed()
+    const reading = rejection(tail.next())
+    feeds.close(new Error('closing'))
+    t.equal((await reading).message, 'closing')
+    t.equal(feeds.size, 0)
+  })
+
+  await t.test('ends with the error of a log that cannot be read', async t => {
+    const { tail, feeds } = tailed()
+    const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, scope, taskId: 't', limit: 1, endsAfter: ends })
+    feeds.publish('t', [event(2)])
+    t.equal((await rejection(broken.next())).message, 'disk')
+    await broken.return()
+    await tail.return()
+    t.equal(feeds.size, 0)
+  })
+})
+
+await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
+  const feeds = new Feeds()
+  const heard: string[] = []
+  const listener = (name: string) => ({ told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
+  const [one, two] = [feeds.listen('t', listener('one')), feeds.listen('t', listener('two'))]
+  const other = feeds.listen('u', listener('other'))
+  feeds.publish('t', [event(1)])
+  one()
+  one()
+  feeds.publish('t', [event(2), event(3)])
+  feeds.publish('nobody', [event(1)])
+  feeds.close(new Error('x'))
+  t.strictSame(heard, ['one 1', 'two 1', 'two 2', 'two closed', 'other closed'])
+  two()
+  other()
+  t.equal(feeds.size, 0)
+})
+
+await t.test('a commit pipeline', async t => {
+  const piped = (commit: Store['commit'] = async () => true) => {
+    const told: Turn[] = []
+    const ran: Effect[] = []
+    const broke: unknown[] = []
+    let number = 0
+    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, snapshot: '', tasks: [], log: turn.log, sends: [] }) : undefined)
+    const store: Store = { ...memoryStore(), commit }
+    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), broke: error => void broke.push(error) }), told, ran, broke }
+  }
+
+  await t.test('holds all that one run of the event loop adds in one turn, and opens another for the next', async t => {
+    const { pipeline, told } = piped()
+    t.ok(pipeline.isSettled)
+    const { turn } = pipeline
+    t.equal(pipeline.turn, turn)
+    t.notOk(pipeline.isSettled)
+    await rest()
+    t.not(pipeline.turn, turn)
+    await rest()
+    t.equal(told.length, 2)
+    t.ok(pipeline.isSettled)
+  })
+
+  await t.test('runs effects in order after who waits was told', async t => {
+    const { pipeline, ran } = piped()
+    const { turn } = pipeline
+    const order: string[] = []
+    turn.waiting.push({ told: () => void order.push(`told, ${ran.length} ran`), failed: () => {} })
+    turn.effects.push({ taskId: 's', run: () => {} }, { taskId: 't', run: () => {} })
+    await rest()
+    t.strictSame(order, ['told, 0 ran'])
+    t.strictSame(ran, turn.effects)
+  })
+
+  await t.test('that has ended tells nothing more and opens no turn; its end may be said twice', async t => {
+    const gate = deferred<boolean>()
+    const { pipeline, told, broke } = piped(() => gate.promise)
+    const heard: unknown[] = []
+    const waiting = { told: () => void heard.push('told'), failed: (error: unknown) => void heard.push(error) }
+    pipeline.turn.log.push(event(1))
+    pipeline.turn.waiting.push(waiting)
+    await rest()
+    pipeline.turn.log.push(event(2))
+    pipeline.turn.waiting.push(waiting)
+    pipeline.end('over')
+    pipeline.end('over again')
+    gate.resolve(true)
+    await rest()
+    t.strictSame(heard, ['over', 'over'])
+    t.strictSame([told, broke], [[], []])
+    t.ok(pipeline.isOver)
+    t.ok(pipeline.isSettled)
+    t.throws(() => pipeline.turn)
+  })
+
+  await t.test('breaks once: with the first failure, and all turns after it fail', async t => {
+    for (const [commit, is] of [[async () => false, (error: unknown) => error === LOST_RACE], [() => Promise.reject(new Error('disk')), (error: unknown) => error instanceof Error]] as const) {
+      const { pipeline, told, broke } = piped(commit)
+      const failed: unknown[] = []
+      for (const n of [1, 2]) {
+        pipeline.turn.log.push(event(n))
+        pipeline.turn.waiting.push({ told: () => {}, failed: error => void failed.push(error) })
+        await Promise.resolve()
+      }
+      await rest()
+      t.equal(broke.length, 1)
+      t.ok(is(broke[0]))
+      t.equal(failed.length, 2)
+      t.ok(failed.every(is))
+      t.equal(told.length, 0)
+    }
+  })
+})
+
+await t.test('a turn gives its events by task', async t => {
+  const turn = new Turn()
+  const [a1, b1, a2] = [event(1, undefined, 'a'), event(1, undefined, 'b'), event(2, undefined, 'a')]
+  turn.log.push({ message: userMessage('x') }, a1, b1, { message: userMessage('y'), taskId: 'a', generation: 1 }, a2)
+  t.strictSame([...turn.eventsByTask()], [['a', [a1, a2]], ['b', [b1]]])
+})
+
+await t.test('a projection is the caller’s own and counts from the newest', async t => {
+  const record = newTaskRecord(key, 't')
+  t.strictSame(projectTask(record), { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_SUBMITTED' } }, generation: 0 })
+  for (const word of ['a', 'b', 'c']) applyMessage(record, { message: userMessage(word), taskId: 't', generation: 0 })
+  applyEvent(record, { taskId: 't', generation: 1, update: { artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'x', parts: [text('1')] } } } })
+  const { task } = projectTask(record)
+  task.artifacts?.[0]?.parts.push(text('spoilt'))
+  task.history?.pop()
+  t.strictSame(projectTask(record).task.artifacts?.map(textOf), ['1'])
+  t.strictSame(projectTask(record, { historyLength: 2, artifacts: false }).task.history?.map(textOf), ['b', 'c'])
+  t.equal(projectTask(record, { artifacts: false }).task.artifacts, undefined)
+  t.equal(projectTask(record, { historyLength: 0 }).task.history, undefined)
+})
+
+await t.test('artifacts are named in the metadata of parts, in two forms; what is neither names nothing', async t => {
+  const named = (...metadata: (Record<string, unknown> | undefined)[]) => namedArtifacts({ ...userMessage(''), parts: metadata.map(each => ({ text: '', ...(each && { metadata: each }) })) })
+  t.strictSame(named({ taskId: 't', artifactId: 'a', extra: 1 }), [{ taskId: 't', artifactId: 'a' }])
+  t.strictSame(named({ referenceArtifacts: [{ taskId: 't', artifactId: 'a' }, null, 'x', { taskId: 't' }, { taskId: 1, artifactId: 'a' }, { taskId: 't', artifactId: 2 }] }), [{ taskId: 't', artifactId: 'a' }])
+  t.strictSame(named({ referenceArtifacts: 'x', taskId: 't', artifactId: 'a' }, undefined, {}), [{ taskId: 't', artifactId: 'a' }])
+  t.strictSame(named({ taskId: 't' }, { artifactId: 'a' }, { referenceArtifacts: [] }), [])
+})
+
+await t.test('input modes are compared without case and parameters, with wildcards on the agent’s side', async t => {
+  const skill = (inputModes?: string[]) => ({ id: 's', name: 's', description: '', tags: [], ...(inputModes && { inputModes }) })
+  const modes = inputModesOf({ defaultInputModes: ['Text/Plain; charset=utf-8'], skills: [skill(), skill(['image/*'])] })
+  t.strictSame([...modes], ['text/plain', 'image/*'])
+  const check = (mediaType: string | undefined, of = modes) => () => checkInputModes({ ...userMessage(''), parts: [{ text: '', ...(mediaType !== undefined && { mediaType }) }] }, of)
+  for (const taken of [undefined, 'text/plain', 'IMAGE/PNG ; q=1', 'image/svg+xml']) t.doesNotThrow(check(taken))
+  for (const refused of ['text/html', '', 'imagery/png']) t.throws(check(refused), { code: 'ContentTypeNotSupported' })
+  t.doesNotThrow(check('anything/else', new Set(['*/*'])))
+})
+
+await t.test('words', async t => {
+  t.strictSame(text('x'), { text: 'x' })
+  t.strictSame(data(null), { data: null })
+  t.strictSame(file(new Uint8Array([1, 2, 3]).subarray(1)), { raw: 'AgM=' })
+  t.strictSame(file(new Uint8Array(), { filename: 'f', mediaType: 'image/png' }), { raw: '', filename: 'f', mediaType: 'image/png' })
+  t.equal(textOfParts({ parts: [text('a'), data(1), text('b')] }), 'a\nb')
+  t.strictSame(progress(), { type: 'progress' })
+  t.strictSame(progress(''), { type: 'progress', message: '' })
+  t.strictSame(artifact('x', { append: true, lastChunk: false }), { type: 'artifact', artifact: 'x', append: true, lastChunk: false })
+})
+
+await t.test('an agent is checked when it is defined', async t => {
+  const card = { name: 'A' }
+  const chart = setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } } })
+
+  await t.test('its description gets defaults, and keeps what was given', async t => {
+    t.strictSame(defineAgent({ card, work: echo }).card, {
+      name: 'A', description: '', version: '1.0.0', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: []
+    })
+    t.match(defineAgent({ card: { ...card, version: '2', description: 'd' }, work: chart }).card, { version: '2', description: 'd' })
+  })
+
+  await t.test('what cannot be is refused with a TypeError that says what to write', async t => {
+    const inline = fromCallback(() => {})
+    const nested = chart.provide({})
+    const withConfig = (config: object) => setupWork({}).createMachine({ id: 'chart', initial: 'a', ...config } as never)
+    const bad: [definition: object, says: RegExp][] = [
+      [{ card }, /needs work, negotiate or both/],
+      [{ card, work: 'x' }, /work has to be an async function, or a statechart/],
+      [{ card, work: {} }, /work has to be/],
+      [{ card, work: inline }, /work has to be/],
+      [{ card, work: async function* () {} }, /work has to be/],
+      [{ card, work: function* () {} }, /work has to be/],
+      [{ card, work: nested, negotiate: 'x' }, /negotiate has to be a function/],
+      [{ card: { name: '' }, work: echo }, /card\.name/],
+      [{ card: {}, work: echo }, /card\.name/],
+      [{ card: { ...card, skills: [{ id: 's' }] }, work: echo }, /card\.skills\[0\]\.name/],
+      [{ card, work: withConfig({ invoke: { src: inline }, states: { a: {} } }) }, /The state chart invokes logic without a name/],
+      [{ card, work: withConfig({ states: { a: { initial: 'b', states: { b: { invoke: [{ src: 'x' }, { src: inline }] } } } } }) }, /The state chart\.a\.b invokes/]
+    ]
+    for (const [definition, says] of bad) t.throws(() => defineAgent(definition as never), { name: 'TypeError', message: says })
+    t.doesNotThrow(() => defineAgent({ card, negotiate: () => ({ type: 'accepted' }) }))
+  })
+})
+
+await t.test('the defaults are the machine’s own clock, random ids and the console', async t => {
+  const before = Date.now()
+  t.ok(systemClock.now() >= before)
+  const fired = deferred()
+  const never = systemClock.setTimeout(() => t.fail('was cleared'), 0)
+  systemClock.clearTimeout(never)
+  systemClock.setTimeout(fired.resolve, 0)
+  await fired.promise
+  t.match(timestamp(systemClock), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  t.match(randomIds(), /^[\w-]{21}$/)
+  t.equal(new Set(Array.from({ length: 1000 }, () => randomIds())).size, 1000)
+  for (const level of ['warn', 'error'] as const) {
+    const written = t.capture(console, level, () => {})
+    consoleLogger[level]('it happened', { taskId: 't' })
+    t.strictSame(written.args(), [['taskchart: it happened', { taskId: 't' }]])
+  }
+})
+
+await t.test('a test clock fires timers by their due time, also those set on the way', async t => {
+  const clock = new TestClock('2026-01-01T00:00:00.000Z')
+  const fired: string[] = []
+  const note = (name: string) => () => void fired.push(`${name}@${clock.now() - Date.parse('2026-01-01T00:00:00.000Z')}`)
+  clock.setTimeout(note('late'), 100)
+  clock.setTimeout(() => {
+    note('first')()
+    clock.setTimeout(note('chained'), 30)
+  }, 50)
+  const cleared = clock.setTimeout(note('never'), 60)
+  clock.clearTimeout(cleared)
+  clock.setTimeout(note('far'), 101)
+  clock.increment(100)
+  t.strictSame(fired, ['first@50', 'chained@80', 'late@100'])
+  t.equal(clock.pending, 1)
+})
+
+await t.test('logic of the runtime runs only in a context of it', async t => {
+  const actor = createActor(fromCallback(() => {}))
+  t.throws(() => hostOf(actor.system), { name: 'TypeError', message: /runs only in a context/ })
+  t.equal(familyOf(actor), actor.id)
+})
+
+await t.test('leaf logic without a start, and logic that observes, wait for the commit as promises do', async t => {
+  const held: Effect[] = []
+  const host = { key, noteMove: () => {}, afterCommit: (effect: Effect) => void held.push(effect), logger: recordingLogger().logger } as unknown as ActorHost
+  const count = gated(fromTransition((n: number, e: { type: string }) => (e.type === 'add' ? n + 1 : n), 0))
+  t.notOk(isMachine(count))
+  const counter = createActor(count)
+  hostActors(counter.system, host)
+  counter.start()
+  counter.send({ type: 'add' })
+  t.match(counter.getSnapshot(), { context: 1 })
+  let subscribed = 0
+  const ticks = createActor(gated(fromObservable(() => ({ subscribe: () => ((subscribed += 1), { unsubscribe: () => {} }) }))))
+  hostActors(ticks.system, host)
+  ticks.start()
+  t.equal(subscribed, 0)
+  for (const effect of held.splice(0)) effect.run()
+  t.equal(subscribed, 1)
+  ticks.stop()
+  for (const effect of held.splice(0)) effect.run()
+})
+
+await t.test('contexts leave memory when they are idle, and the number of those in memory is known', async t => {
+  const agent = defineAgent({ card: { name: 'A' }, work: steeredWork().work })
+  const contexts = new Contexts({
+    store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: { ...defaultLimits, liveContexts: 2 }, feeds: new Feeds(),
+    logic: contextLogic(agent), negotiates: false
+  })
+  t.teardown(() => contexts.close())
+  for (const contextId of ['a', 'b', 'c']) await contexts.get({ ...scope, contextId })
+  t.equal(contexts.size, 2)
+  const live = await contexts.get({ ...scope, contextId: 'c' })
+  t.ok(live.isIdle)
+  t.equal(await contexts.get({ ...scope, contextId: 'c' }), live)
+})
