@@ -1,0 +1,83 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { checkJson, isObject } from '../../machines/protocol/json.ts'
+
+/** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
+export type RequestId = string | number
+
+/** A JSON-RPC message from a client, read as far as its envelope goes. */
+export type Envelope =
+  | { readonly kind: 'request'; readonly id: RequestId; readonly method: string; readonly params: Record<string, unknown>; readonly serviceParameters: ServiceParameters }
+  /** A request without an id: never executed, never answered (JSON-RPC §4.1). */
+  | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
+  /** An answer, which a server has no use for. */
+  | { readonly kind: 'response' }
+  | { readonly kind: 'invalid'; readonly id: RequestId | null; readonly error: A2AError }
+
+/** The service parameters of one request (§3.2.6), names in lower case. */
+export type ServiceParameters = ReadonlyMap<string, string>
+
+/** What reading an envelope keeps to. */
+export interface EnvelopeLimits {
+  readonly jsonDepth: number
+}
+
+/** The member of a frame that carries service parameters where there are no headers (§12.3). */
+export const SERVICE_PARAMETERS = 'a2a-service-parameters'
+
+const LONGEST_ID_BYTES = 128
+const NO_PARAMETERS: ServiceParameters = new Map()
+
+/** Reads one JSON-RPC 2.0 message. Whatever the text is, this does not throw and does not recurse. */
+export function readEnvelope(text: string, { jsonDepth }: EnvelopeLimits): Envelope {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return invalid(null, 'ParseError', 'The message is not JSON.')
+  }
+  if (Array.isArray(value)) return invalid(null, 'InvalidRequest', 'Batches are not supported. Send each request as a message of its own.')
+  if (!isObject(value)) return invalid(null, 'InvalidRequest', 'A request is a JSON object.')
+  const hasId = Object.hasOwn(value, 'id')
+  const id = hasId ? idOf(value.id) : undefined
+  if (value.jsonrpc !== '2.0') return invalid(id ?? null, 'InvalidRequest', 'jsonrpc has to be "2.0".')
+  if (!Object.hasOwn(value, 'method') && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error'))) return { kind: 'response' }
+  if (hasId && id === undefined) {
+    return invalid(null, 'InvalidRequest', `id has to be a string of at most ${LONGEST_ID_BYTES} bytes or a whole number.`)
+  }
+  const { method, params } = value
+  if (typeof method !== 'string') return invalid(id ?? null, 'InvalidRequest', 'method has to be a string.')
+  if (id === undefined) return { kind: 'notification', method, params }
+  return requestOf(id, method, params, value[SERVICE_PARAMETERS], jsonDepth)
+}
+
+function requestOf(id: RequestId, method: string, params: unknown, given: unknown, depth: number): Envelope {
+  const serviceParameters = parametersOf(given)
+  if (!serviceParameters) return invalid(id, 'InvalidRequest', `${SERVICE_PARAMETERS} has to be an object whose members are strings.`)
+  if (params !== undefined && !isObject(params)) return invalid(id, 'InvalidParams', 'Invalid parameters: params must be an object.')
+  const violation = checkJson(params, { depth })
+  if (violation) {
+    const error = new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+    return { kind: 'invalid', id, error }
+  }
+  return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
+}
+
+function idOf(id: unknown): RequestId | undefined {
+  if (typeof id === 'number') return Number.isSafeInteger(id) ? id : undefined
+  return typeof id === 'string' && Buffer.byteLength(id) <= LONGEST_ID_BYTES ? id : undefined
+}
+
+function parametersOf(given: unknown): ServiceParameters | undefined {
+  if (given === undefined || given === null) return NO_PARAMETERS
+  if (!isObject(given)) return undefined
+  const parameters = new Map<string, string>()
+  for (const [name, value] of Object.entries(given)) {
+    if (typeof value !== 'string') return undefined
+    parameters.set(name.toLowerCase(), value)
+  }
+  return parameters
+}
+
+function invalid(id: RequestId | null, code: 'ParseError' | 'InvalidRequest' | 'InvalidParams', message: string): Envelope {
+  return { kind: 'invalid', id, error: new A2AError(code, message) }
+}

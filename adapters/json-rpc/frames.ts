@@ -1,0 +1,31 @@
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import { SERVICE_PARAMETERS, type RequestId } from './envelope.ts'
+
+const encoded = new WeakMap<object, string>()
+
+/** JSON text of an object that never changes, made once however often it is sent. */
+export function encodeOnce(value: object): string {
+  const known = encoded.get(value)
+  if (known !== undefined) return known
+  const text = JSON.stringify(value)
+  encoded.set(value, text)
+  return text
+}
+
+/** The answer to a request, or one event of its stream. `extensions` are those that the request activated. */
+export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {
+  const activated = extensions.length > 0 ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}` : ''
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}${activated}}`
+}
+
+/** An error, which ends a request or its stream. What is not an A2AError is not for the client to see. */
+export function errorFrame(id: RequestId | null, error: unknown): string {
+  const shown = isA2AError(error) ? error : new A2AError('InternalError')
+  return JSON.stringify({ jsonrpc: '2.0', id, error: toWireError(shown) })
+}
+
+/** The end of a stream that went well. */
+export function streamEndFrame(id: RequestId): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"streamEnd":true}`
+}

@@ -1,0 +1,173 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { ClientSocket } from './client-socket.ts'
+
+/** How a connection stands: being made, for the first time or again; made; lost, and to be made again; at its end. */
+export type LinkState = 'connecting' | 'open' | 'lost' | 'closed'
+
+/** What a link is made of. */
+export interface LinkOptions {
+  readonly url: string
+  /** Opens a socket; rejects when nobody answers. */
+  readonly open: (signal?: AbortSignal) => Promise<ClientSocket>
+  readonly clock: Clock
+  /** A random number from 0 up to 1, for the jitter. */
+  readonly random: () => number
+  /** How long a lost connection is tried again before the link gives up. */
+  readonly giveUpAfterMs: number
+}
+
+/** What uses a link. */
+export interface LinkUser {
+  /** The connection is there, for the first time or again. */
+  opened(): void
+  received(text: string): void
+  /** Nothing came for a while: something has to be sent that the other side answers. */
+  silent(): void
+  /** The link is at its end. */
+  closed(error: unknown): void
+}
+
+/** Longest wait before the first new try; it doubles up to the longest of all. Each wait is random within it (full jitter). */
+const FIRST_BACKOFF_MS = 250
+const LONGEST_BACKOFF_MS = 10_000
+
+/** Silence after which the other side is asked for a sign of life, and how long that may take. */
+const SILENCE_MS = 25_000
+const SIGN_OF_LIFE_MS = 10_000
+
+/** Close codes after which trying again is of no use: the client broke a rule, or is not let in any more. */
+const FINAL_CODES: readonly number[] = [1002, 1003, 1007, 1008, 1009, 4401, 4403]
+
+/** A connection that is made again whenever it is lost, until it is closed or has been lost for too long. */
+export class Link {
+  readonly #options: LinkOptions
+  readonly #user: LinkUser
+  readonly #watchers = new Map<LinkState, Set<() => void>>()
+  #state: LinkState = 'connecting'
+  #socket: ClientSocket | undefined
+  #failures = 0
+  #lostAtMs = 0
+  #timer: unknown
+  #closed = Promise.resolve()
+
+  constructor(options: LinkOptions, user: LinkUser) {
+    this.#options = options
+    this.#user = user
+  }
+
+  get state(): LinkState {
+    return this.#state
+  }
+
+  /** Hears when the link comes into a state. The answer stops that. */
+  on(state: LinkState, watcher: () => void): () => void {
+    const watchers = this.#watchers.get(state) ?? new Set()
+    this.#watchers.set(state, watchers.add(watcher))
+    return () => void watchers.delete(watcher)
+  }
+
+  /** Connects for the first time. Rejects, and is at its end, if nobody answers. */
+  async start(signal?: AbortSignal): Promise<void> {
+    try {
+      this.#opened(await this.#options.open(signal))
+    } catch (error) {
+      this.#end(error)
+      throw error
+    }
+  }
+
+  /** Sends a frame, if the connection is there. */
+  send(text: string): void {
+    if (this.#state === 'open') this.#socket?.send(text)
+  }
+
+  /** Closes the connection for good, and resolves when it is closed. */
+  async close(): Promise<void> {
+    const socket = this.#socket
+    this.#end(new A2AError('Overloaded', `The connection to ${this.#options.url} was closed by this client.`))
+    socket?.close(1000, 'The client is done.')
+    await this.#closed
+  }
+
+  #opened(socket: ClientSocket): void {
+    if (this.#state === 'closed') return socket.close(1000, 'The client is done.')
+    this.#socket = socket
+    this.#failures = 0
+    socket.addEventListener('message', ({ data }) => {
+      if (this.#socket !== socket) return
+      this.#listen(SILENCE_MS)
+      this.#user.received(String(data))
+    })
+    this.#closed = new Promise(resolve =>
+      socket.addEventListener('close', ({ code, reason }) => {
+        resolve()
+        if (this.#socket === socket) this.#dropped(code, reason)
+      })
+    )
+    this.#listen(SILENCE_MS)
+    this.#enter('open')
+    this.#user.opened()
+  }
+
+  /** Waits for the next frame: in silence a sign of life is asked for, and without one the connection is lost. */
+  #listen(waitMs: number): void {
+    const { clock } = this.#options
+    clock.clearTimeout(this.#timer)
+    this.#timer = clock.setTimeout(() => {
+      if (waitMs === SIGN_OF_LIFE_MS) return this.#dropped(1006, 'no sign of life')
+      this.#listen(SIGN_OF_LIFE_MS)
+      this.#user.silent()
+    }, waitMs)
+  }
+
+  #dropped(code: number, reason: string): void {
+    const why = reason ? `${code}, ${reason}` : String(code)
+    const error = new A2AError('Overloaded', `The connection to ${this.#options.url} was lost (${why}). Tasks go on; connect again to see them.`)
+    this.#socket?.close()
+    this.#socket = undefined
+    if (FINAL_CODES.includes(code)) return this.#end(error)
+    this.#lostAtMs = this.#options.clock.now()
+    this.#enter('lost')
+    this.#tryLater(error)
+  }
+
+  #tryLater(error: unknown): void {
+    const { clock, random, giveUpAfterMs } = this.#options
+    if (clock.now() - this.#lostAtMs >= giveUpAfterMs) return this.#end(error)
+    const longestMs = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
+    this.#failures += 1
+    clock.clearTimeout(this.#timer)
+    this.#timer = clock.setTimeout(() => this.#tryNow(), random() * longestMs)
+  }
+
+  #tryNow(): void {
+    this.#enter('connecting')
+    this.#options.open().then(
+      socket => this.#opened(socket),
+      error => {
+        if (this.#state === 'closed') return
+        if (isRefusal(error)) this.#end(error)
+        else this.#tryLater(error)
+      }
+    )
+  }
+
+  #end(error: unknown): void {
+    if (this.#state === 'closed') return
+    this.#options.clock.clearTimeout(this.#timer)
+    this.#socket = undefined
+    this.#enter('closed')
+    this.#user.closed(error)
+  }
+
+  #enter(state: LinkState): void {
+    this.#state = state
+    for (const watcher of this.#watchers.get(state) ?? []) watcher()
+  }
+}
+
+/** The agent answered, and does not let this client in. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof A2AError && error.code !== 'Overloaded'
+}

@@ -1,0 +1,193 @@
+import type { Socket } from 'node:net'
+import type { WebSocket } from 'ws'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import type { Principal } from '../../runtime/authentication.ts'
+import { SUPPORTED_EXTENSIONS, type CallContext } from '../../runtime/call.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { dispatch, isStreaming } from '../json-rpc/dispatch.ts'
+import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
+import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
+import { callTerms } from '../json-rpc/service-parameters.ts'
+import { CLOSE_CODES } from './close-codes.ts'
+import { FrameRate } from './frame-rate.ts'
+import { Outbox } from './outbox.ts'
+
+/** What the handshake found out about a connection. */
+export interface ConnectionTerms {
+  readonly principal: Principal | undefined
+  /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
+  readonly version: string
+  readonly extensions: string
+}
+
+type Request = Extract<Envelope, { kind: 'request' }>
+
+/** Answers that a client may send us, which make no sense, before it is cut off. */
+const STRAY_RESPONSES = 10
+
+/** The longest time that a timer takes, in milliseconds: longer ones are set in parts. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** Events that one stream sends before the others, and the other work of the process, get their turn. */
+const EVENTS_PER_TURN = 32
+
+/** One client's WebSocket: its frames in, its calls and streams, and the frames out. */
+export class Connection {
+  readonly #runtime: Runtime
+  readonly #socket: WebSocket
+  readonly #terms: ConnectionTerms
+  readonly #outbox: Outbox
+  readonly #rate: FrameRate
+  readonly #stopExpiry: () => void
+  /** What stops each request in flight, by its id. An id of a number is not that of its text. */
+  readonly #inFlight = new Map<RequestId, { stop: AbortController; streaming: boolean }>()
+  #streams = 0
+  #strayResponses = 0
+
+  constructor(runtime: Runtime, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
+    this.#runtime = runtime
+    this.#socket = socket
+    this.#terms = terms
+    this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
+    this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
+    this.#stopExpiry = this.#expireInTime()
+    socket.on('message', (data: Buffer, isBinary) => this.#receive(data, isBinary))
+    socket.on('close', () => this.#closed())
+    // A frame that breaks RFC 6455: ws closes the connection itself, with the code for it.
+    socket.on('error', () => {})
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return
+    if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
+    const { limits, clock } = this.#runtime.settings
+    const pace = this.#rate.count(clock.now())
+    if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
+    const envelope = readEnvelope(data.toString('utf8'), limits)
+    if (clock.now() >= (this.#terms.principal?.expiresAtMs ?? Infinity)) {
+      if (envelope.kind === 'request') this.#outbox.send(errorFrame(envelope.id, expired()))
+      return this.#expire()
+    }
+    switch (envelope.kind) {
+      case 'request':
+        return pace === 'within' ? this.#begin(envelope) : this.#outbox.send(errorFrame(envelope.id, tooFast(limits.framesPerSecond)))
+      case 'notification':
+        return envelope.method === 'cancelStream' ? this.#cancelStream(envelope.params) : undefined
+      case 'response':
+        return this.#countStray()
+      case 'invalid':
+        return this.#outbox.send(errorFrame(envelope.id, envelope.error))
+    }
+  }
+
+  /** Starts a request, if it may: nothing that it does is waited for here, so that requests never wait for each other. */
+  #begin(request: Request): void {
+    const { id, method } = request
+    if (method === 'ping') return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
+    const streaming = isStreaming(method) ?? false
+    const refusal = this.#refusal(id, streaming)
+    if (refusal) return this.#outbox.send(errorFrame(id, refusal))
+    const stop = new AbortController()
+    this.#inFlight.set(id, { stop, streaming })
+    if (streaming) this.#streams += 1
+    this.#perform(request, stop.signal)
+      .catch(error => this.#fail(request, stop.signal, error))
+      .finally(() => this.#end(id, streaming))
+  }
+
+  async #perform(request: Request, signal: AbortSignal): Promise<void> {
+    const { id, method, params } = request
+    const { call, activated } = this.#termsOf(request)
+    const result = dispatch(this.#runtime, method, params, { ...call, signal })
+    if (result.streaming) return this.#stream(id, result.events, activated, signal)
+    const answer = await result.answer
+    if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
+  }
+
+  /** On what terms a request is called, and which extensions it activates. */
+  #termsOf({ serviceParameters }: Request): { call: CallContext; activated: string[] } {
+    const { principal, ...defaults } = this.#terms
+    const terms = callTerms(serviceParameters, defaults)
+    const activated = SUPPORTED_EXTENSIONS.filter(uri => terms.extensions.includes(uri))
+    return { call: { ...terms, ...(principal && { principal: principal.id }) }, activated }
+  }
+
+  async #stream(id: RequestId, events: AsyncIterable<StreamResponse>, activated: readonly string[], signal: AbortSignal): Promise<void> {
+    let sent = 0
+    for await (const event of events) {
+      if (signal.aborted) break
+      this.#outbox.send(resultFrame(id, encodeOnce(event), activated))
+      sent += 1
+      if (this.#outbox.drained) await this.#outbox.drained
+      else if (sent % EVENTS_PER_TURN === 0) await new Promise(resolve => setImmediate(resolve))
+    }
+    this.#outbox.send(streamEndFrame(id))
+  }
+
+  #fail({ id }: Request, signal: AbortSignal, error: unknown): void {
+    this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
+  }
+
+  #end(id: RequestId, streaming: boolean): void {
+    this.#inFlight.delete(id)
+    if (streaming) this.#streams -= 1
+  }
+
+  /** Why a request may not start now. */
+  #refusal(id: RequestId, streaming: boolean): A2AError | undefined {
+    if (this.#inFlight.has(id)) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is under way on this connection.`)
+    const { callsPerConnection, streamsPerConnection } = this.#runtime.settings.limits
+    const [open, limit, what] = streaming
+      ? [this.#streams, streamsPerConnection, 'streams']
+      : [this.#inFlight.size - this.#streams, callsPerConnection, 'calls']
+    if (open < limit) return undefined
+    return new A2AError('RateLimited', `This connection has ${limit} ${what} under way, which is the most. Wait for one to end.`, { retryAfterMs: 1000 })
+  }
+
+  /** Ends a stream because its client has enough; the task goes on. Ids that name no stream are ignored. */
+  #cancelStream(params: unknown): void {
+    const id = isObject(params) ? params.id : undefined
+    const request = typeof id === 'string' || typeof id === 'number' ? this.#inFlight.get(id) : undefined
+    if (request?.streaming) request.stop.abort()
+  }
+
+  #countStray(): void {
+    this.#strayResponses += 1
+    if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
+  }
+
+  /** Closes the connection when its credentials run out: whatever is under way is told so. The answer stops the watch. */
+  #expireInTime(): () => void {
+    const { clock } = this.#runtime.settings
+    const { expiresAtMs = Infinity } = this.#terms.principal ?? {}
+    let timer: unknown
+    const wait = () => {
+      const leftMs = expiresAtMs - clock.now()
+      if (leftMs <= 0) this.#expire()
+      else if (leftMs < Infinity) timer = clock.setTimeout(wait, Math.min(leftMs, LONGEST_TIMER_MS))
+    }
+    wait()
+    return () => clock.clearTimeout(timer)
+  }
+
+  #expire(): void {
+    for (const id of this.#inFlight.keys()) this.#outbox.send(errorFrame(id, expired()))
+    this.#socket.close(CLOSE_CODES.unauthenticated, 'The credentials have run out.')
+  }
+
+  /** The client is gone: its calls and streams end, the tasks go on. */
+  #closed(): void {
+    this.#stopExpiry()
+    for (const { stop } of this.#inFlight.values()) stop.abort()
+  }
+}
+
+function expired(): A2AError {
+  return new A2AError('Unauthenticated', 'The credentials of this connection have run out. Connect again with fresh ones.')
+}
+
+function tooFast(limit: number): A2AError {
+  return new A2AError('RateLimited', `This connection sends more than ${limit} frames a second. Send less.`, { retryAfterMs: 1000 })
+}

@@ -1,0 +1,81 @@
+import type { Socket } from 'node:net'
+import type { WebSocket } from 'ws'
+import type { Clock } from '../../runtime/clock.ts'
+import { CLOSE_CODES } from './close-codes.ts'
+
+/** Bytes that may wait on one connection before its streams stop and wait. */
+export const HIGH_WATER_BYTES = 1024 * 1024
+
+/** How long a client may read nothing while that much waits for it. */
+export const STUCK_MS = 30_000
+
+/** How long it then has to take the close frame. */
+const CLOSE_MS = 5_000
+
+/**
+ * What goes out on one connection. Everything that one run of the event loop sends leaves with one flush. While more
+ * than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and nothing is read from the client; if
+ * nothing drains for {@link STUCK_MS} the connection is closed with 4413.
+ */
+export class Outbox {
+  readonly #socket: WebSocket
+  readonly #stream: Socket
+  readonly #clock: Clock
+  #corked = false
+  #drained: Promise<void> | undefined
+
+  constructor(socket: WebSocket, stream: Socket, clock: Clock) {
+    this.#socket = socket
+    this.#stream = stream
+    this.#clock = clock
+  }
+
+  /** Sends one text frame, in the order of the calls. Nothing happens once the connection is closing. */
+  send(frame: string): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return
+    if (!this.#corked) {
+      this.#corked = true
+      this.#stream.cork()
+      setImmediate(() => {
+        this.#corked = false
+        this.#stream.uncork()
+      })
+    }
+    this.#socket.send(frame)
+    if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()
+  }
+
+  /** Resolves when there is room again, or the connection is gone; `undefined` when there is room now. */
+  get drained(): Promise<void> | undefined {
+    return this.#drained
+  }
+
+  async #wait(): Promise<void> {
+    this.#socket.pause()
+    const stopWatch = this.#watch(this.#stream.writableLength)
+    await new Promise<void>(resolve => {
+      const done = () => {
+        this.#stream.off('drain', done).off('close', done)
+        resolve()
+      }
+      this.#stream.on('drain', done).on('close', done)
+    })
+    stopWatch()
+    this.#drained = undefined
+    this.#socket.resume()
+  }
+
+  /** Cuts the client off when less than `waiting` bytes never come about. The answer stops the watch. */
+  #watch(waiting: number): () => void {
+    let timer: unknown
+    const look = (before: number) => {
+      timer = this.#clock.setTimeout(() => {
+        if (this.#stream.writableLength < before) return look(this.#stream.writableLength)
+        this.#socket.close(CLOSE_CODES.slowReader, 'Nothing was read for 30 seconds.')
+        timer = this.#clock.setTimeout(() => this.#socket.terminate(), CLOSE_MS)
+      }, STUCK_MS)
+    }
+    look(waiting)
+    return () => this.#clock.clearTimeout(timer)
+  }
+}

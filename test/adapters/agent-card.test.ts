@@ -1,0 +1,183 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { IncomingMessage, request, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { answerCard } from '../../adapters/http/agent-card.ts'
+import { hostRefusal, isLoopback, readHandshake } from '../../adapters/websocket/handshake.ts'
+import { AgentCardSchema } from '../../machines/protocol/card.ts'
+import { decode } from '../../machines/protocol/decode.ts'
+import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import { echo } from '../fixtures/agents.ts'
+import { RawSocket } from '../fixtures/raw-socket.ts'
+import { start } from '../fixtures/runtime-helpers.ts'
+import { serve } from '../fixtures/served-agent.ts'
+
+const card = {
+  name: 'Painter',
+  description: 'Paints boats.',
+  version: '2.0.0',
+  skills: [{ id: 'paint', name: 'Paint', description: 'Paints a boat.', tags: ['boats'], examples: ['a red boat'] }]
+}
+
+/** Asks for a path under a Host of the test's own. */
+async function get(url: string, path: string, { method = 'GET', headers = {} }: { method?: string; headers?: Record<string, string> } = {}) {
+  const { hostname, port, host } = new URL(url)
+  const asked = request({ hostname, port, path, method, setHost: false, agent: false, headers: { host, ...headers } }).end()
+  const [response]: IncomingMessage[] = await once(asked, 'response')
+  if (!response) throw new Error('An answer was expected')
+  return { status: response.statusCode, headers: response.headers, body: await text(response) }
+}
+
+await t.test('the card says what the author said, and where and how the agent is reached', async t => {
+  const { url } = await serve(t, { card, work: echo })
+  const { status, headers, body } = await get(url, AGENT_CARD_PATH)
+  t.equal(status, 200)
+  t.equal(headers['content-type'], 'application/json')
+  t.strictSame(JSON.parse(body), {
+    ...card,
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    supportedInterfaces: [{ url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }],
+    capabilities: {
+      streaming: true,
+      pushNotifications: false,
+      extendedAgentCard: false,
+      extensions: [{ uri: RELIABILITY_EXTENSION, description: JSON.parse(body).capabilities.extensions[0].description }]
+    }
+  })
+  t.strictSame(decode(AgentCardSchema, JSON.parse(body)), JSON.parse(body), 'it is a card of A2A 1.0 in canonical form')
+})
+
+await t.test('the card may be cached, and is not sent again to those who have it', async t => {
+  const { url } = await serve(t, { card, work: echo })
+  const { headers, body } = await get(url, AGENT_CARD_PATH)
+  t.equal(headers['cache-control'], 'public, max-age=300')
+  t.equal(headers['etag'], `"${createHash('sha256').update(body).digest('base64url')}"`)
+  t.equal(headers['x-content-type-options'], 'nosniff')
+  for (const known of [headers['etag'] ?? '', `W/${headers['etag']}`, `"other", ${headers['etag']}`]) {
+    const again = await get(url, AGENT_CARD_PATH, { headers: { 'if-none-match': known } })
+    t.equal(again.status, 304)
+    t.equal(again.body, '')
+    t.match(again.headers, { etag: headers['etag'], 'cache-control': 'public, max-age=300' })
+  }
+  for (const known of ['"other"', 'W/"other"', '', headers['etag']?.replaceAll('"', '') ?? 'x']) {
+    t.equal((await get(url, AGENT_CARD_PATH, { headers: { 'if-none-match': known } })).status, 200)
+  }
+  const other = await serve(t, { card: { ...card, version: '2.0.1' }, work: echo }, { publicUrl: url })
+  t.not((await get(other.url, AGENT_CARD_PATH)).headers['etag'], headers['etag'], 'another card has another tag')
+})
+
+await t.test('HEAD gets the headers of GET and no body', async t => {
+  const { url } = await serve(t, { card, work: echo })
+  for (const path of ['/', AGENT_CARD_PATH]) {
+    const [head, got] = [await get(url, path, { method: 'HEAD' }), await get(url, path)]
+    t.equal(head.status, 200)
+    t.equal(head.body, '')
+    for (const name of ['content-type', 'content-length', 'etag', 'cache-control']) t.equal(head.headers[name], got.headers[name])
+  }
+})
+
+await t.test('other paths are not found, other methods not allowed', async t => {
+  const { url } = await serve(t, { card, work: echo }, {}, { port: 0, path: '/a2a' })
+  for (const path of ['/a2a', '/.well-known/agent.json', '//', '/index.html', `${AGENT_CARD_PATH}/`, '/..%2f', '/*']) {
+    const { status, headers, body } = await get(url, path)
+    t.equal(status, 404, path)
+    t.match(headers, { 'content-type': 'text/plain', 'x-content-type-options': 'nosniff' })
+    t.match(body, AGENT_CARD_PATH)
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+    for (const path of ['/', AGENT_CARD_PATH]) {
+      const { status, headers } = await get(url, path, { method })
+      t.equal(status, 405, method)
+      t.equal(headers['allow'], 'GET, HEAD')
+    }
+  }
+  t.equal((await get(url, `${AGENT_CARD_PATH}?v=1`)).status, 200, 'a query changes nothing')
+})
+
+await t.test('who asks under a foreign host name gets 421, under two 400', async t => {
+  const { url } = await serve(t, { card, work: echo })
+  for (const path of ['/', AGENT_CARD_PATH, '/other']) {
+    const { status, headers, body } = await get(url, path, { headers: { host: 'evil.example' } })
+    t.equal(status, 421)
+    t.equal(headers['content-type'], 'application/json')
+    t.notMatch(body, 'Painter')
+  }
+  t.strictSame(JSON.parse((await get(url, '/', { headers: { host: 'evil.example' } })).body), { error: 'This server is not evil.example. Allow the name with the option hosts.' })
+  const raw = await RawSocket.to(t, url)
+  raw.write('GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+  t.equal((await raw.answer()).status, 400)
+  const named = await serve(t, { card, work: echo }, { hosts: ['agent.example'] })
+  t.equal((await get(named.url, AGENT_CARD_PATH, { headers: { host: 'agent.example' } })).status, 200)
+  t.equal((await get(named.url, AGENT_CARD_PATH, { headers: { host: 'localhost' } })).status, 421)
+})
+
+await t.test('the page says how to talk to the agent, and every name in it is only text', async t => {
+  const evil = '<script>alert("1")</script> & \'co\''
+  const escaped = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; \'co\''
+  const { url } = await serve(t, { card: { ...card, name: evil, description: evil, skills: [{ ...card.skills[0], id: 's', name: evil, description: '', tags: [], examples: [evil] }] }, work: echo })
+  const { status, headers, body } = await get(url, '/')
+  t.equal(status, 200)
+  t.match(headers, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': /default-src 'none'/, 'x-content-type-options': 'nosniff' })
+  t.notMatch(body, '<script')
+  t.ok(body.includes(`<title>${escaped}</title>`))
+  t.ok(body.includes(`<p>${escaped}</p>`))
+  t.ok(body.includes(`send ${url} "${escaped}"`))
+  const plain = await serve(t, { card: { name: 'Plain' }, work: echo })
+  t.match((await get(plain.url, '/')).body, `npx taskchart send ${plain.url} "hello"`, 'without an example it says hello')
+})
+
+await t.test('behind a proxy card and page give the public address', async t => {
+  const publicUrl = 'wss://agent.example/a2a'
+  const { url } = await serve(t, { card, work: echo }, { publicUrl })
+  t.equal(JSON.parse((await get(url, AGENT_CARD_PATH)).body).supportedInterfaces[0].url, publicUrl)
+  t.match((await get(url, '/')).body, publicUrl)
+})
+
+await t.test('a card without an interface has a page too', async t => {
+  const { runtime } = start(t, { card, work: echo })
+  const answer = (path: string | undefined) => {
+    const asked = new IncomingMessage(new Socket())
+    Object.assign(asked, { url: path, method: 'GET' })
+    const response = new ServerResponse(asked)
+    answerCard(runtime.agentCard([]), asked, response)
+    return response.statusCode
+  }
+  t.equal(answer('/'), 200)
+  t.equal(answer('/other'), 404)
+  t.equal(answer(undefined), 200)
+})
+
+await t.test('loopback is what stays on this machine, and nothing that looks like it', async t => {
+  for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '::1', '[::1]', '::ffff:127.0.0.1', '[::FFFF:127.0.0.1]']) t.ok(isLoopback(host), host)
+  for (const host of ['', 'localhost.', 'localhost.example', '128.0.0.1', '0.0.0.0', '::', '::2', '127.1', '127.0.0.1.example', '2130706433', '10.0.0.1', '::ffff:10.0.0.1']) t.notOk(isLoopback(host), host)
+})
+
+await t.test('on an address that others reach any host name is taken, unless some are named', async t => {
+  const { runtime } = start(t, { card, work: echo })
+  const refusal = (host: string, localAddress: string | undefined, hosts?: string[]) => {
+    const socket = new Socket()
+    Object.defineProperty(socket, 'localAddress', { value: localAddress })
+    const asked = new IncomingMessage(socket)
+    asked.headers.host = host
+    return hostRefusal(asked, { ...runtime.settings, ...(hosts && { hosts }) })?.status
+  }
+  t.equal(refusal('agent.example', '192.0.2.1'), undefined)
+  t.equal(refusal('agent.example', '192.0.2.1', ['other.example']), 421)
+  t.equal(refusal('agent.example', '127.0.0.1'), 421)
+  t.equal(refusal('agent.example', '::ffff:127.0.0.1'), 421)
+  t.equal(refusal('agent.example', undefined), 421, 'a socket that is gone counts as loopback')
+})
+
+await t.test('where any host name is taken, none vouches for the origin of a page', async t => {
+  const { runtime } = start(t, { card, work: echo })
+  for (const host of [undefined, 'evil.example']) {
+    const socket = new Socket()
+    Object.defineProperty(socket, 'localAddress', { value: '192.0.2.1' })
+    const asked = Object.assign(new IncomingMessage(socket), { url: undefined })
+    Object.assign(asked.headers, { origin: `http://${host ?? ''}`, ...(host !== undefined && { host }) })
+    t.match(await readHandshake(asked, runtime.settings), { status: 403 })
+  }
+})

@@ -1,0 +1,106 @@
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, normalize } from 'node:path'
+import { chromium } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { emit, fromPromise } from 'xstate'
+import { serveWebSocket } from '../../adapters/websocket/server.ts'
+import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
+import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
+import { deferred } from '../fixtures/runtime-helpers.ts'
+
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(path => existsSync(path))
+const ARGUMENTS = [
+  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'
+]
+
+/** The page loads the client as it is, without a bundler. */
+const PAGE = `<!doctype html>
+<script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js" } }</script>
+<script type="module">
+  import { connect } from '/dist/adapters/websocket/client.js'
+  window.talk = async (url, words) => {
+    window.states = []
+    window.words = []
+    const client = await connect(url, { random: () => 0 })
+    for (const state of ['lost', 'open', 'closed']) client.on(state, () => window.states.push(state))
+    const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: words }] }
+    for await (const event of client.sendStreamingMessage({ message })) {
+      const said = event.statusUpdate?.status.message?.parts[0].text ?? event.artifactUpdate?.artifact.parts[0].text
+      if (said) window.words.push(said)
+    }
+    await client.close()
+    return { states: window.states, words: window.words }
+  }
+</script>`
+
+let gate = deferred()
+
+/** Says that it began, and goes on when the test says so. */
+const waiter = setupWork({ actors: { gate: fromPromise(() => gate.promise) } }).createMachine({
+  initial: 'waiting',
+  states: {
+    waiting: { entry: emit(progress('waiting')), invoke: { src: 'gate', onDone: 'done' } },
+    done: { type: 'final' }
+  },
+  output: () => ({ artifact: text('done') })
+})
+
+/** Serves the page, and the folders that it loads its modules from. */
+async function servePage(t: Test): Promise<string> {
+  const server = createServer((request, response) => {
+    const path = normalize((request.url ?? '/').split('?')[0] ?? '/')
+    const isModule = /^\/(?:dist|node_modules\/zod)\/.*\.js$/.test(path) && existsSync(`.${path}`)
+    if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE)
+    else if (isModule) response.writeHead(200, { 'content-type': 'text/javascript' }).end(readFileSync(`.${path}`))
+    else response.writeHead(404).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+  const origin = await servePage(t)
+  const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Waiter' }, work: waiter }), origins: [origin] })
+  t.teardown(() => runtime.close())
+  const served = await serveWebSocket(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const profile = mkdtempSync(join(tmpdir(), 'taskchart-chromium-'))
+  t.teardown(() => rmSync(profile, { recursive: true, force: true }))
+  const browser = await chromium.launchPersistentContext(profile, { executablePath: CHROMIUM ?? '', args: ARGUMENTS })
+  t.teardown(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(origin)
+  await page.waitForFunction('window.talk')
+
+  await t.test('streams a task from the real server', async t => {
+    gate.resolve()
+    t.match(await page.evaluate(`window.talk('${served.url}', 'go')`), { words: ['waiting', 'done'] })
+  })
+
+  await t.test('goes on by itself when it is cut', async t => {
+    const proxy = await cuttingProxy(Number(new URL(served.url).port))
+    t.teardown(() => proxy.close())
+    gate = deferred()
+    const talk = page.evaluate(`window.talk('ws://127.0.0.1:${proxy.port}/', 'go')`)
+    await page.waitForFunction("window.words?.includes('waiting')")
+    proxy.cutAll()
+    await page.waitForFunction("window.states.includes('open')")
+    gate.resolve()
+    t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'] })
+  })
+
+  await t.test('is refused from a page of an origin that is not allowed', async t => {
+    const strict = createRuntime({ agent: defineAgent({ card: { name: 'Waiter' }, work: waiter }) })
+    t.teardown(() => strict.close())
+    const closed = await serveWebSocket(strict, { port: 0 })
+    t.teardown(() => closed.close())
+    t.match(await page.evaluate(`window.talk('${closed.url}', 'go').catch(error => error.message)`), /Nobody answers/)
+  })
+})

@@ -1,0 +1,642 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocketServer, WebSocket } from 'ws'
+import { connect, type AgentClient, type ConnectOptions } from '../../adapters/websocket/client.ts'
+import { fetchCard } from '../../adapters/websocket/discovery.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { painter, steeredWork } from '../fixtures/agents.ts'
+import { brief, collect, deferred, generationOf, next, open, reaches, readUntil, refusal, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { obedient, serve } from '../fixtures/served-agent.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+/** A task as short as it may be. */
+const taskAnswer = (id: string) => ({ id, status: { state: 'TASK_STATE_WORKING' } })
+
+/** A client that is closed when the test ends. */
+async function connected(t: Test, url: string, options: ConnectOptions = {}): Promise<AgentClient> {
+  const client = await connect(url, options)
+  t.teardown(() => client.close())
+  return client
+}
+
+/** Serves one document, or a status, at every path of a free port. */
+async function serveDocument(t: Test, answer: { status?: number; body?: string }): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = []
+  const server = createServer(({ url = '' }, response) => {
+    asked.push(url)
+    response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' }).end(answer.body)
+  })
+  server.listen(0, '127.0.0.1')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+}
+
+function cardWith(...interfaces: readonly { url: string; protocolBinding: string; protocolVersion?: string }[]): string {
+  return JSON.stringify({ name: 'A', version: '1', capabilities: {}, supportedInterfaces: interfaces.map(offered => ({ protocolVersion: '1.0', ...offered })) })
+}
+
+/** What a client sent. */
+interface Sent {
+  readonly id: number
+  readonly method: string
+  readonly params: Record<string, unknown>
+  readonly 'a2a-service-parameters': Record<string, string>
+}
+
+/** A server that says what the test wants. Pings of clients are answered by the way, and are not among what was sent. */
+async function scripted(t: Test, { greets = true, isReliable = true } = {}) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'a2a.v1' })
+  t.teardown(() => {
+    for (const client of server.clients) client.terminate()
+    server.close()
+  })
+  await once(server, 'listening')
+  const sent: Sent[] = []
+  const sockets: WebSocket[] = []
+  const handshakes: IncomingMessage[] = []
+  const behaviour = { greets }
+  const parameters = isReliable ? { 'a2a-service-parameters': { 'a2a-extensions': RELIABILITY_EXTENSION } } : {}
+  server.on('connection', (socket, request) => {
+    sockets.push(socket)
+    handshakes.push(request)
+    socket.on('message', (data: Buffer) => {
+      const frame: Sent = JSON.parse(data.toString('utf8'))
+      if (frame.method !== 'ping') sent.push(frame)
+      else if (behaviour.greets) socket.send(JSON.stringify({ jsonrpc: '2.0', id: frame.id, result: {}, ...parameters }))
+    })
+  })
+  const socket = (index: number) => until(() => sockets[index], `connection ${index}`)
+  const request = (index: number) => until(() => sent[index], `request ${index}`)
+  return { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`, server, sent, sockets, handshakes, behaviour, socket, request }
+}
+
+const event = (text: string, generation: number): StreamResponse => ({
+  artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] }, metadata: { [RELIABILITY_EXTENSION]: { generation } } }
+})
+
+await t.test('one connects with the address of the WebSocket, of the host, or of the card', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const http = url.replace('ws:', 'http:')
+  for (const address of [url, http, http.slice(0, -1), new URL(AGENT_CARD_PATH, http).href, `${http}some/page?x=1`]) {
+    const client = await connected(t, address, { signal: new AbortController().signal })
+    t.equal(client.url, url)
+    t.equal(client.state, 'open')
+    t.equal((await refusal(client.getTask({ id: 'nobody' }))).code, 'TaskNotFound')
+  }
+})
+
+await t.test('of a card the first interface is taken that is a WebSocket of A2A 1.0, also under older names', async t => {
+  const { url } = await serve(t, { work: obedient })
+  for (const protocolBinding of [WEBSOCKET_BINDING, 'WEBSOCKET', 'WebSocket']) {
+    const body = cardWith(
+      { url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC' },
+      { url: 'ws://127.0.0.1:1/', protocolBinding, protocolVersion: '0.3' },
+      { url, protocolBinding },
+      { url: 'ws://127.0.0.1:2/', protocolBinding }
+    )
+    const { url: address } = await serveDocument(t, { body })
+    t.equal((await connected(t, address)).url, url)
+  }
+})
+
+await t.test('without an interface that fits connecting fails, and says what is offered', async t => {
+  const { url } = await serveDocument(t, { body: cardWith({ url: 'https://a.example', protocolBinding: 'JSONRPC' }, { url: 'ws://a.example', protocolBinding: 'WEBSOCKET', protocolVersion: '0.3' }) })
+  t.match(await refusal(connect(url)), { code: 'UnsupportedOperation', message: `The agent at ${url} offers no WebSocket for A2A 1.0, only JSONRPC 1.0, WEBSOCKET 0.3.` })
+})
+
+await t.test('what is no card fails with what it is', async t => {
+  for (const [answer, code, message] of [
+    [{ body: '<html>' }, 'InvalidAgentResponse', /is not JSON/],
+    [{ body: '{}' }, 'InvalidParams', /card\.name is required/],
+    [{ body: '[]' }, 'InvalidParams', /card/],
+    [{ body: cardWith() }, 'InvalidParams', /supportedInterfaces/],
+    [{ status: 404 }, 'UnsupportedOperation', /There is no agent card at .*: HTTP 404/],
+    [{ status: 500 }, 'UnsupportedOperation', /HTTP 500/]
+  ] as const) {
+    const { url, asked } = await serveDocument(t, answer)
+    const error = await refusal(connect(url))
+    t.equal(error.code, code)
+    t.match(error.message, message)
+    t.strictSame(asked, [AGENT_CARD_PATH])
+  }
+})
+
+await t.test('the card of an agent is found from its WebSocket address too', async t => {
+  const { url } = await serve(t, { card: { name: 'Painter' }, work: obedient })
+  t.equal((await fetchCard(url)).name, 'Painter')
+  const { url: address, asked } = await serveDocument(t, { body: cardWith({ url, protocolBinding: 'WEBSOCKET' }) })
+  t.equal((await fetchCard(`${address}/cards/mine.json`)).name, 'A')
+  t.strictSame(asked, ['/cards/mine.json'], 'an address of a document is left as it is')
+})
+
+await t.test('what is no address of an agent is a TypeError', async t => {
+  for (const url of ['', 'agent', 'agent.example', 'ftp://agent.example', 'file:///etc/passwd', 'mailto:a@b', 'ws//x']) {
+    t.match(await rejection(connect(url)), { name: 'TypeError', message: `${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.` })
+  }
+})
+
+await t.test('where nobody answers connecting fails with Overloaded', async t => {
+  const { url, close } = await serve(t, { work: obedient })
+  await close()
+  t.match(await refusal(connect(url)), { code: 'Overloaded', message: `Nobody answers at ${url}. Is the agent running?` })
+  t.match(await refusal(connect(url.replace('ws', 'http'))), { code: 'Overloaded', message: /^Nobody answers at http:/ })
+})
+
+await t.test('a refused handshake fails with what the server said', async t => {
+  const { url } = await serve(t, { work: obedient }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer anna' ? { id: 'anna' } : undefined) })
+  t.match(await refusal(connect(url)), { code: 'Unauthenticated', message: /wants credentials/ })
+  t.match(await refusal(connect(url, { headers: { authorization: 'Bearer anna', origin: 'https://evil.example' } })), { code: 'Forbidden' })
+  t.match(await refusal(connect(`${url}other`)), { code: 'UnsupportedOperation', message: /HTTP 404/ })
+  const client = await connected(t, url, { headers: () => ({ authorization: 'Bearer anna' }) })
+  t.equal((await refusal(client.getTask({ id: 'nobody' }))).code, 'TaskNotFound')
+})
+
+await t.test('a signal gives up connecting, at whatever it is', async t => {
+  const gone = new Error('changed my mind')
+  const { url } = await serve(t, { work: obedient })
+  for (const address of [url, url.replace('ws', 'http')]) t.equal(await rejection(connect(address, { signal: AbortSignal.abort(gone) })), gone)
+  const silent = createServer(() => {}).on('upgrade', () => {})
+  silent.listen(0, '127.0.0.1')
+  t.teardown(() => {
+    silent.closeAllConnections()
+    silent.close()
+  })
+  await once(silent, 'listening')
+  const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`
+  for (const [scheme, heard] of [['ws', 'upgrade'], ['http', 'request']] as const) {
+    const stop = new AbortController()
+    const connecting = rejection(connect(`${scheme}://${address}`, { signal: stop.signal }))
+    await once(silent, heard)
+    stop.abort(gone)
+    t.equal(await connecting, gone)
+  }
+})
+
+await t.test('a client has the methods of a runtime, and the same answers', async t => {
+  const paint = deferred<string>()
+  const { url, runtime } = await serve(t, { work: painter(() => paint.promise) })
+  const client = await connected(t, url, { extensions: ['urn:other'] })
+  const task = taskIn(await client.sendMessage(say('a boat')))
+  const generation = generationOf({ task }) as number
+  t.strictSame(await client.getTask({ id: task.id }), await runtime.getTask({ id: task.id }, { extensions: [RELIABILITY_EXTENSION] }))
+  const subscription = client.subscribeToTask({ id: task.id })
+  t.match(await next(subscription), { task: { id: task.id } })
+  const stream = client.sendStreamingMessage(say('red', { taskId: task.id }))
+  t.equal(brief(await next(stream)), 'task:working')
+  paint.resolve('a red boat')
+  t.strictSame((await collect(stream)).map(brief), ['artifact: a red boat', 'completed: Here you are'])
+  t.strictSame((await collect(subscription)).map(brief), ['working', 'working: thank you', 'artifact: a sketch', 'artifact: a red boat', 'completed: Here you are'])
+  t.match(await client.getTask({ id: task.id }, { currentGeneration: 1 }), { id: task.id })
+  const rest = await collect(client.subscribeToTask({ id: task.id }, { afterGeneration: generation }))
+  t.strictSame(rest.map(generationOf), rest.map((_, index) => generation + 1 + index))
+  t.equal(brief(rest.at(-1) as StreamResponse), 'completed: Here you are')
+  const other = taskIn(await client.sendMessage(say('a boat')))
+  t.equal((await refusal(client.cancelTask({ id: other.id }, { ifGenerationMatch: 1 }))).code, 'TaskGenerationMismatch')
+  t.match(await client.cancelTask({ id: other.id }), { status: { state: 'TASK_STATE_CANCELED' } })
+})
+
+await t.test('errors are A2AErrors, as the agent gave them', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const client = await connected(t, url)
+  const error = await rejection(client.sendMessage({ message: { messageId: '', role: 'ROLE_USER', parts: [] } }))
+  t.type(error, A2AError)
+  t.match(error, { code: 'InvalidParams', violations: [{ field: 'message.messageId' }, { field: 'message.parts' }] })
+  t.match(await rejection(client.getTask({ id: 'nobody' })), { code: 'TaskNotFound', message: 'Task nobody was not found.', metadata: { taskId: 'nobody' } })
+  t.match(await refusal(collect(client.subscribeToTask({ id: 'nobody' }))), { code: 'TaskNotFound' })
+  t.match(await refusal(collect(client.sendStreamingMessage(say('x', { taskId: 'nobody' })))), { code: 'TaskNotFound' })
+})
+
+await t.test('leaving the loop of a stream ends it at the server, and not the task', async t => {
+  const { url, runtime } = await serve(t, { work: painter() }, { limits: { streamsPerConnection: 1 } })
+  const client = await connected(t, url)
+  const { id } = taskIn(await client.sendMessage(say('a boat')))
+  for (let round = 0; round < 3; round += 1) {
+    for await (const told of client.subscribeToTask({ id })) {
+      t.match(told, { task: { id } })
+      break
+    }
+    await until(async () => (await collect(client.subscribeToTask({ id: 'nobody' })).catch(({ code }: A2AError) => code)) === 'TaskNotFound', 'room for a stream')
+  }
+  t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_INPUT_REQUIRED')
+})
+
+await t.test('leaving a stream sends one cancelStream, and only if the stream is open there', async t => {
+  const { url, sent, socket, request } = await scripted(t)
+  const client = await connected(t, url)
+  const stream = client.subscribeToTask({ id: 't' })
+  const first = next(stream)
+  const { id } = await request(0)
+  const server = await socket(0)
+  server.send(JSON.stringify({ jsonrpc: '2.0', id, result: event('one', 1) }))
+  t.equal(brief(await first), 'artifact: one')
+  await stream.return()
+  await stream.return()
+  t.match(await request(1), { method: 'cancelStream', params: { id } })
+  server.send(JSON.stringify({ jsonrpc: '2.0', id, result: event('late', 2) }))
+  server.send(JSON.stringify({ jsonrpc: '2.0', id, streamEnd: true }))
+
+  const ended = client.subscribeToTask({ id: 't' })
+  const read = collect(ended)
+  const again = await request(2)
+  server.send(JSON.stringify({ jsonrpc: '2.0', id: again.id, result: event('two', 1) }))
+  server.send(JSON.stringify({ jsonrpc: '2.0', id: again.id, streamEnd: true }))
+  server.send(JSON.stringify({ jsonrpc: '2.0', id: again.id, result: event('late', 2) }))
+  server.send(JSON.stringify({ jsonrpc: '2.0', id: again.id, error: { code: -32603 } }))
+  t.strictSame((await read).map(brief), ['artifact: two'])
+
+  const unread = client.subscribeToTask({ id: 'never' })
+  await unread.return()
+  const call = client.getTask({ id: 'last' })
+  const last = await request(3)
+  t.match(last, { method: 'GetTask', params: { id: 'last' } })
+  server.send(JSON.stringify({ jsonrpc: '2.0', id: last.id, result: taskAnswer('last') }))
+  t.match(await call, { id: 'last' })
+  t.equal(sent.length, 4, 'a stream that nobody read was never asked for')
+})
+
+await t.test('a signal ends the waiting of a call, and an answer that comes later is left out', async t => {
+  const { work, run } = steeredWork()
+  const { url, runtime } = await serve(t, { work })
+  const client = await connected(t, url)
+  const gone = new Error('enough')
+  const stop = new AbortController()
+  const call = rejection(client.sendMessage(say('x'), { signal: stop.signal }))
+  const running = await run()
+  const { taskId } = running.given
+  stop.abort(gone)
+  t.equal(await call, gone)
+  t.equal((await runtime.getTask({ id: taskId })).status.state, 'TASK_STATE_WORKING')
+  running.resolve({ artifact: 'x' })
+  t.match(await client.getTask({ id: taskId }, { signal: new AbortController().signal }), { id: taskId })
+  t.equal(await rejection(client.getTask({ id: taskId }, { signal: stop.signal })), gone, 'an aborted signal sends nothing')
+  await reaches(runtime, taskId, 'completed')
+})
+
+await t.test('a signal ends a stream with its reason, here and there', async t => {
+  const { url, sent, socket, request } = await scripted(t)
+  const client = await connected(t, url)
+  const gone = new Error('enough')
+  const stop = new AbortController()
+  const stream = client.subscribeToTask({ id: 't' }, { signal: stop.signal })
+  const first = next(stream)
+  const { id } = await request(0)
+  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: event('one', 1) }))
+  await first
+  const second = rejection(next(stream))
+  stop.abort(gone)
+  t.equal(await second, gone)
+  t.match(await request(1), { method: 'cancelStream', params: { id } })
+  t.equal(await rejection(next(client.subscribeToTask({ id: 't' }, { signal: stop.signal }))), gone)
+  t.equal(sent.length, 2)
+})
+
+await t.test('frames that are nonsense, or of nobody, change nothing', async t => {
+  const { url, socket, request } = await scripted(t)
+  const client = await connected(t, url)
+  const call = client.getTask({ id: 't' })
+  const { id } = await request(0)
+  const server = await socket(0)
+  for (const text of ['', '{bad', 'null', '7', '"x"', '[]', '[{"id":1,"result":{}}]', '{}', `{"id":"${id}","result":1}`, '{"id":999,"result":1}', '{"id":null,"error":{"code":-32700}}', '{"id":{},"streamEnd":true}', '{"a2a-service-parameters":{"a2a-extensions":7}}', '{"a2a-service-parameters":[]}']) {
+    server.send(text)
+  }
+  server.send(Buffer.from([0xff, 0x00]))
+  server.send(JSON.stringify({ jsonrpc: '2.0', id, result: taskAnswer('t') }))
+  t.match(await call, { id: 't' })
+})
+
+await t.test('errors of a server that makes them up are still A2AErrors', async t => {
+  const { url, sent, socket } = await scripted(t)
+  const client = await connected(t, url)
+  for (const [error, code] of [['null', 'InternalError'], ['7', 'InternalError'], ['{"code":-32001}', 'TaskNotFound'], ['{"code":1,"message":7,"data":{}}', 'InternalError']] as [string, ErrorCode][]) {
+    const before = sent.length
+    const call = refusal(client.getTask({ id: 't' }))
+    const { id } = await until(() => sent[before])
+    ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"error":${error}}`)
+    t.equal((await call).code, code)
+  }
+  const call = rejection(client.getTask({ id: 't' }))
+  const { id } = await until(() => sent[4])
+  ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"streamEnd":true}`)
+  t.match(await call, { name: 'TypeError', message: 'GetTask was answered as a stream.' })
+})
+
+await t.test('close ends calls and streams with an error, may be called twice, and later calls fail', async t => {
+  const { work, run } = steeredWork()
+  const { url, runtime } = await serve(t, { work })
+  const client = await connect(url)
+  const states: string[] = []
+  client.on('closed', () => states.push('closed'))
+  client.on('open', () => states.push('open'))()
+  const call = refusal(client.sendMessage(say('one')))
+  const stream = client.sendStreamingMessage(say('two'))
+  await next(stream)
+  const rest = refusal(collect(stream))
+  const runs = [await run(0), await run(1)]
+  await Promise.all([client.close(), client.close()])
+  await client.close()
+  t.match(await call, { code: 'Overloaded', message: `The connection to ${url} was closed by this client.` })
+  t.match(await rest, { code: 'Overloaded' })
+  t.match(await refusal(client.getTask({ id: 'x' })), { code: 'Overloaded' })
+  t.match(await refusal(collect(client.subscribeToTask({ id: 'x' }))), { code: 'Overloaded' })
+  t.strictSame(states, ['closed'])
+  t.equal(client.state, 'closed')
+  for (const run of runs) {
+    run.resolve({ artifact: 'x' })
+    await reaches(runtime, run.given.taskId, 'completed')
+  }
+})
+
+await t.test('a connection that is lost and not tried again fails calls and streams', async t => {
+  const { url, socket, request } = await scripted(t)
+  const client = await connected(t, url, { giveUpAfterMs: 0 })
+  const call = refusal(client.getTask({ id: 't' }))
+  const stream = refusal(collect(client.subscribeToTask({ id: 't' })))
+  await request(1)
+  ;(await socket(0)).close(1012, 'restart')
+  const lost = { code: 'Overloaded', message: `The connection to ${url} was lost (1012, restart). Tasks go on; connect again to see them.` }
+  t.match(await call, lost)
+  t.match(await stream, lost)
+  t.equal(client.state, 'closed')
+  t.match(await refusal(client.getTask({ id: 't' })), lost)
+})
+
+await t.test('a client that broke a rule, or is not let in any more, does not try again', async t => {
+  for (const code of [1008, 4401]) {
+    const { url, socket, sockets, request } = await scripted(t)
+    const client = await connected(t, url)
+    const call = refusal(client.getTask({ id: 't' }))
+    await request(0)
+    ;(await socket(0)).close(code)
+    t.match(await call, { code: 'Overloaded', message: new RegExp(`\\(${code}\\)`) })
+    t.equal(client.state, 'closed')
+    t.equal(sockets.length, 1)
+  }
+})
+
+await t.test('a lost connection is made again: streams go on after their last event, calls are sent again', async t => {
+  const clock = new TestClock()
+  const { url, sent, socket, request, handshakes } = await scripted(t)
+  let connections = 0
+  const client = await connected(t, url, { clock, random: () => 0.5, headers: () => ({ 'x-connection': String((connections += 1)) }) })
+  const states: string[] = []
+  for (const state of ['connecting', 'open', 'lost'] as const) client.on(state, () => states.push(state))
+  const stream = client.subscribeToTask({ id: 't' })
+  const first = next(stream)
+  const subscribed = await request(0)
+  const server = await socket(0)
+  server.send(JSON.stringify({ jsonrpc: '2.0', id: subscribed.id, result: event('one', 1) }))
+  await first
+  const call = client.sendMessage(say('hello'))
+  const message = await request(1)
+  server.terminate()
+  await until(() => states.includes('lost'))
+  const waiting = client.getTask({ id: 'x' })
+  clock.increment(124)
+  t.strictSame(states, ['lost'])
+  clock.increment(1)
+  const second = await socket(1)
+  const frames = [await request(2), await request(3), await request(4)]
+  const frame = (method: string) => frames.find(frame => frame.method === method) ?? t.fail(method) as never
+  t.strictSame(frame('SubscribeToTask').params, { id: 't' })
+  t.equal(frame('SubscribeToTask')['a2a-service-parameters']['taskchart-after-generation'], '1')
+  t.strictSame(frame('SendMessage').params, message.params, 'the very same message')
+  second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SubscribeToTask').id, result: event('one', 1) }))
+  second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SubscribeToTask').id, result: event('two', 2) }))
+  second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SubscribeToTask').id, streamEnd: true }))
+  second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('GetTask').id, result: taskAnswer('x') }))
+  second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SendMessage').id, result: { message: { messageId: 'r', role: 'ROLE_AGENT', parts: [{ text: 'r' }] } } }))
+  t.strictSame((await collect(stream)).map(brief), ['artifact: two'], 'an event that it had is not told again')
+  t.match(await waiting, { id: 'x' })
+  t.match(await call, { message: { messageId: 'r' } })
+  t.strictSame(states, ['lost', 'connecting', 'open'])
+  t.strictSame(handshakes.map(({ headers }) => headers['x-connection']), ['1', '2'])
+  t.equal(sent.length, 5)
+})
+
+await t.test('with an agent without the extension a message is not sent again: nobody knows whether it was taken', async t => {
+  const clock = new TestClock()
+  const { url, sent, socket, request } = await scripted(t, { isReliable: false })
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const message = refusal(client.sendMessage(say('hello')))
+  const stream = refusal(collect(client.sendStreamingMessage(say('hello'))))
+  const read = client.getTask({ id: 't' })
+  await request(2)
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  const again = await request(3)
+  t.match(again, { method: 'GetTask' })
+  ;(await socket(1)).send(JSON.stringify({ jsonrpc: '2.0', id: again.id, result: taskAnswer('t') }))
+  t.match(await read, { id: 't' })
+  t.equal((await message).code, 'Overloaded')
+  t.equal((await stream).code, 'Overloaded')
+  t.equal(sent.length, 4)
+})
+
+await t.test('a stream of an agent without the extension goes on as a subscription from the start', async t => {
+  const clock = new TestClock()
+  const { url, socket, request } = await scripted(t, { isReliable: false })
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' }, metadata: { [RELIABILITY_EXTENSION]: 'odd' } }
+  const stream = client.sendStreamingMessage(say('hello'))
+  const first = next(stream)
+  const { id } = await request(0)
+  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: { task } }))
+  t.equal(brief(await first), 'task:working')
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  const again = await request(1)
+  t.match(again, { method: 'SubscribeToTask', params: { id: 't' } })
+  t.notOk('taskchart-after-generation' in again['a2a-service-parameters'])
+  const asking = { ...task, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }
+  ;(await socket(1)).send(JSON.stringify({ jsonrpc: '2.0', id: again.id, result: { task: asking } }))
+  t.strictSame((await collect(stream)).map(brief), ['task:input-required'], 'and ends where a reply ends')
+})
+
+await t.test('tries go on with growing waits until it has been too long', async t => {
+  const clock = new TestClock()
+  const { url, server, socket, request } = await scripted(t)
+  const client = await connected(t, url, { clock, random: () => 1, giveUpAfterMs: 2000 })
+  const call = refusal(client.getTask({ id: 't' }))
+  await request(0)
+  const first = await socket(0)
+  server.close()
+  first.terminate()
+  await until(() => client.state === 'lost')
+  for (const waitMs of [250, 500, 1000, 2000]) {
+    clock.increment(waitMs - 1)
+    t.equal(clock.pending, 1, 'not yet')
+    clock.increment(1)
+    t.equal(clock.pending, 0, 'now')
+    await until(() => clock.pending > 0 || client.state === 'closed', `the try after ${waitMs}`)
+  }
+  t.match(await call, { code: 'Overloaded', message: /Nobody answers/ })
+  t.equal(client.state, 'closed')
+})
+
+await t.test('a server that refuses a client which comes again ends the tries', async t => {
+  const clock = new TestClock()
+  let isKnown = true
+  const { url, close } = await serve(t, { work: obedient }, { authenticate: () => (isKnown ? { id: 'anna' } : undefined) })
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const again = await close().then(() => serve(t, { work: obedient }, { authenticate: () => undefined }, { port: Number(new URL(url).port) }))
+  isKnown = false
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  await until(() => client.state === 'closed')
+  t.equal((await refusal(client.getTask({ id: 'x' }))).code, 'Unauthenticated')
+  t.equal(again.url, url)
+})
+
+await t.test('a server that falls silent is asked for a sign of life, and lost without one', async t => {
+  const clock = new TestClock()
+  const { url, socket, sockets, behaviour, request } = await scripted(t)
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const roundTrip = async (index: number, connection: number) => {
+    const call = client.getTask({ id: 't' })
+    const { id } = await request(index)
+    ;(await socket(connection)).send(JSON.stringify({ jsonrpc: '2.0', id, result: taskAnswer('t') }))
+    await call
+  }
+  await roundTrip(0, 0)
+  const asked = once(await socket(0), 'message')
+  clock.increment(25_000)
+  t.match(String((await asked)[0]), '"method":"ping"')
+  await roundTrip(1, 0)
+  clock.increment(24_999)
+  t.equal(client.state, 'open')
+  behaviour.greets = false
+  clock.increment(1)
+  clock.increment(9999)
+  t.equal(client.state, 'open')
+  clock.increment(1)
+  await until(() => client.state === 'lost' || client.state === 'connecting')
+  behaviour.greets = true
+  clock.increment(0)
+  await until(() => client.state === 'open' && sockets.length === 2)
+  await roundTrip(2, 1)
+})
+
+await t.test('a client that is closed while its connection is lost stays closed', async t => {
+  const clock = new TestClock()
+  const { url, socket, sockets } = await scripted(t)
+  const client = await connect(url, { clock, random: () => 0 })
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  const call = refusal(client.getTask({ id: 'x' }))
+  await client.close()
+  t.equal((await call).code, 'Overloaded')
+  t.equal(clock.pending, 0)
+  const other = await connect(url, { clock, random: () => 0 })
+  ;(await socket(1)).terminate()
+  await until(() => other.state === 'lost')
+  clock.increment(0)
+  t.equal(other.state, 'connecting')
+  await other.close()
+  const third = await socket(2)
+  if (third.readyState !== third.CLOSED) await once(third, 'close')
+  t.equal(other.state, 'closed')
+  t.equal(sockets.length, 3)
+  t.equal(clock.pending, 0)
+})
+
+await t.test('a client that is closed during a try which fails stays closed', async t => {
+  const clock = new TestClock()
+  const { url, server, socket } = await scripted(t)
+  const client = await connect(url, { clock, random: () => 0 })
+  const first = await socket(0)
+  server.close()
+  first.terminate()
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  t.equal(client.state, 'connecting')
+  await client.close()
+  await t.rejects(connect(url), { code: 'Overloaded' }, 'a try that began later has failed as well')
+  t.equal(client.state, 'closed')
+  t.equal(clock.pending, 0)
+})
+
+await t.test('a stream that had its last event before the connection was lost has ended', async t => {
+  const clock = new TestClock()
+  const { url, sent, socket, request } = await scripted(t)
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const over = { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { [RELIABILITY_EXTENSION]: { generation: 2 } } }
+  const stream = collect(client.subscribeToTask({ id: 't' }))
+  const { id } = await request(0)
+  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: event('one', 1) }))
+  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: { statusUpdate: over } }))
+  const call = client.getTask({ id: 'x' })
+  const asked = await request(1)
+  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: taskAnswer('x') }))
+  await call
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  t.strictSame((await stream).map(brief), ['artifact: one', 'completed'])
+  t.equal(sent.length, 2, 'nothing was asked for again')
+})
+
+await t.test('a real agent is found again after a restart of its server, and a stream misses nothing', async t => {
+  const clock = new TestClock()
+  const go = deferred<string>()
+  const first = await serve(t, { work: painter(() => go.promise) })
+  const { runtime, url } = first
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const task = await open(runtime, 'a boat')
+  await reaches(runtime, task.id, 'input-required')
+  const stream = client.subscribeToTask({ id: task.id })
+  await next(stream)
+  await first.close()
+  await until(() => client.state === 'lost')
+  await runtime.sendMessage(say('red', { taskId: task.id }, { returnImmediately: true }))
+  const { serveWebSocket } = await import('../../adapters/websocket/server.ts')
+  const again = await serveWebSocket(runtime, { port: Number(new URL(url).port) })
+  t.teardown(() => again.close())
+  clock.increment(0)
+  const missed = await readUntil(stream, event => brief(event) === 'artifact: a sketch')
+  t.strictSame(missed.map(brief), ['working', 'working: thank you', 'artifact: a sketch'])
+  go.resolve('a red boat')
+  t.strictSame((await collect(stream)).map(brief), ['artifact: a red boat', 'completed: Here you are'])
+})
+
+await t.test('in a browser the WebSocket is that of the browser', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const seen: unknown[][] = []
+  class BrowserSocket extends WebSocket {
+    constructor(address: string, protocol: string) {
+      super(address, protocol)
+      seen.push([address, protocol])
+    }
+  }
+  const before = globalThis.WebSocket
+  t.intercept(process, 'versions', { value: {} })
+  Object.assign(globalThis, { WebSocket: BrowserSocket })
+  t.teardown(() => Object.assign(globalThis, { WebSocket: before }))
+  const client = await connected(t, url)
+  t.equal((await refusal(client.getTask({ id: 'nobody' }))).code, 'TaskNotFound')
+  t.strictSame(seen, [[url, 'a2a.v1']])
+})
+
+await t.test('events that are nonsense end their stream with InvalidAgentResponse, and nothing else', async t => {
+  const { url, sent, socket } = await scripted(t)
+  const client = await connected(t, url)
+  for (const result of ['5', 'null', '"x"', '[]', '{}', '{"task":5}', '{"task":{}}', '{"statusUpdate":{}}', '{"artifactUpdate":null}', undefined]) {
+    await t.test(String(result), async t => {
+      const before = sent.length
+      const stream = refusal(collect(client.subscribeToTask({ id: 't' })))
+      const { id } = await until(() => sent.slice(before).find(({ method }) => method === 'SubscribeToTask'))
+      ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id}${result === undefined ? '' : `,"result":${result}`}}`)
+      ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"streamEnd":true}`)
+      t.equal((await stream).code, 'InvalidAgentResponse')
+    })
+  }
+})

@@ -1,0 +1,297 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocketServer, type WebSocket } from 'ws'
+import { emit, fromCallback } from 'xstate'
+import { connect, type AgentClient, type ConnectOptions } from '../../adapters/websocket/client.ts'
+import { serveWebSocket } from '../../adapters/websocket/server.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { progress, setupWork, text, type AgentDefinition, type StreamResponse } from '../../runtime/index.ts'
+import { cuttingProxy, seeded, type CuttingProxy } from '../fixtures/cutting-proxy.ts'
+import { collect, deferred, generationOf, open, reaches, rejection, say, start, taskIn, until, type Started } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+const EVENTS = 2000
+
+/** Says as many things as it can, one each turn of the loop. */
+const talker = setupWork({
+  types: { events: {} as { type: 'tick'; count: number } | { type: 'over' } },
+  actors: {
+    ticker: fromCallback(({ sendBack }) => {
+      let count = 0
+      let next = setImmediate(function tick() {
+        count += 1
+        sendBack(count <= EVENTS ? { type: 'tick', count } : { type: 'over' })
+        next = setImmediate(tick)
+      })
+      return () => clearImmediate(next)
+    })
+  }
+}).createMachine({
+  initial: 'talking',
+  states: {
+    talking: {
+      invoke: { src: 'ticker' },
+      on: { tick: { actions: emit(({ event }) => progress(`number ${event.count}`)) }, over: 'done' }
+    },
+    done: { type: 'final' }
+  },
+  output: () => ({ artifact: text('all said') })
+})
+
+interface Remote extends Started {
+  readonly client: AgentClient
+  readonly proxy: CuttingProxy
+}
+
+/** An agent behind a proxy that cuts, and a client that goes through it and loses no time. */
+async function far(t: Test, definition: Partial<AgentDefinition>, cutting = {}, options: ConnectOptions = {}): Promise<Remote> {
+  const started = start(t, definition)
+  const served = await serveWebSocket(started.runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const proxy = await cuttingProxy(Number(new URL(served.url).port), cutting)
+  t.teardown(() => proxy.close())
+  const client = await firstConnection(`ws://127.0.0.1:${proxy.port}/`, { random: () => 0, ...options })
+  t.teardown(() => client.close())
+  return { ...started, client, proxy }
+}
+
+/** The first connection is not tried again by the client: that is for whoever connects. */
+async function firstConnection(url: string, options: ConnectOptions): Promise<AgentClient> {
+  for (;;) {
+    const client = await connect(url, options).catch(() => undefined)
+    if (client) return client
+  }
+}
+
+await t.test('a stream that is cut 100 times at random bytes tells each event of the store exactly once and in order', async t => {
+  const { client, proxy } = await far(t, { work: talker }, { cuts: 100, most: 8000, seed: 7 })
+  const events = await collect(client.sendStreamingMessage(say('talk')))
+  const taskId = taskIn(events[0]).id
+  const stored: StreamResponse[] = await collect(client.subscribeToTask({ id: taskId }, { afterGeneration: 0 }))
+  t.ok(proxy.cuts >= 100, `cut ${proxy.cuts} times`)
+  t.same(events.map(generationOf), Array.from({ length: EVENTS + 4 }, (_, i) => i + 1))
+  t.same(events.slice(1), stored.slice(1))
+})
+
+await t.test('calls that are cut off', async t => {
+  await t.test('are sent again, and a message is taken once', async t => {
+    const gate = deferred()
+    let runs = 0
+    const work = async () => {
+      runs += 1
+      await gate.promise
+      return { artifact: text('done') }
+    }
+    const { client, proxy, runtime } = await far(t, { work })
+    const states: string[] = []
+    for (const state of ['connecting', 'open', 'lost', 'closed'] as const) client.on(state, () => states.push(state))
+    const answer = client.sendMessage(say('go'))
+    await until(() => runs === 1)
+    for (let cut = 1; cut <= 3; cut += 1) {
+      const opened = new Promise<void>(resolve => client.on('open', resolve))
+      proxy.cutAll()
+      await opened
+    }
+    gate.resolve()
+    t.equal(taskIn(await answer).status.state, 'TASK_STATE_COMPLETED')
+    t.equal(runs, 1)
+    t.same(states, Array.from({ length: 3 }, () => ['lost', 'connecting', 'open']).flat())
+    const task = await open(runtime, 'another')
+    t.equal((await client.getTask({ id: task.id })).id, task.id)
+  })
+
+  await t.test('that begin while the connection is lost wait for the next one', async t => {
+    const { client, proxy } = await far(t, { negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) })
+    const answers: Promise<unknown>[] = []
+    client.on('lost', () => answers.push(client.sendMessage(say('hello')), collect(client.sendStreamingMessage(say('hi')))))
+    proxy.cutAll()
+    await until(() => answers.length > 0)
+    const [answer, streamed] = await Promise.all(answers)
+    t.match(answer, { message: { parts: [{ text: 'hello' }] } })
+    t.match(streamed, [{ message: { parts: [{ text: 'hi' }] } }])
+  })
+
+  await t.test('and a stream that was left meanwhile is not begun again', async t => {
+    const { client, proxy, runtime } = await far(t, { work: () => new Promise(() => {}) })
+    const task = await open(runtime)
+    const stop = new AbortController()
+    const stream = client.subscribeToTask({ id: task.id }, { signal: stop.signal })
+    await stream.next()
+    const opened = new Promise<void>(resolve => client.on('open', resolve))
+    proxy.cutAll()
+    await until(() => client.state !== 'open')
+    stop.abort(new TypeError('enough'))
+    t.equal((await rejection(stream.next())).message, 'enough')
+    await opened
+    t.equal((await client.getTask({ id: task.id })).status.state, 'TASK_STATE_WORKING')
+  })
+})
+
+await t.test('a stream goes on after a lost connection', async t => {
+  const asking = setupWork({}).createMachine({
+    initial: 'asking',
+    states: { asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': 'done' } }, done: { type: 'final' } }
+  })
+
+  await t.test('as a subscription with its cursor, until its task ends', async t => {
+    const { client, proxy, runtime } = await far(t, { work: asking })
+    const task = await open(runtime)
+    await reaches(runtime, task.id, 'input-required')
+    const stream = client.subscribeToTask({ id: task.id })
+    t.equal(generationOf((await stream.next()).value ?? { message: { messageId: '', role: 'ROLE_USER', parts: [] } }), 3)
+    const opened = new Promise<void>(resolve => client.on('open', resolve))
+    proxy.cutAll()
+    await runtime.sendMessage(say('done', { taskId: task.id }))
+    await opened
+    t.same((await collect(stream)).map(generationOf), [4, 5])
+  })
+
+  await t.test('and ends at a question as the reply that it is', async t => {
+    const gate = deferred()
+    const { client, proxy } = await far(t, {
+      work: setupWork({ types: { events: {} as { type: 'go' } }, actors: { wait: fromCallback(({ sendBack }) => void gate.promise.then(() => sendBack({ type: 'go' }))) } })
+        .createMachine({ initial: 'waiting', states: { waiting: { invoke: { src: 'wait' }, on: { go: 'asking' } }, asking: { tags: 'input-required', meta: { prompt: 'Well?' } } } })
+    })
+    const stream = client.sendStreamingMessage(say('go'))
+    const states = [taskIn((await stream.next()).value ?? undefined).status.state]
+    await stream.next()
+    const opened = new Promise<void>(resolve => client.on('open', resolve))
+    proxy.cutAll()
+    await opened
+    gate.resolve()
+    for await (const event of stream) if ('statusUpdate' in event) states.push(event.statusUpdate.status.state)
+    t.same(states, ['TASK_STATE_SUBMITTED', 'TASK_STATE_INPUT_REQUIRED'])
+  })
+})
+
+/** A server that is not ours: it answers each frame as the test says. */
+async function foreignServer(t: Test, answer: (socket: WebSocket, frame: { id: number; method: string; params: unknown }) => void, answersPing = true) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const client of server.clients) client.terminate()
+    server.close()
+  })
+  server.on('connection', socket => {
+    socket.on('message', (data: Buffer) => {
+      const frame = JSON.parse(data.toString())
+      if (frame.method === 'ping' && !answersPing) return answer(socket, frame)
+      if (frame.method !== 'ping') return answer(socket, frame)
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id: frame.id, error: { code: -32601, message: 'Method not found' } }))
+    })
+  })
+  return { server, url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
+
+await t.test('with an agent without the reliability extension', async t => {
+  await t.test('a message that was cut off fails, saying that nobody knows; a read is sent again', async t => {
+    let cuts = 0
+    const { url } = await foreignServer(t, (socket, { id }) => {
+      if (cuts < 1) {
+        cuts += 1
+        return socket.terminate()
+      }
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: { id: 'the task', status: { state: 'TASK_STATE_WORKING' } } }))
+    })
+    const client = await connect(url, { random: () => 0 })
+    t.teardown(() => client.close())
+    const sent = rejection(client.sendMessage(say('go')))
+    const read = client.getTask({ id: 'x' })
+    t.match(await sent, { code: 'Overloaded', message: /Nobody knows whether the agent took it/ })
+    t.match(await read, { id: 'the task' })
+  })
+
+  await t.test('a stream begins again with the task as it is', async t => {
+    let subscribed = 0
+    const asked: unknown[] = []
+    const task = { id: 't1', status: { state: 'TASK_STATE_WORKING' } }
+    const { url } = await foreignServer(t, (socket, { id, params }) => {
+      subscribed += 1
+      asked.push(params)
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: { task } }))
+      if (subscribed === 1) return socket.terminate()
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, streamEnd: true }))
+    })
+    const client = await connect(url, { random: () => 0 })
+    t.teardown(() => client.close())
+    const events = await collect(client.subscribeToTask({ id: 't1' }))
+    t.same(events, [{ task }, { task }])
+    t.same(asked, [{ id: 't1' }, { id: 't1' }])
+  })
+
+  await t.test('a stream whose last word came before the cut ends well', async t => {
+    const { url } = await foreignServer(t, (socket, { id }) => {
+      const task = { id: 't1', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { [RELIABILITY_EXTENSION]: { generation: 4 } } }
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: { task } }), () => socket.terminate())
+    })
+    const client = await connect(url, { random: () => 0 })
+    t.teardown(() => client.close())
+    t.equal((await collect(client.sendStreamingMessage(say('go')))).length, 1)
+  })
+})
+
+await t.test('the connection', async t => {
+  const echo: Partial<AgentDefinition> = { negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }
+
+  await t.test('is given up when it has been lost for too long', async t => {
+    const clock = new TestClock()
+    const random = seeded(3)
+    const { client, proxy } = await far(t, echo, {}, { clock, random, giveUpAfterMs: 60_000 })
+    const waiting = rejection(client.sendMessage(say('hello', { messageId: 'later' })))
+    await proxy.close()
+    await until(() => client.state !== 'open')
+    const lost = rejection(client.getTask({ id: 'x' }))
+    await until(() => {
+      if (client.state === 'lost' || client.state === 'connecting') clock.increment(500)
+      return client.state === 'closed'
+    })
+    t.match(await lost, { code: 'Overloaded', message: /Nobody answers/ })
+    await waiting.catch(() => {})
+    t.equal(clock.pending, 0)
+    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'Overloaded' })
+  })
+
+  await t.test('that is silent is asked for a sign of life, and is lost without one', async t => {
+    const clock = new TestClock()
+    const pings: number[] = []
+    let isDeaf = false
+    const { url } = await foreignServer(t, (socket, { id, method }) => {
+      if (method === 'ping' && !isDeaf) socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
+      pings.push(id)
+    }, false)
+    const client = await connect(url, { clock, random: () => 0 })
+    t.teardown(() => client.close())
+    await until(() => pings.length === 1)
+    clock.increment(25_000)
+    await until(() => pings.length === 2)
+    t.equal(client.state, 'open')
+    isDeaf = true
+    const lost = new Promise<void>(resolve => client.on('lost', resolve))
+    await until(() => {
+      clock.increment(5_000)
+      return client.state !== 'open'
+    })
+    await lost
+    t.pass('it is lost')
+  })
+
+  await t.test('is not tried again when the agent does not let this client in any more', async t => {
+    const { server, url } = await foreignServer(t, () => {})
+    const client = await connect(url, { random: () => 0 })
+    const closed = new Promise<void>(resolve => client.on('closed', resolve))
+    for (const socket of server.clients) socket.close(4401, 'The credentials have run out.')
+    await closed
+    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'Overloaded', message: /4401, The credentials have run out/ })
+  })
+
+  await t.test('is closed for good by its client, also while it is lost, and twice', async t => {
+    const { client, proxy } = await far(t, echo, {}, { random: () => 1, clock: new TestClock() })
+    proxy.cutAll()
+    await until(() => client.state === 'lost')
+    await client.close()
+    await client.close()
+    t.equal(client.state, 'closed')
+    t.match(await rejection(client.getTask({ id: 'x' })), { message: /closed by this client/ })
+  })
+})

@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { CLOSE_CODES } from '../adapters/websocket/close-codes.ts'
+import { readEnvelope } from '../adapters/json-rpc/envelope.ts'
+import { PING_INTERVAL_MS } from '../adapters/websocket/heartbeat.ts'
+import { HIGH_WATER_BYTES, STUCK_MS } from '../adapters/websocket/outbox.ts'
+import { ERRORS } from '../machines/protocol/errors.ts'
+import { OPERATIONS } from '../machines/protocol/operations.ts'
+import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL } from '../machines/protocol/uris.ts'
+import { defaultLimits } from '../runtime/limits.ts'
+
+const binding = readFileSync('docs/websocket-binding.md', 'utf8')
+
+/** The rows of the first table below a text, as cells. */
+function tableAfter(text: string): string[][] {
+  const from = binding.slice(binding.indexOf(text))
+  const [table = ''] = /(?:^\|.*\n)+/m.exec(from) ?? []
+  return table.trim().split('\n').slice(2).map(row => row.split('|').slice(1, -1).map(cell => cell.trim().replaceAll('`', '')))
+}
+
+await t.test('the binding has every heading that A2A asks of a custom binding', async t => {
+  const headings = Array.from(binding.matchAll(/^## (.*)$/gm), ([, heading]) => heading)
+  for (const heading of [
+    'Operations', 'Data mapping', 'Service parameters', 'Errors', 'Streaming', 'Ordering', 'Reconnection', 'Authentication',
+    'Agent Card', 'Security', 'Samples', 'Deviations'
+  ]) t.ok(headings.includes(heading), heading)
+})
+
+await t.test('its table of errors is the one of the code', async t => {
+  const rows = Object.entries(ERRORS).map(([name, { code, reason, message }]) => [name, String(code), reason, message])
+  t.same(tableAfter('| Error | Code |'), rows)
+})
+
+await t.test('its table of close codes is the one of the code', async t => {
+  const codes = tableAfter('| Code | Meaning |').map(([code]) => Number(code))
+  t.same(new Set(codes), new Set(Object.values(CLOSE_CODES)))
+  t.equal(codes.length, Object.keys(CLOSE_CODES).length)
+})
+
+await t.test('it names every operation, and the identifiers of the code', async t => {
+  for (const method of Object.keys(OPERATIONS)) t.ok(binding.includes(`\`${method}\``), method)
+  for (const name of [WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL, RELIABILITY_EXTENSION]) t.ok(binding.includes(`\`${name}\``), name)
+})
+
+const words = binding.replaceAll(/\s+/g, ' ')
+
+await t.test('its numbers are those of the code', async t => {
+  t.match(words, `${defaultLimits.callsPerConnection} unary calls and ${defaultLimits.streamsPerConnection.toLocaleString('en')} streams`)
+  t.match(words, `${defaultLimits.framesPerSecond.toLocaleString('en')} frames a second`)
+  t.match(words, `default ${defaultLimits.messageBytes / 2 ** 20} MiB`)
+  t.match(words, `deeper than ${defaultLimits.jsonDepth}`)
+  t.match(words, `pings every ${PING_INTERVAL_MS / 1000} seconds`)
+  t.match(words, `more than ${HIGH_WATER_BYTES / 2 ** 20} MiB`)
+  t.match(words, `nothing drains for ${STUCK_MS / 1000} seconds`)
+  t.match(words, `for ${defaultLimits.longPollMs / 1000} seconds at the most`)
+})
+
+await t.test('its samples are frames that the server reads', async t => {
+  const samples = binding.slice(binding.indexOf('## Samples')).split('\n').filter(line => line.startsWith('{'))
+  t.equal(samples.length, 6)
+  for (const sample of samples) {
+    const { method } = JSON.parse(sample) as { method?: string }
+    if (method) t.match(readEnvelope(sample, defaultLimits), { kind: 'request', method })
+  }
+})
