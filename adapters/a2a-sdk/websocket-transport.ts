@@ -1,0 +1,146 @@
+import * as sdk from '@a2a-js/sdk'
+import type { RequestOptions, Transport, TransportFactory } from '@a2a-js/sdk/client'
+import { fromJsonRpcErrorResponse } from '@a2a-js/sdk/errors'
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import type { ClientCalls } from '../websocket/client-calls.ts'
+import { openCalls, type ConnectOptions } from '../websocket/open-calls.ts'
+
+/** Turns the SDK's objects into wire JSON and back. */
+interface Codec<T> {
+  fromJSON(json: unknown): T
+  toJSON(message: T): unknown
+}
+
+/**
+ * Lets the official client speak our WebSocket binding, for cards that list it:
+ * `new ClientFactory({ transports: [new WebSocketTransportFactory()] })`. Each client has a connection of its own, which
+ * is made again when it is lost; streams and calls go on as those of `connect`.
+ */
+export class WebSocketTransportFactory implements TransportFactory {
+  readonly #options: ConnectOptions
+
+  /** `options` are those of `connect`. */
+  constructor(options: ConnectOptions = {}) {
+    this.#options = options
+  }
+
+  get protocolName(): string {
+    return WEBSOCKET_BINDING
+  }
+
+  /** Connects to an agent. Rejects when nobody answers at `url`. */
+  async create(url: string): Promise<WebSocketTransport> {
+    return new WebSocketTransport(await openCalls(url, this.#options))
+  }
+}
+
+/** One agent for the official client, over one WebSocket. `close` it when the client is not needed any more. */
+export class WebSocketTransport implements Transport {
+  readonly #calls: ClientCalls
+
+  constructor(calls: ClientCalls) {
+    this.#calls = calls
+  }
+
+  get protocolName(): string {
+    return WEBSOCKET_BINDING
+  }
+
+  get protocolVersion(): string {
+    return PROTOCOL_VERSION
+  }
+
+  async sendMessage(params: sdk.SendMessageRequest, options?: RequestOptions): Promise<sdk.Message | sdk.Task> {
+    const { payload } = await this.#call('SendMessage', sdk.SendMessageRequest, params, sdk.SendMessageResponse, options)
+    if (!payload) throw new TypeError('The agent answered with neither a task nor a message.')
+    return payload.value
+  }
+
+  sendMessageStream(params: sdk.SendMessageRequest, options?: RequestOptions): AsyncGenerator<sdk.StreamResponse, void, undefined> {
+    return this.#stream('SendStreamingMessage', sdk.SendMessageRequest, params, options)
+  }
+
+  getTask(params: sdk.GetTaskRequest, options?: RequestOptions): Promise<sdk.Task> {
+    return this.#call('GetTask', sdk.GetTaskRequest, params, sdk.Task, options)
+  }
+
+  cancelTask(params: sdk.CancelTaskRequest, options?: RequestOptions): Promise<sdk.Task> {
+    return this.#call('CancelTask', sdk.CancelTaskRequest, params, sdk.Task, options)
+  }
+
+  listTasks(params: sdk.ListTasksRequest, options?: RequestOptions): Promise<sdk.ListTasksResponse> {
+    return this.#call('ListTasks', sdk.ListTasksRequest, params, sdk.ListTasksResponse, options)
+  }
+
+  resubscribeTask(params: sdk.SubscribeToTaskRequest, options?: RequestOptions): AsyncGenerator<sdk.StreamResponse, void, undefined> {
+    return this.#stream('SubscribeToTask', sdk.SubscribeToTaskRequest, params, options)
+  }
+
+  createTaskPushNotificationConfig(params: sdk.TaskPushNotificationConfig, options?: RequestOptions): Promise<sdk.TaskPushNotificationConfig> {
+    return this.#call('CreateTaskPushNotificationConfig', sdk.TaskPushNotificationConfig, params, sdk.TaskPushNotificationConfig, options)
+  }
+
+  getTaskPushNotificationConfig(params: sdk.GetTaskPushNotificationConfigRequest, options?: RequestOptions): Promise<sdk.TaskPushNotificationConfig> {
+    return this.#call('GetTaskPushNotificationConfig', sdk.GetTaskPushNotificationConfigRequest, params, sdk.TaskPushNotificationConfig, options)
+  }
+
+  listTaskPushNotificationConfig(
+    params: sdk.ListTaskPushNotificationConfigsRequest,
+    options?: RequestOptions
+  ): Promise<sdk.ListTaskPushNotificationConfigsResponse> {
+    const { ListTaskPushNotificationConfigsRequest: request, ListTaskPushNotificationConfigsResponse: response } = sdk
+    return this.#call('ListTaskPushNotificationConfigs', request, params, response, options)
+  }
+
+  async deleteTaskPushNotificationConfig(params: sdk.DeleteTaskPushNotificationConfigRequest, options?: RequestOptions): Promise<void> {
+    await this.#perform('DeleteTaskPushNotificationConfig', sdk.DeleteTaskPushNotificationConfigRequest.toJSON(params), options)
+  }
+
+  getExtendedAgentCard(params: sdk.GetExtendedAgentCardRequest, options?: RequestOptions): Promise<sdk.AgentCard> {
+    return this.#call('GetExtendedAgentCard', sdk.GetExtendedAgentCardRequest, params, sdk.AgentCard, options)
+  }
+
+  /** Closes the connection. May be called twice. */
+  async close(): Promise<void> {
+    await this.#calls.link.close()
+  }
+
+  async #call<Params, Result>(method: string, request: Codec<Params>, params: Params, response: Codec<Result>, options?: RequestOptions): Promise<Result> {
+    return response.fromJSON(await this.#perform(method, request.toJSON(params), options))
+  }
+
+  async #perform(method: string, params: unknown, { signal, serviceParameters }: RequestOptions = {}): Promise<unknown> {
+    try {
+      return await this.#calls.call({ method, params, parameters: lowered(serviceParameters) }, signal)
+    } catch (error) {
+      throw asTheirs(error)
+    }
+  }
+
+  async *#stream<Params>(
+    method: string,
+    request: Codec<Params>,
+    params: Params,
+    { signal, serviceParameters }: RequestOptions = {}
+  ): AsyncGenerator<sdk.StreamResponse, void, undefined> {
+    const frame = { method, params: request.toJSON(params), parameters: lowered(serviceParameters) }
+    try {
+      for await (const event of this.#calls.stream(frame, signal)) yield sdk.StreamResponse.fromJSON(event)
+    } catch (error) {
+      throw asTheirs(error)
+    }
+  }
+}
+
+/** Names of service parameters are case-insensitive; ours are lower-case. */
+function lowered(parameters: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+/** An error of the agent's as the class that the SDK has for it. */
+function asTheirs(error: unknown): unknown {
+  return isA2AError(error) ? fromJsonRpcErrorResponse({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : error
+}
