@@ -1,0 +1,31 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util'
+import { usageError } from './command.ts'
+
+type Options = NonNullable<ParseArgsConfig['options']>
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>['values']
+type Each<Names extends readonly string[]> = { [Index in keyof Names]: string }
+
+/**
+ * Reads a command's arguments: its options, and one positional for each of `names`. Throws a usage error for options
+ * that it does not have, for values that are missing, and for positionals too few or too many.
+ */
+export function readArguments<const T extends Options, const Names extends readonly string[]>(
+  args: readonly string[],
+  options: T,
+  names: Names
+): { values: Values<T>; positionals: Each<Names> } {
+  const { values, positionals } = parsed(args, options)
+  if (positionals.length < names.length) throw usageError(`${names[positionals.length]} is missing.`)
+  if (positionals.length > names.length) {
+    throw usageError(`${JSON.stringify(positionals[names.length])} is one argument too many. Put quotes around text with spaces.`)
+  }
+  return { values, positionals: positionals as unknown as Each<Names> }
+}
+
+function parsed<T extends Options>(args: readonly string[], options: T) {
+  try {
+    return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })
+  } catch (error) {
+    throw usageError((error as TypeError).message)
+  }
+}

@@ -1,0 +1,60 @@
+import { posix, win32 } from 'node:path'
+
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'application/gzip': '.gz',
+  'application/json': '.json',
+  'application/pdf': '.pdf',
+  'application/xml': '.xml',
+  'application/zip': '.zip',
+  'audio/mpeg': '.mp3',
+  'audio/ogg': '.ogg',
+  'audio/wav': '.wav',
+  'image/gif': '.gif',
+  'image/jpeg': '.jpg',
+  'image/png': '.png',
+  'image/svg+xml': '.svg',
+  'image/webp': '.webp',
+  'text/css': '.css',
+  'text/csv': '.csv',
+  'text/html': '.html',
+  'text/javascript': '.js',
+  'text/markdown': '.md',
+  'text/plain': '.txt',
+  'video/mp4': '.mp4',
+  'video/webm': '.webm'
+}
+
+/** Most file systems take names of 255 bytes; this leaves room for an extension and a number. */
+const NAME_BYTES = 200
+
+/**
+ * A name from outside as one of a file in a folder of ours, on every system: no path, no control or invisible
+ * characters, none that Windows reserves, not hidden, not too long. Without an extension it gets that of its media type.
+ */
+export function safeFileName(name: string, mediaType?: string): string {
+  const safe = unreserved(win32.basename(name).replace(/\p{C}/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
+  const { name: stem, ext } = posix.parse(safe)
+  return shortened(stem || 'artifact', ext || extensionOf(mediaType))
+}
+
+/** The name for the n-th file of this name: `picture.png`, `picture-2.png`. */
+export function numbered(name: string, n: number): string {
+  const { name: stem, ext } = posix.parse(name)
+  return n === 1 ? name : `${stem}-${n}${ext}`
+}
+
+/** Windows takes these names, with whatever extension, for devices. */
+function unreserved(name: string): string {
+  return /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i.test(name) ? `_${name}` : name
+}
+
+function extensionOf(mediaType = ''): string {
+  return EXTENSIONS[mediaType.replace(/;.*/s, '').trim().toLowerCase()] ?? ''
+}
+
+function shortened(stem: string, ext: string): string {
+  const extension = Buffer.byteLength(ext) > NAME_BYTES / 4 ? '' : ext
+  const characters = Array.from(stem)
+  while (Buffer.byteLength(characters.join('') + extension) > NAME_BYTES) characters.pop()
+  return characters.join('') + extension
+}

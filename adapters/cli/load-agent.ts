@@ -1,0 +1,87 @@
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { isObject } from '../../machines/protocol/json.ts'
+import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent.ts'
+import type { Authenticate } from '../../runtime/authentication.ts'
+import { CommandError } from './command.ts'
+
+/** What an agent's module exports. */
+export interface AgentModule {
+  readonly agent: Agent
+  readonly authenticate?: Authenticate
+}
+
+/** How modules are read here. */
+export interface ModuleReader {
+  /** Whether Node reads TypeScript by itself, which it does from 22.18 on. */
+  readonly stripsTypes: boolean
+  /** Loads tsx, which reads TypeScript elsewhere and is an optional peer. */
+  readonly loadTsx: () => Promise<{ readonly tsImport: (specifier: string, parentUrl: string) => Promise<unknown> }>
+}
+
+/** How this Node reads modules. */
+export const nodeReader: ModuleReader = {
+  stripsTypes: Boolean((process.features as { typescript?: unknown }).typescript),
+  loadTsx: () => import('tsx/esm/api')
+}
+
+/**
+ * Loads an agent's module: its default export, made with `defineAgent`, and `authenticate` if it exports that. Throws
+ * CommandError, which says what to do, when the file is missing, does not load, or exports no agent.
+ */
+export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
+  const path = resolve(cwd, file)
+  const found = await stat(path).catch(() => undefined)
+  if (!found?.isFile()) throw new CommandError(`There is no file ${path}. Give the path of a module whose default export is an agent.`)
+  const { default: exported, authenticate } = await importModule(path, file, reader)
+  if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
+  const agent = agentOf(exported, file)
+  if (authenticate === undefined) return { agent }
+  if (typeof authenticate === 'function') return { agent, authenticate: authenticate as Authenticate }
+  throw new CommandError(`The export authenticate of ${file} has to be a function that tells who calls: ({ headers }) => ({ id }).`)
+}
+
+async function importModule(path: string, file: string, reader: ModuleReader): Promise<Record<string, unknown>> {
+  const { href } = pathToFileURL(path)
+  const needsTsx = /\.[cm]?tsx?$/.test(path) && !reader.stripsTypes
+  const load = needsTsx ? await tsxImport(file, reader) : (specifier: string): Promise<unknown> => import(specifier)
+  try {
+    return esModule(await load(href))
+  } catch (cause) {
+    throw new CommandError(`${file} could not be loaded: ${cause instanceof Error ? cause.message : String(cause)}`, { details: placesIn(cause), cause })
+  }
+}
+
+async function tsxImport(file: string, { loadTsx }: ModuleReader): Promise<(specifier: string) => Promise<unknown>> {
+  try {
+    const { tsImport } = await loadTsx()
+    return specifier => tsImport(specifier, import.meta.url)
+  } catch (cause) {
+    const message = `${file} is TypeScript, which Node ${process.versions.node} reads with the help of tsx only. Install it: npm install --save-dev tsx`
+    throw new CommandError(message, { cause })
+  }
+}
+
+/** A module compiled to CommonJS has its exports in the default one. */
+function esModule(module: unknown): Record<string, unknown> {
+  const exports = module as Record<string, unknown>
+  const inner = exports['default']
+  return isObject(inner) && 'default' in inner ? inner : exports
+}
+
+/** Where in the author's code a module failed to load. */
+function placesIn(error: unknown): string {
+  const lines = error instanceof Error ? String(error.stack).split('\n') : []
+  return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
+}
+
+function agentOf(exported: unknown, file: string): Agent {
+  const notAgent = `The default export of ${file} is not an agent`
+  if (!isObject(exported) || !isObject(exported['card'])) throw new CommandError(`${notAgent}. Make it with defineAgent({ card: { name: '…' }, work: … }).`)
+  try {
+    return defineAgent(exported as unknown as AgentDefinition)
+  } catch (cause) {
+    throw new CommandError(`${notAgent}: ${(cause as TypeError).message}`, { cause })
+  }
+}

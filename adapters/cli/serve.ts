@@ -1,0 +1,137 @@
+import { inspect } from 'node:util'
+import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import type { Agent } from '../../runtime/agent.ts'
+import type { Authenticate } from '../../runtime/authentication.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
+import { isLoopback } from '../websocket/handshake.ts'
+import { serveWebSocket, type Served } from '../websocket/server.ts'
+import { apiKeyAuthentication, readApiKey } from './api-key.ts'
+import { readArguments } from './arguments.ts'
+import { CommandError, EXIT, usageError, type Command, type Io, type Output } from './command.ts'
+import { loadAgent } from './load-agent.ts'
+import { sendLine } from './send-line.ts'
+import { jsonLine, oneLine, plain } from './terminal-text.ts'
+import { surviveRejections } from './unhandled-rejections.ts'
+
+/** `taskchart serve`: serves the agent of a module until it is told to stop. */
+export const serveCommand: Command = {
+  name: 'serve',
+  summary: 'serve an agent over WebSocket',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--json]',
+  details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
+calls. Tasks live in the memory of the process. Ctrl-C stops it, a second one at once.
+
+  --port PORT     listen here; 0 takes a free port. Default 4242
+  --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
+  --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
+  --json          write one line of JSON, { name, url, card, page }, when it serves, and nothing else, to stdout
+
+Exit codes: 0 stopped, 1 an error, 2 wrong usage.
+`,
+  run
+}
+
+const OPTIONS = {
+  port: { type: 'string', default: '4242' },
+  host: { type: 'string', default: '127.0.0.1' },
+  'api-key': { type: 'string' },
+  json: { type: 'boolean' }
+} as const
+
+async function run(args: readonly string[], io: Io): Promise<number> {
+  const { values: { port, host, 'api-key': key, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const address = { port: readPort(port), host }
+  const apiKey = readApiKey(key)
+  const logger = writeLog(io.stderr)
+  const undo = surviveRejections(process, logger)
+  try {
+    const { agent, authenticate: own } = await loadAgent(file, io.cwd)
+    if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
+    const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
+    await serve(agent, address, { logger, ...(authenticate && { authenticate }) }, served => {
+      const places = placesOf(agent, served)
+      io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
+    }, io)
+  } finally {
+    undo()
+  }
+  return EXIT.ok
+}
+
+/** Serves the agent until the signal aborts; then everything is closed, the server first. */
+async function serve(
+  agent: Agent,
+  address: { port: number; host: string },
+  options: { logger: Logger; authenticate?: Authenticate },
+  serving: (served: Served) => void,
+  { signal }: Io
+): Promise<void> {
+  if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
+  const runtime = createRuntime({ agent, ...options })
+  try {
+    const served = await listen(runtime, address)
+    try {
+      serving(served)
+      await aborted(signal)
+    } finally {
+      await served.close()
+    }
+  } finally {
+    await runtime.close()
+  }
+}
+
+async function listen(runtime: Runtime, { port, host }: { port: number; host: string }): Promise<Served> {
+  try {
+    return await serveWebSocket(runtime, { port, host })
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') throw new CommandError(`Port ${port} is in use on ${host}. Choose another with --port, or --port 0 for any.`, { cause })
+    throw new CommandError(`${host} port ${port} cannot be served: ${message}. Choose others with --host and --port.`, { cause })
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+function readPort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+  if (port <= 65_535) return port
+  throw usageError(`--port takes a number from 0 to 65535, not ${JSON.stringify(text)}.`)
+}
+
+function placesOf({ card }: Agent, { url }: Served) {
+  const page = new URL('/', url.replace(/^ws/, 'http'))
+  return { name: card.name, url, card: new URL(AGENT_CARD_PATH, page).href, page: page.href }
+}
+
+function announcement({ card }: Agent, { url, card: cardUrl, page }: ReturnType<typeof placesOf>, needsKey: boolean): string {
+  const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
+  return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
+
+  agent  ${url}
+  card   ${cardUrl}
+  page   ${page}
+
+Talk to it from another terminal:
+
+  ${sendLine({ url: reachable(url), text, out: 'artifacts', needsKey })}
+
+Ctrl-C stops it.
+`
+}
+
+/** The address for this machine of a server that listens on all of its addresses. */
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}
+
+function writeLog(stderr: Output): Logger {
+  const write = (message: string, details: Record<string, unknown>) => stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
+  return { warn: write, error: write }
+}

@@ -1,0 +1,313 @@
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocketServer } from 'ws'
+import { emit } from 'xstate'
+import { main } from '../../adapters/cli/main.ts'
+import { artifact, data, failed, file, rejected, reply, setupWork, text } from '../../runtime/index.ts'
+import { obedient, serve } from '../fixtures/served-agent.ts'
+
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47])
+
+interface Running {
+  cwd?: string
+  signal?: AbortSignal
+  /** Hears what is written to stderr. */
+  heard?: (text: string) => void
+}
+
+/** Runs `taskchart send` in this process. */
+async function send(url: string, args: readonly string[], { cwd = process.cwd(), signal = new AbortController().signal, heard = () => {} }: Running = {}) {
+  let [stdout, stderr] = ['', '']
+  const io = {
+    stdout: { write: (text: string) => void (stdout += text) },
+    stderr: { write: (text: string) => (heard(text), void (stderr += text)) },
+    signal,
+    cwd
+  }
+  const code = await main(['send', url, ...args], io)
+  return { code, stdout, stderr }
+}
+
+/** The arguments of the line that continues the conversation, as a shell would give them. */
+function lineIn(stderr: string): { url: string; args: string[] } {
+  const [, url = '', rest = ''] = /npx taskchart send (\S+) "…" (.*)\n/.exec(stderr) ?? []
+  return { url, args: rest.split(' ') }
+}
+
+/** A server that answers each request with these frames, which get the request's id. */
+async function scripted(t: Test, answers: Record<string, object[]>): Promise<string> {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'a2a.v1' })
+  t.teardown(() => new Promise<void>(resolve => server.close(() => resolve())))
+  server.on('connection', socket => {
+    socket.on('message', (text: Buffer) => {
+      const { id, method } = JSON.parse(text.toString()) as { id: number; method: string }
+      for (const frame of answers[method] ?? []) socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...frame }))
+    })
+  })
+  await once(server, 'listening')
+  return `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}
+
+await t.test('an agent that answers with a message', async t => {
+  const answer = [text('hello\u001b[31m\u009b2J\u0007\r\nyou\t!\u007f'), data({ a: 1 }), file(PNG, { filename: 'a\u0007b.png' }), { url: 'https://a.example/x' }]
+  const { url } = await serve(t, { negotiate: () => reply(answer), work: () => {} })
+  const cwd = t.testdir()
+
+  await t.test('has its text printed without control characters, its files named, and nothing fetched', async t => {
+    const { code, stdout, stderr } = await send(url, ['hi'])
+    t.equal(code, 0)
+    t.equal(stdout, 'hello[31m2J\nyou\t!\n{\n  "a": 1\n}\nab.png (4 bytes), not saved: add --out DIR to save files\nmessage: https://a.example/x\n')
+    t.match(stderr, /^\nGo on with:\n {2}npx taskchart send ws:\S+ "…" --context \S+\n$/)
+  })
+
+  await t.test('is answered in the same conversation by the line that is printed', async t => {
+    const first = lineIn((await send(url, ['hi'])).stderr)
+    const second = lineIn((await send(first.url, ['hi', ...first.args])).stderr)
+    t.strictSame(second, first)
+  })
+
+  await t.test('has its files and data saved, not its text', async t => {
+    const { stdout, stderr } = await send(url, ['hi', '--out', 'out'], { cwd })
+    t.match(stdout, /saved out\/message\.json\nsaved out\/ab\.png \(4 bytes\)\n/)
+    t.strictSame(readdirSync(join(cwd, 'out')).toSorted(), ['ab.png', 'message.json'])
+    t.match(stderr, /--context \S+ --out out\n$/)
+  })
+
+  await t.test('is written as one line of JSON with --json', async t => {
+    const { code, stdout } = await send(url, ['hi', '--json'])
+    t.equal(code, 0)
+    t.notMatch(stdout, /[\u007f-\u009f]/)
+    t.strictSame(JSON.parse(stdout).message.parts, answer)
+    t.equal(stdout.split('\n').length, 2)
+  })
+})
+
+await t.test('an agent that does a task', async t => {
+  const artifacts = [
+    { name: 'notes', parts: [text('some words')] },
+    { name: 'facts.txt', parts: [data([1])] },
+    { name: 'sailboat_image.png', parts: [file(PNG, { mediaType: 'image/png' })] },
+    { artifactId: 'plain', parts: [file(PNG, { mediaType: 'image/jpeg; q=1' }), { url: 'https://a.example/x', mediaType: 'text/html' }] }
+  ]
+  const { url } = await serve(t, { work: () => ({ artifacts, message: ['Done:', file(PNG, { filename: 'proof' })].map(word => (typeof word === 'string' ? text(word) : word)) }) })
+  const names = ['facts.txt.json', 'notes.txt', 'plain.jpg', 'sailboat_image.png']
+
+  await t.test('has its progress on stderr and its artifacts on stdout', async t => {
+    const { code, stdout, stderr } = await send(url, ['go'])
+    t.equal(code, 0)
+    t.equal(
+      stdout,
+      'some words\n[\n  1\n]\nsailboat_image.png (image/png, 4 bytes), not saved: add --out DIR to save files\n' +
+        'plain (image/jpeg; q=1, 4 bytes), not saved: add --out DIR to save files\nplain (text/html): https://a.example/x\n'
+    )
+    t.match(stderr, /^submitted \(task \S+\)\nworking\nartifact notes\n[\s\S]*completed: Done: proof \(4 bytes\)\n\nGo on with:\n.* --context \S+ --reference \S+\n$/)
+  })
+
+  await t.test('has every part saved, in a folder that is made', async t => {
+    const cwd = t.testdir()
+    const { stdout, stderr } = await send(url, ['go', '--out', 'a/b'], { cwd })
+    t.strictSame(readdirSync(join(cwd, 'a/b')).toSorted(), names)
+    t.strictSame(readFileSync(join(cwd, 'a/b/sailboat_image.png')), PNG)
+    t.equal(readFileSync(join(cwd, 'a/b/notes.txt'), 'utf8'), 'some words')
+    t.strictSame(JSON.parse(readFileSync(join(cwd, 'a/b/facts.txt.json'), 'utf8')), [1])
+    t.match(stdout, 'some words\nsaved a/b/notes.txt\n')
+    t.match(stdout, 'saved a/b/sailboat_image.png (image/png, 4 bytes)\n')
+    t.match(stderr, / --out a\/b\n$/)
+  })
+
+  await t.test('overwrites no file and follows no link', async t => {
+    const cwd = t.testdir({ 'sailboat_image.png': 'mine', 'sailboat_image-2.png': 'mine too' })
+    mkdirSync(join(cwd, 'elsewhere'))
+    symlinkSync(join(cwd, 'elsewhere', 'notes.txt'), join(cwd, 'notes.txt'))
+    const { stdout } = await send(url, ['go', '--out', '.'], { cwd })
+    t.match(stdout, /saved sailboat_image-3\.png/)
+    t.match(stdout, /saved notes-2\.txt/)
+    t.equal(readFileSync(join(cwd, 'sailboat_image.png'), 'utf8'), 'mine')
+    t.equal(existsSync(join(cwd, 'elsewhere', 'notes.txt')), false)
+  })
+
+  await t.test('writes one line of JSON for each event with --json, and saves files too', async t => {
+    const cwd = t.testdir()
+    const { code, stdout, stderr } = await send(url, ['go', '--json', '--out', 'out'], { cwd })
+    t.equal(code, 0)
+    const events = stdout.trimEnd().split('\n').map(line => Object.keys(JSON.parse(line))[0])
+    t.strictSame(events, ['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate', 'statusUpdate'])
+    t.strictSame(readdirSync(join(cwd, 'out')).toSorted(), names)
+    t.match(stderr, /saved out\/notes\.txt\n/)
+    t.equal((await send(url, ['go', '--json'], { cwd })).code, 0)
+  })
+
+  await t.test('where the folder cannot be made, says which file and what to do', async t => {
+    const { code, stderr } = await send(url, ['go', '--out', 'file/below'], { cwd: t.testdir({ file: '' }) })
+    t.equal(code, 1)
+    t.match(stderr, /taskchart: file\/below\/notes\.txt could not be saved: .* Give another folder with --out\.\n$/)
+  })
+})
+
+await t.test('an artifact that comes in chunks is put together where its parts are one', async t => {
+  const story = { artifactId: 'story', name: 'story' }
+  const one = file(PNG, { filename: 'one.png' })
+  const work = setupWork({}).createMachine({
+    initial: 'telling',
+    states: {
+      telling: {
+        entry: [
+          emit(artifact({ ...story, parts: [text('Once '), text('upon ')] })),
+          emit(artifact({ ...story, parts: [text('a time.'), one] }, { append: true })),
+          emit(artifact({ ...story, parts: [one, file(PNG), file(PNG), { text: 'End.', filename: 'end.txt' }] }, { append: true }))
+        ],
+        always: 'told'
+      },
+      told: { type: 'final' }
+    }
+  })
+  const { url } = await serve(t, { work })
+  const cwd = t.testdir()
+  const { stdout, stderr } = await send(url, ['go', '--out', 'out'], { cwd })
+  t.match(stdout, /^Once upon a time\.\nsaved/)
+  t.strictSame(readdirSync(join(cwd, 'out')).toSorted(), ['end.txt', 'one.png', 'story', 'story-2', 'story.txt'])
+  t.strictSame(readFileSync(join(cwd, 'out/one.png')), Buffer.concat([PNG, PNG]))
+  t.equal(stderr.match(/artifact story/g)?.length, 1)
+})
+
+await t.test('sizes are written to be read', async t => {
+  const sizes = [0, 1, 999, 1000, 45_123, 999_949, 999_950, 2_000_000]
+  const { url } = await serve(t, { negotiate: () => reply(sizes.map(size => file(new Uint8Array(size)))) })
+  const { stdout } = await send(url, ['hi'])
+  const written = Array.from(stdout.matchAll(/\((.*)\)/g), ([, size]) => size)
+  t.strictSame(written, ['0 bytes', '1 byte', '999 bytes', '1.0 kB', '45.1 kB', '999.9 kB', '1.0 MB', '2.0 MB'])
+})
+
+await t.test('names from outside are made safe', async t => {
+  const long = 'é'.repeat(300)
+  const cases: [string, string][] = [
+    ['../../x.png', 'x.png'],
+    ['..\\..\\y.png', 'y.png'],
+    ['/etc/passwd', 'passwd.png'],
+    ['C:\\boot.ini', 'boot.ini'],
+    ['..', 'artifact.png'],
+    ['.hidden', 'hidden.png'],
+    ['dir/', 'dir.png'],
+    ['a\u0000b\u001b[2J\u009b\u202egnp.exe', 'ab[2Jgnp.exe'],
+    ['what?<is>"this"|*.png', 'what__is__this___.png'],
+    ['con', '_con.png'],
+    ['LPT1.txt', '_LPT1.txt'],
+    ['tail. . ', 'tail.png'],
+    [`${long}.gif`, `${'é'.repeat(98)}.gif`],
+    [`x.${long}`, 'x']
+  ]
+  for (const [given, wanted] of cases) {
+    await t.test(`${JSON.stringify(given.slice(0, 30))} is saved as ${wanted.slice(0, 30)}`, async t => {
+      const { url } = await serve(t, { work: () => ({ artifact: { name: 'unused', parts: [file(PNG, { filename: given, mediaType: 'image/png' })] } }) })
+      const cwd = t.testdir()
+      await send(url, ['go', '--out', 'deep/down'], { cwd })
+      t.strictSame(readdirSync(join(cwd, 'deep/down')), [wanted])
+    })
+  }
+})
+
+await t.test('a task that asks ends with exit code 4, and the printed line answers it', async t => {
+  let ids = 0
+  const { url } = await serve(t, { work: obedient }, { ids: () => `-id ${(ids += 1)}` })
+  const first = await send(url, ['ask'])
+  t.equal(first.code, 4)
+  t.match(first.stderr, /\ninput-required: And then\?\n\nAnswer with:\n {2}npx taskchart send ws:\S+ "…" --context "-id \d+" --task "-id \d+"\n$/)
+  const [context = '', task = ''] = Array.from(first.stderr.matchAll(/"(-id \d+)"/g), ([, id]) => id)
+  const second = await send(url, ['red', `--context=${context}`, `--task=${task}`])
+  t.match(second, { code: 0, stdout: 'red\n', stderr: /completed/ })
+  const third = await send(url, ['blue', `--task=${task}`])
+  t.equal(third.code, 1)
+  t.match(third.stderr, /^taskchart: Task -id \d+ is completed and takes no more messages\./)
+  t.equal((await send(url, ['go', `--context=${context}`, `--reference=${task}`])).code, 0)
+})
+
+await t.test('ids that start with a dash, and ones that a shell would read as commands, are safe to paste', async t => {
+  const contextId = '-x'
+  const message = { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] }
+  const dashed = await scripted(t, { SendStreamingMessage: [{ result: { message: { ...message, contextId } } }, { streamEnd: true }] })
+  t.match((await send(dashed, ['hi'])).stderr, / --context=-x\n$/)
+  const hostile = await scripted(t, { SendStreamingMessage: [{ result: { message: { ...message, contextId: "$(rm -rf ~)'`" } } }, { streamEnd: true }] })
+  t.match((await send(hostile, ['hi'])).stderr, ` --context '$(rm -rf ~)'\\''\`'\n`)
+})
+
+await t.test('a task that does not succeed ends with exit code 3 and its reason', async t => {
+  for (const [state, end] of Object.entries({ failed, rejected })) {
+    const { url } = await serve(t, { work: () => end('No paint left.') })
+    t.match(await send(url, ['go']), { code: 3, stdout: /^$/, stderr: new RegExp(`${state}: No paint left\\.\n`) })
+  }
+  const { url, runtime } = await serve(t, { work: obedient })
+  const cancel = (line: string) => {
+    const id = /\(task (.*)\)/.exec(line)?.[1]
+    if (id !== undefined) runtime.cancelTask({ id }).catch(error => t.fail(error))
+  }
+  t.match(await send(url, ['wait'], { heard: cancel }), { code: 3, stderr: /canceled/ })
+})
+
+await t.test('a user who stops watching is told how to go on, and the task does', async t => {
+  const { url, runtime } = await serve(t, { work: obedient })
+  const stop = new AbortController()
+  const { code, stderr } = await send(url, ['wait'], { signal: stop.signal, heard: line => line.startsWith('working') && stop.abort() })
+  t.equal(code, 130)
+  const [, id = ''] = /Task (\S+) goes on without you\.\nGo on with:\n.*--reference \1\n$/.exec(stderr) ?? []
+  t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_WORKING')
+})
+
+await t.test('an agent that wants a key', async t => {
+  const { url } = await serve(t, { negotiate: () => reply('hi') }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer secret' ? { id: 'me' } : undefined) })
+
+  await t.test('is told of without one, with what to do', async t => {
+    t.match(await send(url, ['hi']), { code: 1, stderr: /^taskchart: The agent at ws:\S+ wants to know who you are\. Give a key with --api-key KEY\.\n$/ })
+  })
+
+  await t.test('is told of with a wrong one, which is not repeated', async t => {
+    const { code, stderr } = await send(url, ['hi', '--api-key', 'wrong-key'])
+    t.equal(code, 1)
+    t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
+    t.notMatch(stderr, 'wrong-key')
+  })
+
+  await t.test('answers with the right one, and the line to go on has a gap for it', async t => {
+    const { code, stderr } = await send(url, ['hi', '--api-key', 'secret'])
+    t.equal(code, 0)
+    t.match(stderr, / --api-key …\n$/)
+    t.notMatch(stderr, 'secret')
+  })
+})
+
+await t.test('what goes wrong is told in one line with exit code 1', async t => {
+  await t.test('nobody is there', async t => {
+    t.strictSame(await send('ws://127.0.0.1:1/', ['hi']), { code: 1, stdout: '', stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n' })
+  })
+
+  await t.test('the agent does not know the task', async t => {
+    const { url } = await serve(t, { work: () => {} })
+    t.strictSame(await send(url, ['hi', '--task', 'nope']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
+  })
+
+  const submitted = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_SUBMITTED' } }
+  const cases: [string, Record<string, object[]>, RegExp][] = [
+    ['the answer is not A2A', { SendStreamingMessage: [{ result: { task: { id: 1, status: {} } } }] }, /The agent's answer is not A2A 1\.0: result\.task\./],
+    ['the stream ends with nothing', { SendStreamingMessage: [{ streamEnd: true }] }, /The agent ended the stream before there was a result/],
+    ['the stream ends before the task', { SendStreamingMessage: [{ result: { task: submitted } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream before/]
+  ]
+  for (const [what, answers, message] of cases) {
+    await t.test(what, async t => {
+      const { code, stderr } = await send(await scripted(t, answers), ['hi'])
+      t.equal(code, 1)
+      t.match(stderr, message)
+    })
+  }
+})
+
+await t.test('a connection that is lost is told of', async t => {
+  const { url, close } = await serve(t, { work: obedient })
+  const stop = new AbortController()
+  const heard = (line: string) => {
+    if (line.startsWith('working')) close().catch(error => t.fail(error))
+    if (line.startsWith('The connection is lost')) stop.abort()
+  }
+  t.match(await send(url, ['wait'], { signal: stop.signal, heard }), { code: 130, stderr: /The connection is lost; trying again\.\n/ })
+})

@@ -1,0 +1,270 @@
+import { spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
+import { main } from '../../adapters/cli/main.ts'
+import { surviveRejections } from '../../adapters/cli/unhandled-rejections.ts'
+import { connect } from '../../adapters/websocket/client.ts'
+import { deferred, rejection } from '../fixtures/runtime-helpers.ts'
+
+const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
+const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x-me'] === 'yes' ? { id: 'me' } : undefined`
+
+/** Runs `taskchart` in this process, with a promise of the first text on stdout. */
+function run(cwd: string, argv: readonly string[]) {
+  const stop = new AbortController()
+  const written = { stdout: '', stderr: '' }
+  const announced = deferred<string>()
+  const io = {
+    stdout: { write: (text: string) => (announced.resolve(text), void (written.stdout += text)) },
+    stderr: { write: (text: string) => void (written.stderr += text) },
+    signal: stop.signal,
+    cwd
+  }
+  const code = main(argv, io)
+  return { announced: announced.promise, stop: () => stop.abort(), ended: async () => ({ code: await code, ...written }) }
+}
+
+/** Runs `taskchart serve`; it is stopped when the test ends. */
+async function serving(t: Test, cwd: string, argv: readonly string[]) {
+  const running = run(cwd, ['serve', ...argv, '--port', '0'])
+  t.teardown(async () => {
+    running.stop()
+    await running.ended()
+  })
+  return { ...running, announcement: await Promise.race([running.announced, running.ended().then(({ stderr }) => stderr)]) }
+}
+
+/** Runs `taskchart serve` where it cannot, and gives its exit code and what it says. */
+async function refused(cwd: string, argv: readonly string[]) {
+  const { code, stderr, stdout } = await run(cwd, ['serve', ...argv]).ended()
+  return { code, stderr, stdout }
+}
+
+/** The first that comes of a stream. */
+async function line(stream: NodeJS.ReadableStream): Promise<string> {
+  return String((await once(stream, 'data'))[0])
+}
+
+await t.test('an agent that is served', async t => {
+  const skills = "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
+  const cwd = t.testdir({ 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED })
+
+  await t.test('is announced with its addresses and the line to talk to it', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['echo.js'])
+    const [, port] = /ws:\/\/127\.0\.0\.1:(\d+)\//.exec(announcement) ?? []
+    t.equal(announcement, `Echo: Says what it hears.
+
+  agent  ws://127.0.0.1:${port}/
+  card   http://127.0.0.1:${port}/.well-known/agent-card.json
+  page   http://127.0.0.1:${port}/
+
+Talk to it from another terminal:
+
+  npx taskchart send ws://127.0.0.1:${port}/ "hello" --out artifacts
+
+Ctrl-C stops it.
+`)
+    stop()
+    t.strictSame(await ended(), { code: 0, stdout: announcement, stderr: '' })
+  })
+
+  await t.test('is told as JSON, can be talked to there, and is gone when it is stopped', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['echo.js', '--json'])
+    const { name, url, card, page } = JSON.parse(announcement) as Record<string, string>
+    t.strictSame([name, card, page], ['Echo', `${page}.well-known/agent-card.json`, url?.replace('ws', 'http')])
+    t.match(await run(cwd, ['send', `${url}`, 'hi there']).ended(), { code: 0, stdout: 'hi there\n' })
+    t.match(await run(cwd, ['card', `${page}`]).ended(), { code: 0, stdout: /^Echo 1\.0\.0/ })
+    stop()
+    t.equal((await ended()).code, 0)
+    t.equal((await run(cwd, ['send', `${url}`, 'hi there']).ended()).code, 1)
+  })
+
+  await t.test('has the first example of its skills in the line, in quotes that a shell takes as text', async t => {
+    const { announcement } = await serving(t, cwd, ['skilled.mjs'])
+    t.match(announcement, /^Skilled\n/)
+    t.match(announcement, ` 'a "red" boat' --out artifacts\n`)
+  })
+
+  await t.test('has the errors of its work written to stderr, not to its callers', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['skilled.mjs', '--json'])
+    const { url } = JSON.parse(announcement) as { url: string }
+    const sent = await run(cwd, ['send', url, 'go']).ended()
+    t.equal(sent.code, 3)
+    t.notMatch(sent.stderr, 'no paint')
+    stop()
+    t.match((await ended()).stderr, /^taskchart: the work of a task failed \{[\s\S]*Error: no paint/)
+  })
+
+  await t.test('with --api-key lets in only who gives it, and never shows it', async t => {
+    const { announcement } = await serving(t, cwd, ['echo.js', '--api-key', 'secret'])
+    t.match(announcement, / "hello" --out artifacts --api-key …\n/)
+    t.notMatch(announcement, 'secret')
+    const [url = ''] = /ws:\S+/.exec(announcement) ?? []
+    t.equal((await run(cwd, ['send', url, 'hi']).ended()).code, 1)
+    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secre']).ended()).code, 1)
+    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret']).ended()).code, 0)
+    for (const authorization of ['secret', 'Basic secret', 'Bearer secret too', 'bearer SECRET']) {
+      t.match(await rejection(connect(url, { headers: { authorization } })), { code: 'Unauthenticated' }, authorization)
+    }
+  })
+
+  await t.test('with an export authenticate lets in whom that knows', async t => {
+    const { announcement } = await serving(t, cwd, ['locked.js', '--json'])
+    const { url } = JSON.parse(announcement) as { url: string }
+    t.match(await rejection(connect(url)), { code: 'Unauthenticated' })
+    const client = await connect(url, { headers: { 'x-me': 'yes' } })
+    await client.close()
+  })
+
+  await t.test('on all addresses of the machine is reached from it by the loopback one', async t => {
+    const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0'])
+    t.match(announcement, /agent {2}ws:\/\/0\.0\.0\.0:\d+\//)
+    t.match(announcement, /npx taskchart send ws:\/\/127\.0\.0\.1:\d+\//)
+  })
+
+  await t.test('is closed at once if it was stopped before it was there', async t => {
+    const { stop, ended } = run(cwd, ['serve', 'echo.js', '--port', '0'])
+    stop()
+    t.equal((await ended()).code, 0)
+  })
+})
+
+await t.test('what cannot be served is refused with what to do', async t => {
+  const cwd = t.testdir({
+    'echo.js': ECHO,
+    'locked.js': LOCKED,
+    'nothing.js': 'export const agent = 1',
+    'number.js': 'export default 1',
+    'plain.js': "export default { card: 'Echo' }",
+    'idle.js': "export default { card: { name: 'Idle' } }",
+    'throws.js': "\nfunction start() { throw new TypeError('no\\nkey') }\nstart()",
+    'throws-text.js': "throw 'no key'",
+    'syntax.js': 'export default {',
+    'imports.js': "import 'no-such-package'",
+    'odd.js': `${ECHO}\nexport const authenticate = 'yes'`,
+    folder: {}
+  })
+
+  const cases: [string[], number, RegExp][] = [
+    [['gone.js'], 1, /^taskchart: There is no file \S+gone\.js\. Give the path of a module whose default export is an agent\.\n$/],
+    [['folder'], 1, /There is no file \S+folder\./],
+    [['nothing.js'], 1, /nothing\.js has no default export\. Write: export default defineAgent\(/],
+    [['number.js'], 1, /The default export of number\.js is not an agent\. Make it with defineAgent\(/],
+    [['plain.js'], 1, /The default export of plain\.js is not an agent\. Make it/],
+    [['idle.js'], 1, /The default export of idle\.js is not an agent: An agent needs work, negotiate or both/],
+    [['throws.js'], 1, /^taskchart: throws\.js could not be loaded: no key\n {4}at start \(file:.*throws\.js:2:\d+\)\n/],
+    [['throws-text.js'], 1, /throws-text\.js could not be loaded: no key\n$/],
+    [['syntax.js'], 1, /syntax\.js could not be loaded: Unexpected/],
+    [['imports.js'], 1, /imports\.js could not be loaded: Cannot find package 'no-such-package'/],
+    [['odd.js'], 1, /The export authenticate of odd\.js has to be a function/],
+    [['locked.js', '--api-key', 'k'], 2, /locked\.js exports authenticate, which says who may call\. Leave out --api-key\.\nUsage:/],
+    [['echo.js', '--host', '0.0.0.0'], 2, /Without a key anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
+    [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
+  ]
+  for (const [argv, exitCode, message] of cases) {
+    await t.test(`taskchart serve ${argv.join(' ')}`, async t => {
+      const { code, stdout, stderr } = await refused(cwd, argv)
+      t.equal(code, exitCode)
+      t.equal(stdout, '')
+      t.match(stderr, message)
+    })
+  }
+
+  await t.test('a port that is in use', async t => {
+    const { announcement } = await serving(t, cwd, ['echo.js', '--json'])
+    const { port } = new URL((JSON.parse(announcement) as { url: string }).url)
+    t.strictSame(await refused(cwd, ['echo.js', '--port', port]), {
+      code: 1,
+      stdout: '',
+      stderr: `taskchart: Port ${port} is in use on 127.0.0.1. Choose another with --port, or --port 0 for any.\n`
+    })
+  })
+})
+
+await t.test('an agent in TypeScript', async t => {
+  const typed = "const name: string = 'Typed'\nexport default { card: { name }, work: (): void => {} }"
+  const cwd = t.testdir({
+    commonjs: { 'package.json': '{}', 'agent.ts': typed, 'agent.cts': typed, 'agent.mts': typed },
+    module: { 'package.json': '{ "type": "module" }', 'agent.ts': typed, 'broken.ts': 'export default {' },
+    'agent.js': ECHO
+  })
+  const withTsx = { ...nodeReader, stripsTypes: false }
+
+  for (const path of ['commonjs/agent.ts', 'commonjs/agent.cts', 'commonjs/agent.mts', 'module/agent.ts']) {
+    await t.test(`is read by tsx: ${path}`, async t => {
+      t.equal((await loadAgent(path, cwd, withTsx)).agent.card.name, 'Typed')
+    })
+  }
+
+  await t.test('is read as this Node can', async t => {
+    t.equal((await loadAgent(join(cwd, 'module/agent.ts'), '/')).agent.card.name, 'Typed')
+  })
+
+  await t.test('is told of when it does not parse', async t => {
+    t.match(await rejection(loadAgent('module/broken.ts', cwd, withTsx)), { message: /^module\/broken\.ts could not be loaded: / })
+  })
+
+  await t.test('says which line installs tsx, if it is needed and missing', async t => {
+    const missing = new Error("Cannot find package 'tsx'")
+    const withoutTsx = { stripsTypes: false, loadTsx: () => Promise.reject(missing) }
+    t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), { message: /Install it: npm install --save-dev tsx$/ })
+    t.equal((await loadAgent('agent.js', cwd, withoutTsx)).agent.card.name, 'Echo', 'JavaScript needs none')
+  })
+})
+
+await t.test('a promise of the author that rejects by itself is logged until that is undone', async t => {
+  const source = new EventEmitter()
+  const logged: unknown[] = []
+  const logger = { warn: () => {}, error: (message: string, details: object) => void logged.push(message, details) }
+  const undo = surviveRejections(source, logger)
+  const error = new Error('lost')
+  source.emit('unhandledRejection', error)
+  undo()
+  source.emit('unhandledRejection', error)
+  t.strictSame(logged, ['the agent has a promise that rejects and is not awaited', { error }])
+})
+
+await t.test('the command itself', async t => {
+  const cwd = t.testdir({ 'careless.js': `setInterval(() => {}, 1e6)\nPromise.reject(new Error('lost'))\n${ECHO}` })
+  /** Starts the built command, which is killed when the test ends. */
+  const start = (...argv: string[]) => {
+    const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', ...argv])
+    t.teardown(() => child.kill('SIGKILL'))
+    const ended = once(child, 'close')
+    return { child, ended }
+  }
+
+  await t.test('serves an example until SIGTERM, and exits with 0', async t => {
+    const { child, ended } = start('serve', 'examples/echo.ts', '--port', '0', '--json')
+    const { url } = JSON.parse(await line(child.stdout)) as { url: string }
+    const client = await connect(url, { giveUpAfterMs: 0 })
+    const closed = new Promise<void>(resolve => client.on('closed', resolve))
+    child.kill('SIGTERM')
+    t.strictSame(await ended, [0, null])
+    await closed
+  })
+
+  await t.test('serves on when a promise of the author rejects by itself, and stops though its timers go on', async t => {
+    const { child, ended } = start('serve', join(cwd, 'careless.js'), '--port', '0', '--json')
+    const [announcement, logged] = await Promise.all([line(child.stdout), line(child.stderr)])
+    t.match(logged, /^taskchart: the agent has a promise that rejects and is not awaited \{[\s\S]*Error: lost/)
+    const { url } = JSON.parse(announcement) as { url: string }
+    t.equal((await run(cwd, ['send', url, 'hi']).ended()).code, 0)
+    child.kill('SIGINT')
+    t.strictSame(await ended, [0, null])
+  })
+
+  await t.test('exits with the code that main gives', async t => {
+    t.strictSame(await start('nope').ended, [2, null])
+  })
+
+  await t.test('ends quietly when nobody reads what it writes', async t => {
+    const { child, ended } = start('--help')
+    child.stdout.destroy()
+    const [code] = await ended
+    t.ok(code === 0 || code === 1)
+    t.equal(child.stderr.read(), null)
+  })
+})

@@ -1,0 +1,146 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import t from 'tap'
+import { main } from '../../adapters/cli/main.ts'
+import { serve } from '../fixtures/served-agent.ts'
+
+/** Runs `taskchart` in this process. */
+async function run(argv: readonly string[], signal = new AbortController().signal) {
+  const written = { stdout: '', stderr: '' }
+  const output = (name: keyof typeof written) => ({ write: (text: string) => void (written[name] += text) })
+  const code = await main(argv, { stdout: output('stdout'), stderr: output('stderr'), signal, cwd: process.cwd() })
+  return { code, ...written }
+}
+
+await t.test('help', async t => {
+  for (const argv of [[], ['--help'], ['-h'], ['help']]) {
+    await t.test(`taskchart ${argv.join(' ')} shows all commands and the exit codes`, async t => {
+      const { code, stdout, stderr } = await run(argv)
+      t.equal(code, 0)
+      t.match(stdout, /taskchart serve .*\n.*taskchart send .*\n.*taskchart card [\s\S]*Exit codes:/)
+      t.equal(stderr, '')
+    })
+  }
+
+  for (const argv of [['help', 'send'], ['send', '--help'], ['send', 'ws://x', '-h']]) {
+    await t.test(`taskchart ${argv.join(' ')} shows the usage and options of send`, async t => {
+      const { code, stdout } = await run(argv)
+      t.equal(code, 0)
+      t.match(stdout, /^taskchart send URL "text"[\s\S]*--reference ID/)
+    })
+  }
+
+  await t.test('taskchart --version shows the version of the package', async t => {
+    t.match(await run(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+.*\n$/ })
+  })
+})
+
+await t.test('wrong usage is told with the usage line and exit code 2', async t => {
+  const cases: [string[], RegExp][] = [
+    [['nope'], /There is no command nope\.\nUsage: taskchart COMMAND/],
+    [['help', 'nope'], /There is no command nope\./],
+    [['--nope'], /There is no option --nope here\./],
+    [['constructor'], /There is no command constructor\./],
+    [['send'], /URL is missing\.\nUsage: taskchart send URL/],
+    [['send', 'ws://localhost'], /"text" is missing\./],
+    [['send', 'ws://localhost', 'two', 'words'], /"words" is one argument too many\. Put quotes/],
+    [['send', 'ws://localhost', 'hi', '--nope'], /Unknown option '--nope'/],
+    [['send', 'ws://localhost', 'hi', '--context'], /'--context <value>' argument missing/],
+    [['send', 'localhost:4242', 'hi'], /"localhost:4242" is not the address of an agent/],
+    [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes letters/],
+    [['send', '--', 'ws://localhost', 'hi', '--help'], /"--help" is one argument too many/],
+    [['card'], /URL is missing\.\nUsage: taskchart card URL/],
+    [['card', 'nowhere'], /"nowhere" is not the address of an agent/],
+    [['serve'], /AGENT\.ts\|js is missing\.\nUsage: taskchart serve AGENT/],
+    [['serve', 'agent.js', '--port', 'http'], /--port takes a number from 0 to 65535, not "http"/],
+    [['serve', 'agent.js', '--port', '65536'], /--port takes a number from 0 to 65535/],
+    [['serve', 'agent.js', '--api-key', ''], /--api-key takes letters/]
+  ]
+  for (const [argv, message] of cases) {
+    await t.test(`taskchart ${argv.join(' ')}`, async t => {
+      const { code, stdout, stderr } = await run(argv)
+      t.equal(code, 2)
+      t.equal(stdout, '')
+      t.match(stderr, message)
+      t.match(stderr, /\nUsage: taskchart .*\n$/)
+    })
+  }
+})
+
+await t.test('a card', async t => {
+  const card = {
+    name: 'Painter',
+    description: 'Paints.\u001b[2J',
+    skills: [
+      { id: 'paint', name: 'Paint', description: 'Paints boats.', tags: [], examples: ['a boat'] },
+      { id: 'wait', name: 'Wait', description: '', tags: [] }
+    ]
+  }
+  const { url } = await serve(t, { card, work: () => {} })
+
+  await t.test('is shown to be read, without control characters', async t => {
+    const { code, stdout } = await run(['card', url])
+    t.equal(code, 0)
+    t.equal(stdout, `Painter 1.0.0
+Paints.[2J
+
+Interfaces
+  ${url} A2A 1.0, urn:taskchart:binding:websocket:1
+
+Capabilities
+  streaming
+  extension urn:taskchart:extension:reliability:1
+
+Skills
+  Paint: Paints boats.
+    "a boat"
+  Wait
+`)
+  })
+
+  await t.test('is shown as one line of JSON', async t => {
+    const { code, stdout } = await run(['card', url.replace('ws', 'http'), '--json'])
+    t.equal(code, 0)
+    t.match(JSON.parse(stdout), { name: 'Painter', supportedInterfaces: [{ url }] })
+    t.equal(stdout.trim().split('\n').length, 1)
+  })
+
+  await t.test('of another server is shown with all that it says', async t => {
+    const other = {
+      name: 'Other',
+      version: '2',
+      supportedInterfaces: [{ url: 'https://a.example', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+      capabilities: { pushNotifications: true, extendedAgentCard: true, extensions: [{ uri: 'urn:x', required: true }] }
+    }
+    const server = createServer((_, response) => response.end(JSON.stringify(other))).listen(0, '127.0.0.1')
+    t.teardown(() => server.close())
+    await once(server, 'listening')
+    const { stdout } = await run(['card', `http://127.0.0.1:${(server.address() as AddressInfo).port}`])
+    t.equal(stdout, 'Other 2\n\nInterfaces\n  https://a.example A2A 1.0, JSONRPC\n\nCapabilities\n  push notifications\n  extended card\n  extension urn:x (required)\n')
+  })
+
+  await t.test('is not there where nobody answers: one line, exit code 1', async t => {
+    t.strictSame(await run(['card', 'http://127.0.0.1:1']), {
+      code: 1,
+      stdout: '',
+      stderr: 'taskchart: Nobody answers at http://127.0.0.1:1/.well-known/agent-card.json. Is the agent running?\n'
+    })
+  })
+
+  await t.test('is not waited for when the user stops: exit code 130', async t => {
+    t.strictSame(await run(['card', url], AbortSignal.abort()), { code: 130, stdout: '', stderr: '' })
+  })
+})
+
+await t.test('what is thrown and is no error is reported too', async t => {
+  const cwd = process.cwd()
+  const stdout = {
+    write: () => {
+      throw 'the disk is full'
+    }
+  }
+  let stderr = ''
+  const code = await main(['help'], { stdout, stderr: { write: text => void (stderr += text) }, signal: new AbortController().signal, cwd })
+  t.strictSame([code, stderr], [1, 'taskchart: the disk is full\n'])
+})
