@@ -1,0 +1,15 @@
+import t from 'tap'
+import * as sdk from '../adapters/a2a-sdk/websocket-transport.ts'
+import * as client from '../adapters/websocket/client.ts'
+import * as websocket from '../adapters/websocket/server.ts'
+import * as taskchart from '../runtime/index.ts'
+
+await t.test('the package exports these names and no others', async t => {
+  t.same(Object.keys(taskchart).toSorted(), [
+    'A2AError', 'accepted', 'artifact', 'createRuntime', 'data', 'defineAgent', 'failed', 'file', 'isA2AError',
+    'memoryStore', 'progress', 'rejected', 'reply', 'setupWork', 'text', 'textOf'
+  ])
+  t.same(Object.keys(websocket), ['serveWebSocket'])
+  t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
+  t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory'])
+})

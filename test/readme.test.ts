@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import { WebSocket } from 'ws'
+import { serveWebSocket } from '../adapters/websocket/server.ts'
+import { isObject } from '../machines/protocol/json.ts'
+import { createRuntime, type Agent } from '../runtime/index.ts'
+
+const execute = promisify(execFile)
+
+/** Runs a command without what the test runner puts into the environment. */
+const run = (file: string, args: string[]) => execute(file, args, { env: { PATH: process.env.PATH } })
+const root = process.cwd()
+const readme = readFileSync('README.md', 'utf8')
+const blocks = Array.from(readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
+
+const folder = t.testdir(
+  Object.fromEntries([
+    ...blocks.map(({ language, text }, i) => [`block-${i}.${language}`, text.replace('port: 4242', 'port: 0')]),
+    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+  ])
+)
+
+await t.test('the first code of the README starts before its line 20', async t => {
+  const line = readme.split('\n').findIndex(text => text.startsWith('```ts'))
+  t.ok(line >= 0 && line < 20)
+  t.ok(readme.split('\n').length <= 150, 'and it has at most 150 lines')
+})
+
+await t.test('every block of the README is of a kind that a test knows', async t => {
+  t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'mermaid', 'ts', 'json'])
+})
+
+await t.test('the TypeScript of the README compiles under the strictest settings', async t => {
+  const { stdout } = await run(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder]).catch(error => error)
+  t.equal(stdout, '')
+})
+
+await t.test('the first example prints what the README says', async t => {
+  const { stdout } = await run(process.execPath, ['--import', 'tsx', join(folder, 'block-1.ts')])
+  t.equal(stdout, blocks[2]?.text)
+})
+
+await t.test('the statechart of the README asks, takes the answer and completes', async t => {
+  const { default: agent } = (await tsImport(pathToFileURL(join(folder, 'block-4.ts')).href, import.meta.url)) as { default: Agent }
+  const runtime = createRuntime({ agent })
+  t.teardown(() => runtime.close())
+  const say = (words: string, more = {}) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: words }], ...more } })
+  t.match(await say('tea?'), { message: { parts: [{ text: 'I only make coffee.' }] } })
+  const asked = await say('a coffee')
+  t.match(asked, { task: { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'Small or large?' }] } } } })
+  const taskId = 'task' in asked ? asked.task.id : ''
+  t.match(await say('large', { taskId }), { task: { artifacts: [{ parts: [{ text: 'One large coffee.' }] }] } })
+})
+
+await t.test('the frame of the README is answered by a stream as the README says', async t => {
+  const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
+  const runtime = createRuntime({ agent })
+  t.teardown(() => runtime.close())
+  const served = await serveWebSocket(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const socket = new WebSocket(served.url)
+  await once(socket, 'open')
+  const frames: Record<string, unknown>[] = []
+  const ended = new Promise<void>(resolveEnd => {
+    socket.on('message', (data: Buffer) => {
+      const frame = JSON.parse(data.toString()) as Record<string, unknown>
+      frames.push(frame)
+      if ('streamEnd' in frame) resolveEnd()
+    })
+  })
+  socket.send(blocks[5]?.text.trim() ?? '')
+  await ended
+  socket.close()
+  t.same([...new Set(frames.map(({ id }) => id))], [1])
+  const kinds = frames.map(({ result }) => (isObject(result) ? Object.keys(result)[0] : 'streamEnd'))
+  t.equal(kinds[0], 'task')
+  t.same([...new Set(kinds.slice(1))], ['statusUpdate', 'artifactUpdate', 'streamEnd'])
+})
+
+await t.test('the commands of the README are those of package.json and of the checks', async t => {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
+  for (const script of ['start', 'test']) t.ok(readme.includes(`npm ci && npm ${script}`) && scripts[script])
+  const ci = readFileSync('.ci/run', 'utf8') + readFileSync('.ci/start', 'utf8')
+  for (const command of ['npm ci', 'npm start', 'npm test']) t.match(ci, command)
+})
