@@ -1,17 +1,10 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import { onceATurn } from '../../runtime/once-a-turn.ts'
 import { SERVICE_PARAMETERS, type RequestId } from './envelope.ts'
 
-const encoded = new WeakMap<object, string>()
-
-/** JSON text of an object that never changes, made once however often it is sent. */
-export function encodeOnce(value: object): string {
-  const known = encoded.get(value)
-  if (known !== undefined) return known
-  const text = JSON.stringify(value)
-  encoded.set(value, text)
-  return text
-}
+/** JSON text of an event, made once however many subscribers it goes to. */
+export const encodeOnce = onceATurn((event: object) => JSON.stringify(event))
 
 /** The answer to a request, or one event of its stream. `extensions` are those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {

@@ -61,6 +61,15 @@ await t.test('a subscription with a cursor', async t => {
     t.same(await collect(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 4 }))), [])
   })
 
+  await t.test('gets the same objects as every other, so that each event is made and encoded once', async t => {
+    const { runtime } = start(t, { work: () => ({ artifact: text('x') }) })
+    const task = taskIn(await runtime.sendMessage(say('go')))
+    const streams = [given({ afterGeneration: 0 }), given({ afterGeneration: 0 })].map(call => collect(runtime.subscribeToTask({ id: task.id }, call)))
+    const [one = [], other = []] = await Promise.all(streams)
+    t.equal(one.length, 4)
+    t.ok(one.every((event, i) => event === other[i]))
+  })
+
   await t.test('that is ahead of the task, or no generation, is refused', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     const task = taskIn(await runtime.sendMessage(say('go')))
