@@ -1,19 +1,9 @@
 import { encode } from 'fast-png'
+import { fill, HEIGHT, WIDTH, type Outline, type Paint, type Point, type Rgb, type Shape } from './fill-shape.ts'
 
-/** Red, green and blue, each 0 to 255. */
-export type Rgb = readonly [red: number, green: number, blue: number]
-type Point = readonly [x: number, y: number]
-type Outline = readonly Point[]
-type Paint = (x: number, y: number) => Rgb
-/** A closed outline in pixels. `sway` shifts each line of it sideways by that many pixels. */
-type Shape = { outline: Outline; paint: Paint; opacity?: number; sway?: (y: number) => number }
-
-const WIDTH = 480
-const HEIGHT = 360
 const HORIZON = 206
 const WATERLINE = 276
 const SUN: Point = [92, 96]
-const LINES_PER_PIXEL = 4
 /** How long a reflection is, as a share of what it reflects. */
 const REFLECTED = 0.36
 const GOLDEN_RATIO = 0.618_033_988_75
@@ -267,55 +257,6 @@ function curve(from: Point, control: Point, to: Point): Outline {
       first * from[1] + second * control[1] + third * to[1]
     ]
   })
-}
-
-function fill(canvas: Uint8ClampedArray, { outline, paint, opacity = 1, sway = () => 0 }: Shape): void {
-  const heights = outline.map(([, y]) => y)
-  const row = new Float32Array(WIDTH)
-  const bottom = Math.min(HEIGHT, Math.ceil(Math.max(...heights)))
-  for (let y = Math.max(0, Math.floor(Math.min(...heights))); y < bottom; y += 1) {
-    row.fill(0)
-    cover(row, outline, y, sway)
-    for (let x = 0; x < WIDTH; x += 1) {
-      const share = Number(row[x])
-      if (share > 0) blend(canvas, (y * WIDTH + x) * 3, paint(x + 0.5, y + 0.5), Math.min(1, share) * opacity)
-    }
-  }
-}
-
-/** Adds to `row` how much of each pixel at height `y` the outline covers, 0 to 1: exact across, sampled down. */
-function cover(row: Float32Array, outline: Outline, y: number, sway: (y: number) => number): void {
-  for (let line = 0; line < LINES_PER_PIXEL; line += 1) {
-    const height = y + (line + 0.5) / LINES_PER_PIXEL
-    const shift = sway(height)
-    const xs = crossings(outline, height)
-    for (let pair = 0; pair + 1 < xs.length; pair += 2) {
-      const from = Math.max(0, Number(xs[pair]) + shift)
-      const to = Math.min(WIDTH, Number(xs[pair + 1]) + shift)
-      for (let x = Math.floor(from); x < to; x += 1) {
-        row[x] = Number(row[x]) + (Math.min(x + 1, to) - Math.max(x, from)) / LINES_PER_PIXEL
-      }
-    }
-  }
-}
-
-function crossings(outline: Outline, height: number): number[] {
-  const xs: number[] = []
-  let previous = outline.at(-1)
-  for (const point of outline) {
-    if (previous !== undefined && previous[1] <= height !== point[1] <= height) {
-      xs.push(previous[0] + ((height - previous[1]) / (point[1] - previous[1])) * (point[0] - previous[0]))
-    }
-    previous = point
-  }
-  return xs.toSorted((left, right) => left - right)
-}
-
-function blend(canvas: Uint8ClampedArray, at: number, colour: Rgb, share: number): void {
-  const rest = 1 - share
-  canvas[at] = Number(canvas[at]) * rest + colour[0] * share
-  canvas[at + 1] = Number(canvas[at + 1]) * rest + colour[1] * share
-  canvas[at + 2] = Number(canvas[at + 2]) * rest + colour[2] * share
 }
 
 function mix(from: Rgb, to: Rgb, share: number): Rgb {
