@@ -11,6 +11,8 @@ export const CLOSE_CODES = {
   restart: 1012,
   /** The credentials ran out. */
   unauthenticated: 4401,
+  /** The client began a frame and sent no more of it for 30 seconds. */
+  unfinished: 4408,
   /** The client read nothing for 30 seconds while more than 1 MiB waited for it. */
   slowReader: 4413,
   /** The client sent more frames than the rate allows, three seconds in a row. */

@@ -12,6 +12,7 @@ import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc
 import { callTerms } from '../json-rpc/service-parameters.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate } from './frame-rate.ts'
+import { FrameWatch } from './frame-watch.ts'
 import { Outbox } from './outbox.ts'
 
 /** What the handshake found out about a connection. */
@@ -27,6 +28,9 @@ type Request = Extract<Envelope, { kind: 'request' }>
 /** Answers that a client may send us, which make no sense, before it is cut off. */
 const STRAY_RESPONSES = 10
 
+/** How long a client may be silent in the middle of a frame. */
+const UNFINISHED_MS = 30_000
+
 /** The longest time that a timer takes, in milliseconds: longer ones are set in parts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -41,6 +45,8 @@ export class Connection {
   readonly #outbox: Outbox
   readonly #rate: FrameRate
   readonly #stopExpiry: () => void
+  readonly #frames = new FrameWatch()
+  #unfinished: unknown
   /** What stops each request in flight, by its id. An id of a number is not that of its text. */
   readonly #inFlight = new Map<RequestId, { stop: AbortController; streaming: boolean }>()
   #streams = 0
@@ -53,6 +59,7 @@ export class Connection {
     this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
     this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
     this.#stopExpiry = this.#expireInTime()
+    stream.on('data', (bytes: Buffer) => this.#watchFrame(bytes))
     socket.on('message', (data: Buffer, isBinary) => this.#receive(data, isBinary))
     socket.on('close', () => this.#closed())
     // A frame that breaks RFC 6455: ws closes the connection itself, with the code for it.
@@ -158,6 +165,15 @@ export class Connection {
     if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
+  /** Closes the connection when a frame has begun and nothing more of it comes. */
+  #watchFrame(bytes: Buffer): void {
+    const { clock } = this.#runtime.settings
+    clock.clearTimeout(this.#unfinished)
+    if (!this.#frames.follow(bytes)) return
+    const close = () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was begun and not finished.')
+    this.#unfinished = clock.setTimeout(close, UNFINISHED_MS)
+  }
+
   /** Closes the connection when its credentials run out: whatever is under way is told so. The answer stops the watch. */
   #expireInTime(): () => void {
     const { clock } = this.#runtime.settings
@@ -180,6 +196,7 @@ export class Connection {
   /** The client is gone: its calls and streams end, the tasks go on. */
   #closed(): void {
     this.#stopExpiry()
+    this.#runtime.settings.clock.clearTimeout(this.#unfinished)
     for (const { stop } of this.#inFlight.values()) stop.abort()
   }
 }

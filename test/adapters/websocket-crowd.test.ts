@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from '../../adapters/websocket/client.ts'
 import { collect, open, reaches, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { frameOf, OPCODES, RawSocket } from '../fixtures/raw-socket.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
 
 await t.test('with 1,000 streams on one connection every call is answered, and no stream is left out', async t => {
@@ -51,4 +52,27 @@ await t.test('50 clients that vanish without a word leave nothing behind, and th
   await until(() => process.getActiveResourcesInfo().length <= listeners)
   t.equal(clock.pending, timers)
   t.match(taskIn(await runtime.sendMessage(say('over', { taskId: task.id }))), { status: { state: 'TASK_STATE_COMPLETED' } })
+})
+
+await t.test('a frame that was begun and not finished closes the connection with 4408 after 30 seconds of silence', async t => {
+  const { url, clock } = await serve(t, { work: obedient })
+  const timers = clock.pending
+  const raw = await RawSocket.open(t, url)
+  const request = frameOf({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { filler: 'x'.repeat(300) } }) })
+  for (const end of [1, 3, 7, 100]) {
+    raw.write(request.subarray(0, end))
+    await until(() => clock.pending === timers + 1)
+    clock.increment(20_000)
+    raw.write(request.subarray(end))
+    t.match(await raw.json(), { id: 1, result: {} }, `begun with ${end} bytes, and finished in time`)
+    t.equal(clock.pending, timers)
+  }
+  raw.write(Buffer.concat([frameOf({ payload: 'x', opcode: OPCODES.pong }), frameOf({ payload: 'x', promised: 70_000 })]))
+  await until(() => clock.pending === timers + 1)
+  clock.increment(30_000)
+  let last = await raw.frame()
+  while (last && last.opcode !== OPCODES.close) last = await raw.frame()
+  t.equal(last?.payload.readUInt16BE(0), 4408)
+  raw.socket.destroy()
+  await until(() => clock.pending === timers)
 })
