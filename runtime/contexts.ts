@@ -1,6 +1,6 @@
 import { A2AError } from '../machines/protocol/errors.ts'
 import { LiveContext, type ContextServices } from './live-context.ts'
-import type { ContextKey } from './store.ts'
+import { contextName, type ContextKey } from './store.ts'
 
 /**
  * The contexts in memory, by tenant, principal and id; the others are in the store and come back when they are needed.
@@ -23,7 +23,7 @@ export class Contexts {
 
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
-    const name = nameOf(key)
+    const name = contextName(key)
     const live = this.#live.get(name)
     if (live) {
       this.#live.delete(name)
@@ -69,7 +69,7 @@ export class Contexts {
    */
   async #reload({ key }: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger } = this.#services
-    this.#live.delete(nameOf(key))
+    this.#live.delete(contextName(key))
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
@@ -93,8 +93,4 @@ export class Contexts {
       retryAfterMs: 1000
     })
   }
-}
-
-function nameOf({ tenant, principal, contextId }: ContextKey): string {
-  return JSON.stringify([tenant, principal, contextId])
 }

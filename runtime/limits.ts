@@ -38,3 +38,12 @@ export const defaultLimits: Limits = {
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64
 }
+
+/** The defaults with these in their place. Throws RangeError for one that is not a number above 0. */
+export function limitsWith(changes: Partial<Limits> = {}): Limits {
+  const limits = { ...defaultLimits, ...changes }
+  for (const [name, limit] of Object.entries(limits)) {
+    if (!(limit > 0)) throw new RangeError(`limits.${name} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)
+  }
+  return limits
+}

@@ -1,6 +1,6 @@
 import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
-import type { Commit, ContextKey, MessageRow, Scope, Store, TaskEvent, TaskRow } from './store.ts'
+import { contextName, type Commit, type ContextKey, type MessageRow, type Scope, type Store, type TaskEvent, type TaskRow } from './store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
 interface ContextRecord {
@@ -37,15 +37,15 @@ export function memoryStore(): Store {
 
   return {
     commit: commit => call(() => {
-      const context = contexts.get(nameOf(commit.key)) ?? newContext(commit.key)
+      const context = contexts.get(contextName(commit.key)) ?? newContext(commit.key)
       if (context.commit !== commit.expected) return false
-      contexts.set(nameOf(commit.key), context)
+      contexts.set(contextName(commit.key), context)
       write(context, commit, tasks)
       for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
       return true
     }),
     loadContext: key => call(() => {
-      const context = contexts.get(nameOf(key))
+      const context = contexts.get(contextName(key))
       return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live.values()] }
     }),
     unfinishedContexts: () => call(() => [...contexts.values()].filter(({ live }) => live.size > 0).map(({ key }) => key)),
@@ -54,9 +54,9 @@ export function memoryStore(): Store {
       return task && projectTask(task, options)
     }),
     readEvents: (scope, taskId, after, limit) => call(() => ownTask(scope, taskId)?.log.slice(after, after + limit) ?? []),
-    readMessages: (key, limit) => call(() => newest(contexts.get(nameOf(key))?.messages ?? [], limit)),
+    readMessages: (key, limit) => call(() => newest(contexts.get(contextName(key))?.messages ?? [], limit)),
     readTasks: (key, limit) => call(() => {
-      const tasks = newest(contexts.get(nameOf(key))?.tasks ?? [], limit)
+      const tasks = newest(contexts.get(contextName(key))?.tasks ?? [], limit)
       return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
     }),
     readSend: (scope, key) => call(() => sends.get(nameOfSend(scope, key))),
@@ -105,8 +105,4 @@ function newContext(key: ContextKey): ContextRecord {
 
 function nameOfSend({ tenant, principal }: Scope, key: string): string {
   return JSON.stringify([tenant, principal, key])
-}
-
-function nameOf({ tenant, principal, contextId }: ContextKey): string {
-  return JSON.stringify([tenant, principal, contextId])
 }

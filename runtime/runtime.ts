@@ -13,7 +13,7 @@ import { Feeds } from './feeds.ts'
 import { ownErrors, ownStreamErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
 import { inputModesOf } from './input-modes.ts'
-import { defaultLimits, type Limits } from './limits.ts'
+import { limitsWith, type Limits } from './limits.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { memoryStore } from './memory-store.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
@@ -76,10 +76,10 @@ export interface Runtime {
 
 type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
-/** Brings an agent to life; work that a store holds from before goes on. Throws TypeError for options that cannot be. */
+/** Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0. */
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { agent, dedupe = false, store = memoryStore(), clock = systemClock, ids = randomIds, logger = consoleLogger } = options
-  const limits = { ...defaultLimits, ...options.limits }
+  const limits = limitsWith(options.limits)
   const feeds = new Feeds()
   const logic = contextLogic(agent)
   const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, negotiates: agent.negotiate !== undefined })

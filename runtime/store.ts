@@ -14,6 +14,11 @@ export interface ContextKey extends Scope {
   readonly contextId: string
 }
 
+/** A context's key as one text, for maps: different keys have different texts, whatever characters they hold. */
+export function contextName({ tenant, principal, contextId }: ContextKey): string {
+  return JSON.stringify([tenant, principal, contextId])
+}
+
 /** One event of a task: a status or artifact update as it goes out on the wire, with the task's next generation (1, 2, 3, …). */
 export interface TaskEvent {
   readonly taskId: string

@@ -1,5 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
+import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 
 /** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
 export type RequestId = string | number
@@ -20,9 +21,6 @@ export type ServiceParameters = ReadonlyMap<string, string>
 export interface EnvelopeLimits {
   readonly jsonDepth: number
 }
-
-/** The member of a frame that carries service parameters where there are no headers (§12.3). */
-export const SERVICE_PARAMETERS = 'a2a-service-parameters'
 
 const LONGEST_ID_BYTES = 128
 const NO_PARAMETERS: ServiceParameters = new Map()

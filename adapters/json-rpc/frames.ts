@@ -1,7 +1,8 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { onceATurn } from '../../runtime/once-a-turn.ts'
-import { SERVICE_PARAMETERS, type RequestId } from './envelope.ts'
+import type { RequestId } from './envelope.ts'
 
 /** JSON text of an event, made once however many subscribers it goes to. */
 export const encodeOnce = onceATurn((event: object) => JSON.stringify(event))

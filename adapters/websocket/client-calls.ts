@@ -1,13 +1,11 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import { Link, type LinkOptions, type LinkUser } from './client-link.ts'
 import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from './client-requests.ts'
-
-const SERVICE_PARAMETERS = 'a2a-service-parameters'
 
 /**
  * The calls and streams of one client, told apart by the ids of their requests. When the connection was lost, each is

@@ -12,3 +12,6 @@ export const AGENT_CARD_PATH = '/.well-known/agent-card.json'
 
 /** The WebSocket subprotocol of our binding. */
 export const WEBSOCKET_SUBPROTOCOL = 'a2a.v1'
+
+/** The member of a frame that carries service parameters where there are no headers (§12.3). */
+export const SERVICE_PARAMETERS = 'a2a-service-parameters'

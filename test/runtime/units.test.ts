@@ -12,7 +12,7 @@ import { gated, isMachine } from '../../runtime/gated-logic.ts'
 import { randomIds } from '../../runtime/ids.ts'
 import { artifact, data, defineAgent, file, memoryStore, progress, setupWork, text, textOf as textOfParts } from '../../runtime/index.ts'
 import { checkInputModes, inputModesOf } from '../../runtime/input-modes.ts'
-import { defaultLimits } from '../../runtime/limits.ts'
+import { defaultLimits, limitsWith } from '../../runtime/limits.ts'
 import { consoleLogger } from '../../runtime/logger.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
@@ -382,4 +382,11 @@ await t.test('contexts leave memory when they are idle, and the number of those 
   const live = await contexts.get({ ...scope, contextId: 'c' })
   t.ok(live.isIdle)
   t.equal(await contexts.get({ ...scope, contextId: 'c' }), live)
+})
+
+await t.test('a limit that is not above 0 is refused at once, by its name', t => {
+  t.same(limitsWith(), defaultLimits)
+  t.equal(limitsWith({ jsonDepth: 3 }).jsonDepth, 3)
+  for (const wrong of [0, -1, NaN]) t.throws(() => limitsWith({ messageBytes: wrong }), { name: 'RangeError', message: /limits\.messageBytes has to be a number above 0/ })
+  t.end()
 })
