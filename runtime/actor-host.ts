@@ -23,6 +23,17 @@ export interface ActorHost {
   workInput(taskId: string): Promise<WorkInput>
   /** The context's newest messages, oldest first; 50 unless told. */
   readMessages(limit?: number): Promise<Message[]>
+  /**
+   * Has `ring` called once when the clock reaches `dueMs` (milliseconds since 1970): as soon as possible if that is over,
+   * but never within this call. Takes the place of the task's alarm of the same name. The time is saved with the task,
+   * which is in memory by then; after a restore whoever set the alarm sets it again. A task that has ended, and a context
+   * that leaves memory, have no alarms.
+   */
+  setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void
+  /** Takes an alarm back; one that has rung, or never was, is none. */
+  clearAlarm(taskId: string, name: string): void
+  /** True from the moment the context leaves memory: its actors stop, and their tasks go on when it is back. */
+  readonly isLeaving: boolean
   /** Ends a task as failed because of an error in the author's code. */
   failTask(taskId: string, error: unknown): void
 }

@@ -6,8 +6,10 @@ import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import { reasonOf, type TaskFact } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
 import { hostActors, type ActorHost } from './actor-host.ts'
+import { Alarms } from './alarms.ts'
 import type { Clock } from './clock.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
+import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
@@ -22,8 +24,6 @@ import type { Effect, Turn, Waiting } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
 
 const DEFAULT_HISTORY = 50
-
-const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
 
 /** What every context of a runtime works with. */
 export interface ContextServices {
@@ -55,6 +55,7 @@ export class LiveContext implements ActorHost {
   readonly #pipeline: CommitPipeline
   readonly #tasks: TaskLedger
   readonly #calls = new PendingCalls()
+  readonly #alarms: Alarms
   #commit: number
   #saved: SavedContext | undefined
   readonly #onBroken: (taskIds: ReadonlySet<string>) => void
@@ -73,6 +74,7 @@ export class LiveContext implements ActorHost {
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
     const { logic, clock, negotiates, limits } = services
+    this.#alarms = new Alarms(clock, taskId => this.noteMove(taskId))
     const input = { contextId: key.contextId, negotiates, taskLimit: limits.tasksPerContext }
     this.#root = createActor(logic, { id: 'context', clock, input, ...(stored && { snapshot: restoredContext(stored) }) })
     const { context, value, status, error } = this.#root.getSnapshot()
@@ -88,6 +90,10 @@ export class LiveContext implements ActorHost {
   /** True while nothing is under way, so that the context may leave memory without a loss. */
   get isIdle(): boolean {
     return this.#pipeline.isSettled && this.#root.getSnapshot().value === 'idle'
+  }
+
+  get isLeaving(): boolean {
+    return this.#pipeline.isOver
   }
 
   /** Has the context decide upon a request: a message that addresses no task. */
@@ -148,10 +154,19 @@ export class LiveContext implements ActorHost {
     this.#root.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
   }
 
+  setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
+    if (!this.isLeaving && this.#tasks.has(taskId)) this.#alarms.set(taskId, name, dueMs, () => this.#run({ taskId, run: ring }))
+  }
+
+  clearAlarm(taskId: string, name: string): void {
+    this.#alarms.clear(taskId, name)
+  }
+
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
+    this.#alarms.clearAll()
     this.#root.stop()
   }
 
@@ -245,7 +260,8 @@ export class LiveContext implements ActorHost {
   }
 
   #save(taskId: string, turn: Turn): void {
-    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId))
+    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#alarms.nextOf(taskId))
+    if (!this.#tasks.has(taskId)) this.#alarms.clearTask(taskId)
     if (row) turn.rows.set(taskId, row)
   }
 
@@ -271,12 +287,4 @@ export class LiveContext implements ActorHost {
       this.failTask(effect.taskId, error)
     }
   }
-}
-
-function full(): A2AError {
-  return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
-}
-
-function noAnswer(): A2AError {
-  return new A2AError('InternalError', 'The agent could not answer this message.')
 }

@@ -14,6 +14,7 @@ import { ownErrors, ownStreamErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
 import { inputModesOf } from './input-modes.ts'
 import { limitsWith, type Limits } from './limits.ts'
+import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { memoryStore } from './memory-store.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
@@ -78,7 +79,8 @@ type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
 /** Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0. */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, store = memoryStore(), clock = systemClock, ids = randomIds, logger = consoleLogger } = options
+  const { agent, dedupe = false, store = memoryStore(), ids = randomIds, logger = consoleLogger } = options
+  const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
   const feeds = new Feeds()
   const logic = contextLogic(agent)

@@ -41,6 +41,8 @@ export interface TaskRow {
   readonly state: TaskState
   /** Generation of its newest event. */
   readonly generation: number
+  /** The earliest moment at which something is to happen to it by itself, in milliseconds since 1970; none if nothing is. */
+  readonly wakeAtMs?: number
 }
 
 /** All that one turn of a context changed. */

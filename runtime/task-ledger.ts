@@ -48,14 +48,15 @@ export class TaskLedger {
     return { taskId, generation: entry.generation, update: fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact) }
   }
 
-  /** The task's row for a commit, with its actor's snapshot unless it has ended; then it leaves the ledger. */
-  row(taskId: string, snapshot: string | undefined): TaskRow | undefined {
+  /** The task's row for a commit, with its actor's snapshot and next wake unless it has ended; then it leaves the ledger. */
+  row(taskId: string, snapshot: string | undefined, wakeAtMs: number): TaskRow | undefined {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- only tasks that are here move */
     if (!entry) return undefined
     const { generation, state } = entry
     if (isTerminal(state)) this.#entries.delete(taskId)
-    return { taskId, generation, state, ...(snapshot !== undefined && !isTerminal(state) && { snapshot }) }
+    if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state }
+    return { taskId, generation, state, snapshot, ...(wakeAtMs < Infinity && { wakeAtMs }) }
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {

@@ -1,0 +1,67 @@
+import type { Clock } from './clock.ts'
+
+interface Alarm {
+  readonly dueMs: number
+  readonly timer: unknown
+}
+
+/**
+ * The alarms that the runtime sets for the tasks of one context, by task and name. They live in memory: whoever sets one
+ * sets it again after a restart. `moved` hears of each change, so that the task is saved with its next wake.
+ */
+export class Alarms {
+  readonly #clock: Clock
+  readonly #moved: (taskId: string) => void
+  readonly #tasks = new Map<string, Map<string, Alarm>>()
+
+  constructor(clock: Clock, moved: (taskId: string) => void) {
+    this.#clock = clock
+    this.#moved = moved
+  }
+
+  /**
+   * Has `ring` called once, when the clock reaches `dueMs` (milliseconds since 1970); never within this call, also if
+   * that is over. Takes the place of the task's alarm of the same name.
+   */
+  set(taskId: string, name: string, dueMs: number, ring: () => void): void {
+    this.#drop(taskId, name)
+    const timer = this.#clock.setTimeout(() => {
+      this.clear(taskId, name)
+      ring()
+    }, Math.max(0, dueMs - this.#clock.now()))
+    const alarms = this.#tasks.get(taskId) ?? new Map<string, Alarm>()
+    this.#tasks.set(taskId, alarms.set(name, { dueMs, timer }))
+    this.#moved(taskId)
+  }
+
+  /** Takes an alarm back. One that has rung, or never was, is none. */
+  clear(taskId: string, name: string): void {
+    if (this.#drop(taskId, name)) this.#moved(taskId)
+  }
+
+  /** Takes back all alarms of a task that has ended. */
+  clearTask(taskId: string): void {
+    for (const { timer } of this.#tasks.get(taskId)?.values() ?? []) this.#clock.clearTimeout(timer)
+    this.#tasks.delete(taskId)
+  }
+
+  /** Takes back all alarms: the context leaves memory. */
+  clearAll(): void {
+    for (const taskId of this.#tasks.keys()) this.clearTask(taskId)
+  }
+
+  /** When a task's next alarm rings; Infinity if it has none. */
+  nextOf(taskId: string): number {
+    return Math.min(Infinity, ...Array.from(this.#tasks.get(taskId)?.values() ?? [], ({ dueMs }) => dueMs))
+  }
+
+  #drop(taskId: string, name: string): boolean {
+    const alarms = this.#tasks.get(taskId)
+    const alarm = alarms?.get(name)
+    if (!alarms || !alarm) return false
+    this.#clock.clearTimeout(alarm.timer)
+    alarms.delete(name)
+    if (alarms.size === 0) this.#tasks.delete(taskId)
+    return true
+  }
+}

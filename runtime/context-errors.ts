@@ -1,0 +1,14 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+
+/** Why whoever waits for a context that stops gets no answer. */
+export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
+
+/** The error for a request in a context that has as many live tasks as it may. */
+export function full(): A2AError {
+  return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
+}
+
+/** The error for a request whose negotiation broke. */
+export function noAnswer(): A2AError {
+  return new A2AError('InternalError', 'The agent could not answer this message.')
+}

@@ -1,0 +1,212 @@
+import t from 'tap'
+import { fromCallback } from 'xstate'
+import { familyOf, hostOf, type ActorHost } from '../../runtime/actor-host.ts'
+import { Alarms } from '../../runtime/alarms.ts'
+import { memoryStore, setupWork } from '../../runtime/index.ts'
+import { withLongTimers } from '../../runtime/long-timers.ts'
+import type { Store } from '../../runtime/store.ts'
+import { open, reaches, rest, start, until } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+const DAY = 24 * 60 * 60 * 1000
+
+await t.test('timers of any length', async t => {
+  const timed = () => {
+    const clock = new TestClock()
+    const fired: string[] = []
+    const long = withLongTimers(clock)
+    return { clock, long, fired, set: (name: string, delayMs: number) => long.setTimeout(() => void fired.push(name), delayMs) }
+  }
+
+  await t.test('one that is longer than Node can keep fires at its time, and not before', t => {
+    const { clock, long, fired, set } = timed()
+    set('30 days', 30 * DAY)
+    set('100 days', 100 * DAY)
+    clock.increment(30 * DAY - 1)
+    t.strictSame(fired, [])
+    clock.increment(1)
+    t.strictSame(fired, ['30 days'])
+    clock.increment(70 * DAY)
+    t.strictSame(fired, ['30 days', '100 days'])
+    t.equal(clock.pending, 0)
+    t.equal(long.now(), clock.now())
+    t.end()
+  })
+
+  await t.test('one that is taken back never fires, also after its first chunk; taking it back twice is harmless', t => {
+    const { clock, long, fired, set } = timed()
+    const timers = [set('short', 5), set('long', 30 * DAY), set('fired', 1)]
+    clock.increment(2)
+    long.clearTimeout(timers[0])
+    clock.increment(29 * DAY)
+    for (const timer of [...timers, ...timers, undefined]) long.clearTimeout(timer)
+    clock.increment(DAY)
+    t.strictSame(fired, ['fired'])
+    t.equal(clock.pending, 0)
+    t.end()
+  })
+
+  await t.test('one without an end never fires; one below 0, or that is no number, fires as soon as possible', t => {
+    const { clock, long, fired, set } = timed()
+    const never = set('never', Infinity)
+    for (const delayMs of [-5, -Infinity, NaN, 0]) set(String(delayMs), delayMs)
+    t.strictSame(fired, [])
+    clock.increment(0)
+    t.strictSame(fired, ['-5', '-Infinity', 'NaN', '0'])
+    clock.increment(1000 * DAY)
+    long.clearTimeout(never)
+    t.equal(fired.length, 4)
+    t.end()
+  })
+})
+
+await t.test('alarms', async t => {
+  const alarmed = () => {
+    const clock = new TestClock()
+    const moved: string[] = []
+    const rung: string[] = []
+    const alarms = new Alarms(clock, taskId => void moved.push(taskId))
+    const set = (taskId: string, name: string, inMs: number) => alarms.set(taskId, name, clock.now() + inMs, () => void rung.push(`${taskId} ${name}`))
+    return { clock, alarms, moved, rung, set }
+  }
+
+  await t.test('ring once, at their time, and the task is saved when one is set and when it rings', t => {
+    const { clock, alarms, moved, rung, set } = alarmed()
+    const now = clock.now()
+    set('t', 'a', 10)
+    set('u', 'a', 20)
+    set('t', 'b', 5)
+    t.equal(alarms.nextOf('t'), now + 5)
+    t.strictSame(moved, ['t', 'u', 't'])
+    clock.increment(9)
+    t.strictSame(rung, ['t b'])
+    t.equal(alarms.nextOf('t'), now + 10)
+    clock.increment(100)
+    t.strictSame(rung, ['t b', 't a', 'u a'])
+    t.strictSame(moved, ['t', 'u', 't', 't', 't', 'u'])
+    t.equal(alarms.nextOf('t'), Infinity)
+    t.equal(alarms.nextOf('nobody'), Infinity)
+    t.end()
+  })
+
+  await t.test('one that is overdue rings as soon as possible, never within the call', t => {
+    const { clock, rung, set } = alarmed()
+    set('t', 'a', -1000)
+    t.strictSame(rung, [])
+    clock.increment(0)
+    t.strictSame(rung, ['t a'])
+    t.end()
+  })
+
+  await t.test('one of the same name takes the place of the first', t => {
+    const { clock, alarms, rung, set } = alarmed()
+    set('t', 'a', 10)
+    set('t', 'a', 30)
+    t.equal(alarms.nextOf('t'), clock.now() + 30)
+    clock.increment(29)
+    t.strictSame(rung, [])
+    clock.increment(1)
+    t.strictSame(rung, ['t a'])
+    t.end()
+  })
+
+  await t.test('one may set itself again while it rings', t => {
+    const { clock, alarms } = alarmed()
+    let rung = 0
+    const again = () => {
+      rung += 1
+      if (rung < 3) alarms.set('t', 'a', clock.now() + 10, again)
+    }
+    again()
+    clock.increment(100)
+    t.equal(rung, 3)
+    t.equal(clock.pending, 0)
+    t.end()
+  })
+
+  await t.test('those that are taken back never ring: by name, by task, or all', t => {
+    const { clock, alarms, moved, rung, set } = alarmed()
+    for (const [taskId, name] of [['t', 'a'], ['t', 'b'], ['u', 'a'], ['u', 'b'], ['v', 'a']] as const) set(taskId, name, 10)
+    moved.length = 0
+    alarms.clear('t', 'a')
+    alarms.clear('t', 'a')
+    alarms.clear('nobody', 'a')
+    t.strictSame(moved, ['t'])
+    alarms.clearTask('u')
+    t.equal(clock.pending, 2)
+    alarms.clearAll()
+    alarms.clearAll()
+    clock.increment(10)
+    t.strictSame(rung, [])
+    t.equal(clock.pending, 0)
+    t.end()
+  })
+})
+
+await t.test('a task’s alarms', async t => {
+  /** Work that hands its host to the test, and its id. */
+  const hosted = () => {
+    const hosts: { host: ActorHost; taskId: string }[] = []
+    const hand = fromCallback(({ system, self }) => void hosts.push({ host: hostOf(system), taskId: familyOf(self) }))
+    const work = setupWork({ actors: { hand } }).createMachine({ invoke: { src: 'hand' }, initial: 'a', states: { a: {} } })
+    return { work, host: () => until(() => hosts.at(-1)) }
+  }
+  const rowOf = async (store: Store, contextId: string) => (await store.loadContext({ tenant: '', principal: 'anonymous', contextId }))?.tasks[0]
+
+  await t.test('are saved with it as its next wake, until they ring or are taken back', async t => {
+    const { work, host } = hosted()
+    const { runtime, store, clock } = start(t, { work })
+    const { id } = await open(runtime, 'x', { contextId: 'c' })
+    const now = clock.now()
+    const rung: string[] = []
+    const { host: live } = await host()
+    live.setAlarm(id, 'late', now + 30 * DAY, () => void rung.push('late'))
+    live.setAlarm(id, 'soon', now + 1000, () => void rung.push('soon'))
+    await rest()
+    t.equal((await rowOf(store, 'c'))?.wakeAtMs, now + 1000)
+    clock.increment(1000)
+    await rest()
+    t.equal((await rowOf(store, 'c'))?.wakeAtMs, now + 30 * DAY)
+    live.clearAlarm(id, 'late')
+    await rest()
+    t.equal((await rowOf(store, 'c'))?.wakeAtMs, undefined)
+    t.strictSame(rung, ['soon'])
+  })
+
+  await t.test('go with it when it ends, and one that has ended gets none', async t => {
+    const { work, host } = hosted()
+    const { runtime, clock } = start(t, { work })
+    const { id } = await open(runtime)
+    const { host: live } = await host()
+    live.setAlarm(id, 'late', clock.now() + 1000, () => t.fail('rang'))
+    t.equal(clock.pending, 1)
+    await runtime.cancelTask({ id })
+    t.equal(clock.pending, 0)
+    live.setAlarm(id, 'later', clock.now() + 1000, () => t.fail('rang'))
+    t.equal(clock.pending, 0)
+  })
+
+  await t.test('go when its context leaves memory, and its actors can tell that from an end', async t => {
+    const { work, host } = hosted()
+    const { runtime, clock } = start(t, { work }, { store: { ...memoryStore(), close: async () => {} } })
+    const { id } = await open(runtime)
+    const { host: live } = await host()
+    live.setAlarm(id, 'late', clock.now() + 1000, () => t.fail('rang'))
+    t.notOk(live.isLeaving)
+    await runtime.close()
+    t.ok(live.isLeaving)
+    live.setAlarm(id, 'later', clock.now() + 1000, () => t.fail('rang'))
+    t.equal(clock.pending, 0)
+  })
+
+  await t.test('one whose ring throws fails its task and no other', async t => {
+    const { work, host } = hosted()
+    const { runtime, clock, log } = start(t, { work })
+    const { id } = await open(runtime)
+    const { host: live } = await host()
+    live.setAlarm(id, 'bad', clock.now() + 1, () => { throw new Error('x') })
+    clock.increment(1)
+    await reaches(runtime, id, 'failed')
+    t.match(log, [{ message: 'the work of a task failed' }])
+  })
+})
