@@ -106,6 +106,10 @@ export const contextMachine = setup({
           { actions: { type: 'refuse', params: ({ event }) => ({ request: event.request, reason: 'full' }) } }
         ],
         'message.received': passedOn(),
+        'message.steered': passedOn(),
+        'message.queued': passedOn(),
+        'authorization.received': passedOn(),
+        'work.crashed': passedOn(),
         'task.start': passedOn(),
         'task.cancel': passedOn(),
         'task.fail': passedOn(),

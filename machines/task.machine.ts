@@ -1,8 +1,9 @@
-import { emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
+import { assign, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
 import { isA2AError } from './protocol/errors.ts'
 import type { Artifact } from './protocol/objects.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
+import { mayRestart, restartsAfter, type Crash } from './supervision.ts'
 
 /** What is said in a message, before the runtime gives it its ids and role (§4.1.4). */
 export type MessageContent = Pick<Message, 'parts' | 'metadata' | 'extensions'>
@@ -15,29 +16,44 @@ export type WorkOutcome =
   | { state: 'completed'; artifacts: ArtifactContent[]; message?: MessageContent; metadata?: Record<string, unknown> }
   | { state: 'failed' | 'rejected'; message: MessageContent; metadata?: Record<string, unknown> }
 
+/** Where a word stands among all that a work says, from 1: by it a work that runs again finds what it has said. */
+type Numbered = { ordinal?: number }
+type Said = Numbered & { message?: MessageContent; metadata?: Record<string, unknown> }
+
 /** What work may say to its task while it lasts. */
 export type WorkEvent =
-  | { type: 'work.progressed'; message?: MessageContent; metadata?: Record<string, unknown> }
-  | { type: 'work.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean }
-  | { type: 'work.asked'; message: MessageContent; metadata?: Record<string, unknown> }
-  | { type: 'work.needsAuthorization'; message: MessageContent; metadata?: Record<string, unknown> }
+  | ({ type: 'work.progressed' } & Said)
+  | ({ type: 'work.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
+  | ({ type: 'work.asked'; message: MessageContent } & Said)
+  | ({ type: 'work.needsAuthorization'; message: MessageContent } & Said)
   | { type: 'work.resumed' }
 
-/** Everything that a task actor receives, apart from the end of its work. */
+/** A word of work: everything that it says, apart from going on. */
+export type WorkWord = Exclude<WorkEvent, { type: 'work.resumed' }>
+
+/**
+ * Everything that a task actor receives, apart from the end of its work. A message is `received` as an answer, `steered`
+ * into work that takes messages while it goes on, or `queued` for the work's next question.
+ */
 export type TaskMachineEvent =
   | WorkEvent
+  | { type: 'work.crashed'; taskId: string; message: MessageContent; crash: Crash }
   | { type: 'task.start'; taskId: string; input: unknown }
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }
-  | { type: 'message.received'; taskId: string; message: Message }
+  | { type: 'message.received' | 'message.steered' | 'message.queued'; taskId: string; message: Message }
+  | { type: 'authorization.received'; taskId: string; data: unknown }
+
+/** What a task passes on to its work. A `queued` message was not an answer to the question that it meets. */
+export type ToWork = { type: 'message.received'; message: Message; queued?: true } | { type: 'authorization.received'; data: unknown }
 
 /** What a task tells the world: facts without time or number, which the runtime stamps. */
 export type TaskFact =
-  | { type: 'status.changed'; state: TaskState; message?: MessageContent; metadata?: Record<string, unknown> }
-  | { type: 'artifact.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean }
+  | ({ type: 'status.changed'; state: TaskState } & Said)
+  | ({ type: 'artifact.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
+  | { type: 'restart.requested' }
 
-type Said = { message?: MessageContent; metadata?: Record<string, unknown> }
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
 type StatusCause = Said & { type: string; output?: Said; error?: unknown }
 type ToldState = { state: TaskState; event: StatusCause }
@@ -46,17 +62,21 @@ type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 /** The ids that a task actor is born with. */
 export type TaskInput = { taskId: string; contextId: string }
 
+/** `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately, in milliseconds since 1970. */
+export type TaskContext = TaskInput & { queue: Message[]; restarts: number[] }
+
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
  *
  * `active` holds every state that may still change, so that nothing can leave a terminal one. Each
  * state tells its own name on entry; the facts are numbered, timed and committed by the runtime.
  * The author's logic is the actor `work`: it is invoked once `task.start` arrives, which the runtime
- * sends when the submission is durable, and it goes on through every interruption.
+ * sends when the submission is durable, and it goes on through every interruption. Work that crashes
+ * is started again as its restart policy says, or fails its task.
  */
 export const taskMachine = setup({
   types: {
-    context: {} as TaskInput,
+    context: {} as TaskContext,
     events: {} as TaskMachineEvent,
     emitted: {} as TaskFact,
     input: {} as TaskInput,
@@ -64,6 +84,8 @@ export const taskMachine = setup({
   },
   actors: { work: fromPromise<WorkOutcome, unknown>(notProvided) },
   guards: {
+    hasQueued: ({ context }) => context.queue.length > 0,
+    mayRestart: ({ context }, crash: Crash) => mayRestart(crash, context.restarts),
     isFailure: (_, outcome: WorkOutcome) => outcome.state === 'failed',
     isRejection: (_, outcome: WorkOutcome) => outcome.state === 'rejected'
   },
@@ -73,11 +95,20 @@ export const taskMachine = setup({
     tellArtifacts: enqueueActions(({ enqueue }, { artifacts }: Completion) => {
       for (const artifact of artifacts) enqueue.emit({ type: 'artifact.produced', artifact, lastChunk: true })
     }),
-    passOnToWork: sendTo('work', ({ event }) => event)
+    requestRestart: emit({ type: 'restart.requested' }),
+    noteRestart: assign({ restarts: ({ context }, crash: Crash) => restartsAfter(crash, context.restarts) }),
+    queueMessage: assign({ queue: ({ context }, message: Message) => [...context.queue, message] }),
+    passOnQueued: enqueueActions(({ context, enqueue }) => {
+      const [message, ...queue] = context.queue
+      if (message) enqueue.sendTo('work', { type: 'message.received', message, queued: true } satisfies ToWork)
+      enqueue.assign({ queue })
+    }),
+    passOnMessage: sendTo('work', (_, message: Message) => ({ type: 'message.received', message }) satisfies ToWork),
+    passOnAuthorization: sendTo('work', (_, data: unknown) => ({ type: 'authorization.received', data }) satisfies ToWork)
   }
 }).createMachine({
   id: 'task',
-  context: ({ input }) => ({ taskId: input.taskId, contextId: input.contextId }),
+  context: ({ input }) => ({ taskId: input.taskId, contextId: input.contextId, queue: [], restarts: [] }),
   initial: 'active',
   states: {
     active: {
@@ -91,7 +122,7 @@ export const taskMachine = setup({
         // Accepted, not begun: from here only to work, or to an end that is not completion.
         submitted: {
           entry: tells('TASK_STATE_SUBMITTED'),
-          on: { 'task.start': 'started' }
+          on: { 'task.start': 'started', 'message.queued': queued() }
         },
         started: {
           invoke: {
@@ -112,29 +143,51 @@ export const taskMachine = setup({
             'work.produced': {
               actions: { type: 'tellArtifact', params: ({ event }) => event }
             },
-            'work.asked': '.inputRequired',
-            'work.needsAuthorization': '.authRequired'
+            // A message that came too early for a question answers it now, without an interruption.
+            'work.asked': [{ guard: 'hasQueued', actions: 'passOnQueued' }, { target: '.inputRequired' }],
+            'work.needsAuthorization': '.authRequired',
+            'work.crashed': [
+              {
+                guard: { type: 'mayRestart', params: ({ event }) => event.crash },
+                actions: { type: 'noteRestart', params: ({ event }) => event.crash },
+                target: 'restarting'
+              },
+              { target: '#task.failed' }
+            ]
           },
           initial: 'working',
           states: {
             working: {
               entry: tells('TASK_STATE_WORKING'),
-              on: { 'work.progressed': { target: 'working', reenter: true } }
+              on: {
+                'work.progressed': { target: 'working', reenter: true },
+                'message.steered': passedOn(),
+                'message.queued': queued()
+              }
             },
             // The agent asked; the client answers with a message to this task (§3.4.3). The work
             // takes the answer and says itself when it goes on, or asks again.
             inputRequired: {
               tags: 'interrupted',
               entry: tells('TASK_STATE_INPUT_REQUIRED'),
-              on: { 'message.received': { actions: 'passOnToWork' }, 'work.resumed': 'working' }
+              on: { 'message.received': passedOn(), 'work.resumed': 'working' }
             },
             // Credentials arrive out of band; messages are taken meanwhile (§7.6).
             authRequired: {
               tags: 'interrupted',
               entry: tells('TASK_STATE_AUTH_REQUIRED'),
-              on: { 'message.received': { actions: 'passOnToWork' }, 'work.resumed': 'working' }
+              on: {
+                'authorization.received': { actions: { type: 'passOnAuthorization', params: dataOf } },
+                'message.received': passedOn(),
+                'work.resumed': 'working'
+              }
             }
           }
+        },
+        // The work crashed and is started again: the runtime sends `task.start` when that is durable.
+        restarting: {
+          entry: [tells('TASK_STATE_WORKING'), 'requestRestart'],
+          on: { 'task.start': 'started', 'message.queued': queued() }
         }
       }
     },
@@ -156,8 +209,26 @@ function tells(state: TaskState) {
 function saidBy(event: StatusCause): Said {
   const { type, output, error } = event
   if (type.startsWith('xstate.error.')) return { message: { parts: [{ text: reasonOf(error) }] } }
-  const said = output ?? event
-  return { ...(said.message && { message: said.message }), ...(said.metadata && { metadata: said.metadata }) }
+  const { message, metadata, ordinal } = output ?? event
+  return { ...(message && { message }), ...(metadata && { metadata }), ...(ordinal !== undefined && { ordinal }) }
+}
+
+/** A message for the work, as it is. */
+function passedOn() {
+  return { actions: { type: 'passOnMessage' as const, params: messageOf } }
+}
+
+/** A message for the work's next question. */
+function queued() {
+  return { actions: { type: 'queueMessage' as const, params: messageOf } }
+}
+
+function dataOf({ event }: { event: { data: unknown } }): unknown {
+  return event.data
+}
+
+function messageOf({ event }: { event: { message: Message } }): Message {
+  return event.message
 }
 
 /** What a client may know of an error in the author's code: our own words, never the error's. */

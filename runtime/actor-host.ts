@@ -1,8 +1,9 @@
 import type { AnyActorRef } from 'xstate'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskFact } from '../machines/task.machine.ts'
+import type { Clock } from './clock.ts'
 import type { Logger } from './logger.ts'
-import type { ContextKey } from './store.ts'
+import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { Effect } from './turn.ts'
 import type { WorkInput } from './work-input.ts'
 
@@ -13,6 +14,9 @@ import type { WorkInput } from './work-input.ts'
 export interface ActorHost {
   readonly key: ContextKey
   readonly logger: Logger
+  readonly clock: Clock
+  /** Counts the turns that changed something; the same for all that happens in one turn. */
+  readonly turnNumber: number
   /** Takes a fact that a task tells into the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void
   /** Notes that an actor of a task moved, so that the task is saved with the turn. */
@@ -21,6 +25,12 @@ export interface ActorHost {
   afterCommit(effect: Effect): void
   /** What a task's work is given, read again from the store. */
   workInput(taskId: string): Promise<WorkInput>
+  /** What a task's work has kept so far. */
+  readJournal(taskId: string): Promise<JournalRow[]>
+  /** A task's events so far, oldest first. */
+  readEvents(taskId: string): Promise<TaskEvent[]>
+  /** Puts a row into the journal of a task, with the turn. */
+  keep(row: JournalRow): void
   /** The context's newest messages, oldest first; 50 unless told. */
   readMessages(limit?: number): Promise<Message[]>
   /**
@@ -34,8 +44,12 @@ export interface ActorHost {
   clearAlarm(taskId: string, name: string): void
   /** True from the moment the context leaves memory: its actors stop, and their tasks go on when it is back. */
   readonly isLeaving: boolean
-  /** Ends a task as failed because of an error in the author's code. */
+  /** Has the work of a task started again because of an error in the author's code, or the task fail, as its restart policy says. */
+  crash(taskId: string, error: unknown): void
+  /** Ends a task as failed, because it cannot go on. */
   failTask(taskId: string, error: unknown): void
+  /** Waits until the work of a task that has ended has cleaned up, for its grace period at the most. */
+  cleansUp(taskId: string, settled: Promise<unknown>): void
 }
 
 type AnyActorSystem = AnyActorRef['system']
@@ -52,6 +66,12 @@ export function hostOf(system: AnyActorSystem): ActorHost {
   const host = hosts.get(system)
   if (!host) throw new TypeError('This logic runs only in a context of a taskchart runtime.')
   return host
+}
+
+/** The ids that lead to an actor, from the context's child to itself. */
+export function pathOf(actor: AnyActorRef): string[] {
+  const parent = actor._parent
+  return parent?._parent ? [...pathOf(parent), actor.id] : [actor.id]
 }
 
 /** The id of the context's child, a task or a negotiation, that an actor belongs to. */

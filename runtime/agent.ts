@@ -3,7 +3,11 @@ import { AgentCardSchema, type AgentCard } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { isMachine } from './gated-logic.ts'
 import type { NegotiateFunction } from './negotiation-function.ts'
-import type { WorkFunction } from './work-function.ts'
+import type { MessagePolicy } from './outside-event.ts'
+import { restartPolicy, type RestartOption } from './restart.ts'
+import type { RestartPolicy } from '../machines/supervision.ts'
+import type { WorkGenerator } from './work-generator.ts'
+import type { WorkFunction } from './work-runner.ts'
 
 /**
  * What an author says of an agent; interfaces and capabilities follow from how it is served. Defaults: no description,
@@ -15,24 +19,42 @@ export type AgentDescription = Pick<AgentCard, 'name'> &
 /** An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates first. */
 export interface AgentDefinition {
   readonly card: AgentDescription
-  /** What does a task: a function, or a statechart made with `setupWork`. */
-  readonly work?: WorkFunction | AnyStateMachine
+  /** What does a task: a function, an async generator, or a statechart made with `setupWork`. */
+  readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   /** What answers a message that addresses no task. Without it every such message opens a task. */
   readonly negotiate?: NegotiateFunction
+  /**
+   * What becomes of a message to a task that works: `reject` (the default) refuses it; `steer` delivers it, if and only if
+   * the work is a statechart that can take it; `queue` keeps it for the work's next question, which is then not asked.
+   */
+  readonly messages?: MessagePolicy
+  /**
+   * Whether work that crashes starts again: `temporary` (the default) never, `transient` always, but only `intensity`
+   * times within `periodMs`; one crash more fails the task. Default intensity and period, as OTP's: once within 5,000 ms.
+   */
+  readonly restart?: RestartOption
+  /** How long work may clean up once its task has ended before it did, in milliseconds. Default 5,000. */
+  readonly cancelGraceMs?: number
 }
 
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
 export interface Agent extends AgentDefinition {
   readonly card: Omit<AgentCard, 'supportedInterfaces' | 'capabilities' | 'signatures'>
+  readonly messages: MessagePolicy
+  readonly restart: RestartPolicy
+  readonly cancelGraceMs: number
 }
 
 /** Checks an agent's definition. Throws TypeError that says what to write instead. */
-export function defineAgent({ card, work, negotiate }: AgentDefinition): Agent {
+export function defineAgent({ card, work, negotiate, messages = 'reject', restart, cancelGraceMs = 5000 }: AgentDefinition): Agent {
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
-  if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, or a statechart made with setupWork(…).createMachine(…).')
+  if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
   if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
-  return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }) }
+  checkMessages(messages, work)
+  if (!(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
+  const policies = { messages, restart: restartPolicy(restart), cancelGraceMs }
+  return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }), ...policies }
 }
 
 function describe(card: AgentDescription): Agent['card'] {
@@ -44,8 +66,13 @@ function describe(card: AgentDescription): Agent['card'] {
   return described
 }
 
+function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
+  if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${String(messages)}.`)
+  if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart; a function takes 'queue', and asks for its messages.")
+}
+
 function isMachineOrFunction(work: unknown): boolean {
-  if (typeof work === 'function') return !/Generator/.test(work.constructor.name)
+  if (typeof work === 'function') return Object.prototype.toString.call(work) !== '[object GeneratorFunction]'
   return typeof work === 'object' && work !== null && isMachine(work as AnyActorLogic)
 }
 

@@ -12,3 +12,8 @@ export function full(): A2AError {
 export function noAnswer(): A2AError {
   return new A2AError('InternalError', 'The agent could not answer this message.')
 }
+
+/** Why a task fails that says more and more. */
+export function tooManyEvents(limit: number): A2AError {
+  return new A2AError('RateLimited', `The task was ended: it had ${limit} events, more than this agent keeps of one task.`)
+}

@@ -6,7 +6,8 @@ import type { Agent } from './agent.ts'
 import { inScope } from './gated-logic.ts'
 import { negotiationFunction } from './negotiation-function.ts'
 import { workChart } from './work-chart.ts'
-import { workFunction } from './work-function.ts'
+import { isGenerator, workGenerator } from './work-generator.ts'
+import { workFunction } from './work-runner.ts'
 
 /** The context chart with an agent's logic in it. */
 export type ContextLogic = typeof contextMachine
@@ -14,9 +15,15 @@ export type ContextLogic = typeof contextMachine
 /** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
 export function contextLogic({ work, negotiate }: Agent): ContextLogic {
   const actors: Record<string, AnyActorLogic> = {}
-  if (work) actors.task = taskLogic(typeof work === 'function' ? workFunction(work) : workChart(work))
+  if (work) actors.task = taskLogic(workLogic(work))
   if (negotiate) actors.negotiation = negotiationFunction(negotiate, work !== undefined)
   return contextMachine.provide({ actors })
+}
+
+/** An agent's work as the actor that its tasks invoke. */
+function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
+  if (typeof work !== 'function') return workChart(work)
+  return isGenerator(work) ? workGenerator(work) : workFunction(work)
 }
 
 /** The task chart with work in it, telling its facts to the turn. */

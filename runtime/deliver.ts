@@ -1,4 +1,4 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
 import { LOST_RACE } from './commit-pipeline.ts'
 import type { Contexts } from './contexts.ts'
 import type { LiveContext } from './live-context.ts'
@@ -38,11 +38,22 @@ export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: Outsid
       told: turn => {
         const row = turn.rows.get(event.taskId)
         if (reception === 'stale') reject(movedOn(event.taskId))
+        else if (reception === 'full') reject(queueFull(event.taskId))
+        else if (typeof reception !== 'string') reject(notThisAnswer(reception))
         else resolve(reception === 'taken' && row ? attach({ key: live.key, row }) : undefined)
       },
       failed: reject
     })
   })
+}
+
+function queueFull(taskId: string): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId} has as many messages waiting as it takes. Send the next when it has asked.`, { metadata: { taskId } })
+}
+
+function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
+  const text = violations.map(({ field, description }) => `${field} ${description}`).join('; ')
+  return new A2AError('InvalidParams', `The task does not take this answer: ${text}. Answer what it asks; it still waits.`, { violations })
 }
 
 /** The error for a task that has another generation than the client asked for. */

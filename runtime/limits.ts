@@ -2,6 +2,10 @@
 export interface Limits {
   /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
   tasksPerContext: number
+  /** Events of one task. With more it fails. Default 10,000. */
+  eventsPerTask: number
+  /** Messages that wait for the next question of one task. One more is refused with RateLimited. Default 16. */
+  queuedMessages: number
   /** Contexts in memory. Idle ones leave first; when all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
   /** Events that wait in memory for one stream; what is over is read again from the log. Default 64. */
@@ -27,6 +31,8 @@ export interface Limits {
 /** The defaults of {@link Limits}. */
 export const defaultLimits: Limits = {
   tasksPerContext: 256,
+  eventsPerTask: 10_000,
+  queuedMessages: 16,
   liveContexts: 10_000,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,

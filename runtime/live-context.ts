@@ -2,26 +2,30 @@ import { createActor, type Actor, type AnyActorRef } from 'xstate'
 import type { ContextFact, ContextRequest } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import { isTerminal } from '../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import { reasonOf, type TaskFact } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
 import { hostActors, type ActorHost } from './actor-host.ts'
+import type { Agent } from './agent.ts'
 import { Alarms } from './alarms.ts'
+import type { CleanUps } from './clean-ups.ts'
 import type { Clock } from './clock.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { full, noAnswer, SHUT_DOWN, tooManyEvents } from './context-errors.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import { persistContext, persistTask, restoredContext, restoreFault } from './persistence.ts'
-import { takes, type OutsideEvent, type OutsideTerms, type Reception } from './outside-event.ts'
+import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import type { Commit, ContextKey, Store, StoredContext } from './store.ts'
+import type { Commit, ContextKey, JournalRow, Store, StoredContext, TaskEvent } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
 import type { Effect, Turn, Waiting } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
+import { runOf } from './work-runner.ts'
 
 const DEFAULT_HISTORY = 50
 
@@ -34,7 +38,8 @@ export interface ContextServices {
   readonly limits: Limits
   readonly feeds: Feeds
   readonly logic: ContextLogic
-  readonly negotiates: boolean
+  readonly agent: Agent
+  readonly cleanUps: CleanUps
 }
 
 interface SavedContext {
@@ -73,9 +78,9 @@ export class LiveContext implements ActorHost {
       run: effect => this.#run(effect),
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
-    const { logic, clock, negotiates, limits } = services
+    const { logic, clock, agent, limits } = services
     this.#alarms = new Alarms(clock, taskId => this.noteMove(taskId))
-    const input = { contextId: key.contextId, negotiates, taskLimit: limits.tasksPerContext }
+    const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
     this.#root = createActor(logic, { id: 'context', clock, input, ...(stored && { snapshot: restoredContext(stored) }) })
     const { context, value, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
@@ -85,6 +90,10 @@ export class LiveContext implements ActorHost {
 
   get logger(): Logger {
     return this.#services.logger
+  }
+
+  get clock(): Clock {
+    return this.#services.clock
   }
 
   /** True while nothing is under way, so that the context may leave memory without a loss. */
@@ -107,7 +116,7 @@ export class LiveContext implements ActorHost {
    * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
    * that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send }: OutsideTerms, waiting: Waiting): Reception {
+  send(event: OutsideEvent, { ifGeneration, send }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
       waiting.failed(SHUT_DOWN)
       return 'refused'
@@ -119,16 +128,27 @@ export class LiveContext implements ActorHost {
     const generation = this.#tasks.generationOf(taskId)
     if (!task) return 'refused'
     if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
-    if (!takes(task, event)) return 'refused'
+    const { agent, limits } = this.#services
+    const taken = admitted(task, event, agent.messages, limits.queuedMessages)
+    if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
     if (send) turn.sends.push({ ...send, taskId })
-    this.#root.send(event)
+    this.#root.send(taken)
     return 'taken'
   }
 
+  /** Settles when the work of a task that came back into memory with a question waits for its answer again; nothing to wait for otherwise. */
+  caughtUp(taskId: string): Promise<void> | undefined {
+    const task = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
+    const work: AnyActorRef | undefined = task?.getSnapshot().children.work
+    return work && runOf(work)?.caughtUp()
+  }
+
   noteTaskFact(taskId: string, fact: TaskFact): void {
+    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#startTask(taskId) })
     const event = this.#tasks.stamp(taskId, fact)
     if (event) this.#pipeline.turn.log.push(event)
+    if (event?.generation === this.#services.limits.eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(event.generation))
   }
 
   noteMove(taskId: string): void {
@@ -142,6 +162,32 @@ export class LiveContext implements ActorHost {
 
   workInput(taskId: string): Promise<WorkInput> {
     return loadWorkInput(this.#services.store, this.key, taskId)
+  }
+
+  readJournal(taskId: string): Promise<JournalRow[]> {
+    return this.#services.store.readJournal(this.key, taskId)
+  }
+
+  async readEvents(taskId: string): Promise<TaskEvent[]> {
+    return this.#services.store.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
+  }
+
+  get turnNumber(): number {
+    return this.#commit
+  }
+
+  keep(row: JournalRow): void {
+    if (!this.isLeaving) this.#pipeline.turn.journal.push(row)
+  }
+
+  cleansUp(taskId: string, settled: Promise<unknown>): void {
+    this.#services.cleanUps.add(taskId, settled)
+  }
+
+  crash(taskId: string, error: unknown): void {
+    this.logger.error('the work of a task failed', { taskId, error })
+    const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
+    this.#root.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
@@ -177,7 +223,8 @@ export class LiveContext implements ActorHost {
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
     for (const { taskId, generation, state } of rows) {
       this.#tasks.open(taskId, { generation, state })
-      if (state === 'TASK_STATE_SUBMITTED') this.afterCommit({ taskId, run: () => this.#startTask(taskId) })
+      const task = this.#actorOf(taskId)?.getSnapshot()
+      if (task?.status === 'active' && task.can({ type: 'task.start', taskId })) this.afterCommit({ taskId, run: () => this.#startTask(taskId) })
     }
     this.#root.start()
     for (const { taskId, snapshot } of rows) this.#failUnrestored(taskId, snapshot)
@@ -246,9 +293,10 @@ export class LiveContext implements ActorHost {
   #commitOf(turn: Turn): Commit | undefined {
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = this.#saveContext()
-    if (saved === this.#saved && turn.rows.size === 0 && turn.log.length === 0 && turn.sends.length === 0) return undefined
+    const { rows, log, sends, journal } = turn
+    if (saved === this.#saved && rows.size === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, snapshot: saved.snapshot, tasks: [...turn.rows.values()], log: turn.log, sends: turn.sends }
+    return { key: this.key, expected: this.#commit++, snapshot: saved.snapshot, tasks: [...rows.values()], log, journal, sends }
   }
 
   /** The context actor's snapshot as text, made anew only when the actor changed. */
@@ -284,7 +332,11 @@ export class LiveContext implements ActorHost {
     try {
       effect.run()
     } catch (error) {
-      this.failTask(effect.taskId, error)
+      this.crash(effect.taskId, error)
     }
   }
+}
+
+function isLast({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }

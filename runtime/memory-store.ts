@@ -1,6 +1,6 @@
 import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
-import { contextName, type Commit, type ContextKey, type MessageRow, type Scope, type Store, type TaskEvent, type TaskRow } from './store.ts'
+import { contextName, type Commit, type ContextKey, type JournalRow, type MessageRow, type Scope, type Store, type TaskEvent, type TaskRow } from './store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
 interface ContextRecord {
@@ -8,6 +8,8 @@ interface ContextRecord {
   commit: number
   snapshot: string
   readonly live: Map<string, TaskRow & { snapshot: string }>
+  /** What the works of live tasks keep, by task and key. */
+  readonly journals: Map<string, Map<string, JournalRow>>
   /** Every task of the context, oldest first. */
   readonly tasks: LoggedTask[]
   readonly messages: MessageRow[]
@@ -54,6 +56,11 @@ export function memoryStore(): Store {
       return task && projectTask(task, options)
     }),
     readEvents: (scope, taskId, after, limit) => call(() => ownTask(scope, taskId)?.log.slice(after, after + limit) ?? []),
+    readJournal: (scope, taskId) => call(() => {
+      const task = ownTask(scope, taskId)
+      const journal = task && contexts.get(contextName(task.key))?.journals.get(taskId)
+      return [...(journal?.values() ?? [])]
+    }),
     readMessages: (key, limit) => call(() => newest(contexts.get(contextName(key))?.messages ?? [], limit)),
     readTasks: (key, limit) => call(() => {
       const tasks = newest(contexts.get(contextName(key))?.tasks ?? [], limit)
@@ -75,8 +82,15 @@ function write(context: ContextRecord, commit: Commit, tasks: Map<string, Logged
       tasks.set(taskId, task)
       context.tasks.push(task)
     }
-    if (snapshot === undefined) context.live.delete(taskId)
-    else context.live.set(taskId, { taskId, snapshot, ...row })
+    if (snapshot === undefined) {
+      context.live.delete(taskId)
+      context.journals.delete(taskId)
+    } else context.live.set(taskId, { taskId, snapshot, ...row })
+  }
+  for (const row of commit.journal) {
+    if (!context.live.has(row.taskId)) continue
+    const journal = context.journals.get(row.taskId) ?? new Map<string, JournalRow>()
+    context.journals.set(row.taskId, journal.set(row.key, row))
   }
   for (const entry of commit.log) {
     const task = entry.taskId === undefined ? undefined : tasks.get(entry.taskId)
@@ -100,7 +114,7 @@ function remember(sends: Map<string, SendRow>, name: string, row: SendRow): void
 }
 
 function newContext(key: ContextKey): ContextRecord {
-  return { key, commit: 0, snapshot: '', live: new Map(), tasks: [], messages: [] }
+  return { key, commit: 0, snapshot: '', live: new Map(), journals: new Map(), tasks: [], messages: [] }
 }
 
 function nameOfSend({ tenant, principal }: Scope, key: string): string {

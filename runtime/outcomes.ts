@@ -5,7 +5,8 @@ import { optionalId, optionalList, optionalText, present } from '../machines/pro
 import { message } from '../machines/protocol/message.ts'
 import { partsField, type Part } from '../machines/protocol/parts.ts'
 import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
-import type { ArtifactContent, MessageContent, WorkEvent, WorkOutcome } from '../machines/task.machine.ts'
+import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task.machine.ts'
+import type { Question } from './questions.ts'
 
 /** The members that a message and an artifact have in common. */
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
@@ -16,8 +17,8 @@ const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalTe
  * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
  * type promised: what is not valid A2A is refused with InvalidAgentResponse, naming the member.
  */
-export function workEventOf(words: unknown): WorkEvent {
-  const word = wordOf(words, ['progress', 'artifact'], 'emit progress(…) or artifact(…)')
+export function workEventOf(words: unknown): WorkWord {
+  const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
   if (word.type === 'artifact') {
     const { append, lastChunk } = word
     return { type: 'work.produced', artifact: artifactOf(word.artifact), ...(append === true && { append }), ...(lastChunk === true && { lastChunk }) }
@@ -27,6 +28,16 @@ export function workEventOf(words: unknown): WorkEvent {
     ...(word.message !== undefined && { message: messageOf(word.message) }),
     ...(word.metadata !== undefined && { metadata: metadataOf(word.metadata) })
   }
+}
+
+/** What a question says to the task. */
+export function questionEventOf({ type, message }: Question): Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }> {
+  return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: messageOf(message) }
+}
+
+/** A value as JSON gives it back; `undefined` stays. Throws InvalidAgentResponse for one that JSON cannot hold. */
+export function plainValue<T>(value: T, name: string): T {
+  return value === undefined ? value : plain(value, name)
 }
 
 /** What a work's return or output means; `undefined` is a result without artifacts. */

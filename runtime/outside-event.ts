@@ -1,9 +1,15 @@
 import type { AnyActorRef } from 'xstate'
+import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { TaskMachineEvent, ToWork } from '../machines/task.machine.ts'
 import type { Send } from './sends.ts'
+import { runOf } from './work-runner.ts'
 
 /** An event from outside for one task. */
-export type OutsideEvent = { type: 'task.cancel'; taskId: string } | { type: 'message.received'; taskId: string; message: Message }
+export type OutsideEvent =
+  | { type: 'task.cancel'; taskId: string }
+  | { type: 'message.received'; taskId: string; message: Message }
+  | { type: 'authorization.received'; taskId: string; data: unknown }
 
 /** On what terms a task is to take an event. */
 export interface OutsideTerms {
@@ -13,22 +19,40 @@ export interface OutsideTerms {
   readonly send?: Send | undefined
 }
 
-/** What a task made of an event: took it, did not, or was not at the generation asked for. */
-export type Reception = 'taken' | 'refused' | 'stale'
+/** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */
+export type MessagePolicy = 'reject' | 'steer' | 'queue'
 
-/** Whether a task takes an event now; a message also has to be one that its work takes. */
-export function takes(task: AnyActorRef, event: OutsideEvent): boolean {
+type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
+
+/** Why a task does not take an event: not now, not at this generation, not one more in its queue, or not like this. */
+export type Refusal = 'refused' | 'stale' | 'full' | readonly FieldViolation[]
+
+/** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes. */
+export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
-  if (snapshot.status !== 'active' || !snapshot.can(event)) return false
-  return event.type !== 'message.received' || workTakes(snapshot.children.work, event)
+  if (snapshot.status !== 'active') return 'refused'
+  if (event.type === 'task.cancel') return snapshot.can(event) ? event : 'refused'
+  const work: AnyActorRef | undefined = snapshot.children.work
+  if (snapshot.can(event)) {
+    const faults = faultsOf(work, event)
+    return faults?.length === 0 ? event : (faults ?? 'refused')
+  }
+  if (event.type === 'authorization.received' || policy === 'reject') return 'refused'
+  const { taskId, message } = event
+  const early = { type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const), taskId, message }
+  if (!snapshot.can(early)) return 'refused'
+  if (policy === 'steer') return faultsOf(work, event) ? early : 'refused'
+  return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 
-/** A chart says itself what it can take. One whose guards throw takes the message, and fails by it. */
-function workTakes(work: AnyActorRef | undefined, event: OutsideEvent): boolean {
-  const snapshot = work?.getSnapshot()
+/** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards throw takes it, and crashes. */
+function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
+  if (!work) return undefined
+  const run = runOf(work)
+  if (run) return run.faultsOf(event)
   try {
-    return !snapshot?.can || snapshot.can(event)
+    return work.getSnapshot().can(event) ? [] : undefined
   } catch {
-    return true
+    return []
   }
 }

@@ -68,8 +68,8 @@ async function continueTask<T>(
   if (isTerminal(status.state)) throw refusal(stored, terms)
   const event = { type: 'message.received' as const, taskId, message: { ...message, contextId } }
   const outcome = await decided(contexts, { ...scope, contextId }, async live => {
-    const attached = await deliver(live, event, terms, placed => ({ value: attach(placed) }))
-    return attached
+    await live.caughtUp(taskId)
+    return deliver(live, event, terms, placed => ({ value: attach(placed) }))
   })
   if (outcome) return outcome.value
   const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })

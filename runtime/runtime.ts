@@ -5,7 +5,9 @@ import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
+import { authorized } from './authorized.ts'
 import { admit, type CallContext } from './call.ts'
+import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
@@ -57,6 +59,12 @@ export interface Runtime {
   getTask(params: OperationRequests['getTask'], call?: CallContext): Promise<Task>
   cancelTask(params: OperationRequests['cancelTask'], call?: CallContext): Promise<Task>
   subscribeToTask(params: OperationRequests['subscribeToTask'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
+  /**
+   * Tells a task that waits for an authorization (§7.6) that it has arrived out of band, with what its work is to have of
+   * it: any JSON value, which is kept in the store until the task has ended, so rather a reference than the secret itself.
+   * Throws UnsupportedOperation if the task waits for none, InvalidParams if the work cannot take the data.
+   */
+  authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
   listTasks: Refused<'listTasks'>
   createTaskPushNotificationConfig: Refused<'createTaskPushNotificationConfig'>
   getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
@@ -83,8 +91,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
   const feeds = new Feeds()
+  const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, negotiates: agent.negotiate !== undefined })
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps })
   const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
@@ -92,6 +101,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const close = async () => {
     contexts.close()
     feeds.close(shutDown())
+    await cleanUps.settled()
     await store.close()
   }
   contexts.resume().catch(error => logger.error('unfinished work could not be loaded', { error }))
@@ -111,6 +121,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     getTask: (params, call = {}) => answered(call, 'getTask', async () => getTask(services, admitted('getTask', params, call))),
     cancelTask: (params, call = {}) => answered(call, 'cancelTask', async () => cancelTask(services, admitted('cancelTask', params, call))),
     subscribeToTask: (params, call = {}) => streamed(call, 'subscribeToTask', () => subscribeToTask(services, admitted('subscribeToTask', params, call))),
+    authorized: (taskId, data, call = {}) =>
+      answered(call, 'authorized', async () => authorized(services, admitted('getTask', { id: taskId, historyLength: 0 }, call), data)),
     listTasks: refused('listTasks'),
     createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig'),
     getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig'),

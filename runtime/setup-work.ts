@@ -25,10 +25,16 @@ export interface WorkMeta<Context = MachineContext> {
   readonly reason?: WordsOf<Context>
 }
 
-/** What every work chart may hear from outside: a client's message, while the task is interrupted. */
+/** What every work chart may hear: a client's message, while the task is interrupted, or while it works if the agent's messages are steered. */
 export interface MessageReceived {
   readonly type: 'message.received'
   readonly message: Message
+}
+
+/** What a work chart hears while it is tagged auth-required, when the authorization has arrived out of band (`runtime.authorized`): name it among the chart's `events`. */
+export interface AuthorizationReceived {
+  readonly type: 'authorization.received'
+  readonly data: unknown
 }
 
 // What `setup` takes for no actors, actions or guards.
@@ -47,7 +53,7 @@ export function setupWork<
   Delay extends string = never,
   Event extends EventObject = never
 >(options: {
-  /** The chart's `context`, and `events` that its own actors send to it. Types only: `{ context: {} as MyContext }`. */
+  /** The chart's `context`, and `events` that its own actors send to it, or AuthorizationReceived. Types only: `{ context: {} as MyContext }`. */
   types?: { context?: Context; events?: Event }
   actors?: { [K in keyof Actors]: Actors[K] }
   actions?: {

@@ -24,6 +24,15 @@ export interface TaskEvent {
   readonly taskId: string
   readonly generation: number
   readonly update: Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
+  /** Where the word that made it stands among all words of the task's work, from 1; none for events that the work did not say. */
+  readonly ordinal?: number
+}
+
+/** What the work of a task has found out and keeps until the task ends, for when it runs again: a JSON value by key. */
+export interface JournalRow {
+  readonly taskId: string
+  readonly key: string
+  readonly value: unknown
 }
 
 /** A message of a context: from the client or, in reply without a task, from the agent. With the task and generation that it met, if any. */
@@ -55,6 +64,8 @@ export interface Commit {
   readonly tasks: readonly TaskRow[]
   /** Events and messages in the order in which they happened; a task's generations follow on without a gap. */
   readonly log: readonly (TaskEvent | MessageRow)[]
+  /** What works keep. A row takes the place of one with the same task and key; a task's rows go when it ends. */
+  readonly journal: readonly JournalRow[]
   /** Messages that are not to be taken twice. Rows that were expired when these came may be dropped. */
   readonly sends: readonly SendRow[]
 }
@@ -97,6 +108,8 @@ export interface Store {
   readTask(scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask | undefined>
   /** A task's events after a generation, oldest first, at most `limit`. */
   readEvents(scope: Scope, taskId: string, after: number, limit: number): Promise<TaskEvent[]>
+  /** What the work of a task keeps, in the order of first writing. Nothing once the task has ended. */
+  readJournal(scope: Scope, taskId: string): Promise<JournalRow[]>
   /** A context's newest messages, oldest first, at most `limit`. */
   readMessages(key: ContextKey, limit: number): Promise<MessageRow[]>
   /** A context's newest tasks by creation, newest first, at most `limit`, without history. */

@@ -1,5 +1,5 @@
 import type { TaskState } from '../machines/protocol/states.ts'
-import { isTerminal } from '../machines/protocol/states.ts'
+import { isInterrupted, isTerminal } from '../machines/protocol/states.ts'
 import type { TaskFact } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
 import { timestamp, type Clock } from './clock.ts'
@@ -34,18 +34,25 @@ export class TaskLedger {
     return this.#entries.has(taskId)
   }
 
+  /** Whether a task waits for its client. */
+  isInterrupted(taskId: string): boolean {
+    const entry = this.#entries.get(taskId)
+    return entry !== undefined && isInterrupted(entry.state)
+  }
+
   /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
   generationOf(taskId: string): number {
     return this.#entries.get(taskId)?.generation ?? 0
   }
 
   /** Makes a fact an event; nothing of a task that is not here, because it has ended. */
-  stamp(taskId: string, fact: TaskFact): TaskEvent | undefined {
+  stamp(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): TaskEvent | undefined {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- an actor of ours tells nothing after its end; should it, nobody hears */
     if (!entry) return undefined
     entry.generation += 1
-    return { taskId, generation: entry.generation, update: fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact) }
+    const update = fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact)
+    return { taskId, generation: entry.generation, update, ...(fact.ordinal !== undefined && { ordinal: fact.ordinal }) }
   }
 
   /** The task's row for a commit, with its actor's snapshot and next wake unless it has ended; then it leaves the ledger. */

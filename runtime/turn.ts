@@ -1,5 +1,5 @@
 import type { SendRow } from './sends.ts'
-import type { MessageRow, TaskEvent, TaskRow } from './store.ts'
+import type { JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
 
 /** Something that waits for the commit, on behalf of a task or a negotiation. */
 export interface Effect {
@@ -26,6 +26,8 @@ export class Turn {
   readonly moved = new Set<string>()
   /** The tasks that moved as the turn left them, by id: filled when it closes. */
   readonly rows = new Map<string, TaskRow>()
+  /** What works keep. */
+  readonly journal: JournalRow[] = []
   /** Messages that are not to be taken twice, and what became of them. */
   readonly sends: SendRow[] = []
   /** Who hears of the commit, in order. */

@@ -1,5 +1,5 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
-import { reasonOf, type TaskMachineEvent, type WorkEvent } from '../machines/task.machine.ts'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
+import type { WorkEvent } from '../machines/task.machine.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import { gatedMachine, heldActions, inScope } from './gated-logic.ts'
 import { endedFor, messageOf, outcomeOf, workEventOf } from './outcomes.ts'
@@ -23,20 +23,40 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     const emitted = (words: unknown) => voices.get(scope.self)?.emitted(words)
     return { ...heldActions(scope), emit: words => (scope.emit(words), emitted(words)) }
   })
+  const unborn = new WeakSet<AnyActorRef>()
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => {
       voices.set(scope.self, new Voice(scope, undefined))
-      return logged(scope, () => settled(logic.getInitialSnapshot(scope, input)))
+      try {
+        return settled(logic.getInitialSnapshot(scope, input))
+      } catch (error) {
+        unborn.add(scope.self)
+        crash(scope, error)
+        return NOTHING
+      }
     },
     restoreSnapshot: (persisted, scope) => {
       const snapshot: AnyMachineSnapshot = machine.restoreSnapshot(persisted, scope)
       voices.set(scope.self, new Voice(scope, snapshot))
       return snapshot
     },
-    transition: (before, event, scope) => logged(scope, () => settled(logic.transition(before, event, scope)))
+    transition: (before, event, scope) => {
+      if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
+      try {
+        const after = settled(logic.transition(before, event, scope))
+        if (after === before) voices.get(scope.self)?.missed(event)
+        return after
+      } catch (error) {
+        crash(scope, error)
+        return before
+      }
+    }
   }
 }
+
+/** What stands for a chart that broke before it had a state; its task lets go of it at once. */
+const NOTHING = { status: 'active', output: undefined, error: undefined, value: {}, context: {}, children: {} } as const
 
 /** What one chart says to its task: after each of its steps, in the order in which a task that works hears all of it. */
 class Voice {
@@ -50,6 +70,11 @@ class Voice {
     this.#self = self
     this.#question = restored && questionOf(restored)
     self.subscribe({ next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot), error() {} })
+  }
+
+  /** A message that was queued for the question and does not answer it: the question is asked, or the next message tried. */
+  missed(event: EventObject): void {
+    if ('queued' in event && this.#question) this.#say(this.#question.event)
   }
 
   emitted(words: unknown): void {
@@ -72,17 +97,11 @@ class Voice {
       for (const event of words) this.#say(event)
       if (is && (was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
     } catch (error) {
-      this.#fail(error)
+      crash({ self: this.#self, system: this.#self.system }, error)
     }
   }
 
-  #fail(error: unknown): void {
-    const taskId = familyOf(this.#self)
-    hostOf(this.#self.system).logger.error('the work of a task failed', { taskId, error })
-    this.#say({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
-  }
-
-  #say(event: WorkEvent | Extract<TaskMachineEvent, { type: 'task.fail' }>): void {
+  #say(event: WorkEvent): void {
     this.#self._parent?.send(event)
   }
 }
@@ -125,12 +144,7 @@ function statesTagged(snapshot: AnyMachineSnapshot, tag: WorkTag) {
   return snapshot._nodes.filter(({ tags }) => tags.includes(tag))
 }
 
-/** Runs the author's code; what it throws is reported before XState makes it the actor's error. */
-function logged<T>({ self, system }: AnyActorScope, run: () => T): T {
-  try {
-    return run()
-  } catch (error) {
-    hostOf(system).logger.error('the work of a task failed', { taskId: familyOf(self), error })
-    throw error
-  }
+/** An error in the author's chart: its task has it start again, or fails. */
+function crash({ self, system }: Pick<AnyActorScope, 'self' | 'system'>, error: unknown): void {
+  hostOf(system).crash(familyOf(self), error)
 }

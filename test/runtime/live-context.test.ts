@@ -4,14 +4,14 @@ import { Contexts } from '../../runtime/contexts.ts'
 import { Feeds } from '../../runtime/feeds.ts'
 import { defineAgent, memoryStore } from '../../runtime/index.ts'
 import { defaultLimits } from '../../runtime/limits.ts'
-import { countingIds, recordingLogger, userMessage } from '../fixtures/runtime-helpers.ts'
+import { cleanUps, countingIds, recordingLogger, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 await t.test('a context that has come to its end takes nothing more, and says so to whoever waits', async t => {
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const contexts = new Contexts({
     store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: defaultLimits,
-    feeds: new Feeds(), logic: contextLogic(agent), negotiates: false
+    feeds: new Feeds(), logic: contextLogic(agent), agent, cleanUps: cleanUps()
   })
   t.teardown(() => contexts.close())
   const live = await contexts.get({ tenant: '', principal: 'ann', contextId: 'c' })

@@ -13,6 +13,7 @@ import type { Store } from '../../runtime/store.ts'
 import { subscribeToTask } from '../../runtime/tasks.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {
+  cleanUps,
   brief, collect, countingIds, deferred, generationOf, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred
 } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
@@ -177,7 +178,7 @@ await t.test('a stream that is behind asks the log for no more events at a time 
 
 await t.test('a task that tells 10,000 artifacts tells each of them once and in order', async t => {
   const ready = deferred()
-  const { runtime } = start(t, { work: painterOf(10_000, ready.promise) })
+  const { runtime } = start(t, { work: painterOf(10_000, ready.promise) }, { limits: { eventsPerTask: 20_000 } })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   const stream = runtime.sendStreamingMessage(say('yes', { taskId: id }), withGenerations)
   await next(stream)
@@ -341,7 +342,7 @@ function assembled(t: Test) {
   const feeds = new Feeds()
   const store = memoryStore()
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
-  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), negotiates: false })
+  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps() })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Map(), dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

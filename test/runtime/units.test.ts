@@ -19,7 +19,7 @@ import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runt
 import { TaskTail } from '../../runtime/task-tail.ts'
 import { Turn, type Effect } from '../../runtime/turn.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
-import { collect, countingIds, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { cleanUps, collect, countingIds, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const scope = { tenant: '', principal: 'anna' }
@@ -155,7 +155,7 @@ await t.test('a commit pipeline', async t => {
     const ran: Effect[] = []
     const broke: unknown[] = []
     let number = 0
-    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, snapshot: '', tasks: [], log: turn.log, sends: [] }) : undefined)
+    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [] }) : undefined)
     const store: Store = { ...memoryStore(), commit }
     return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), broke: error => void broke.push(error) }), told, ran, broke }
   }
@@ -291,10 +291,9 @@ await t.test('an agent is checked when it is defined', async t => {
     const withConfig = (config: object) => setupWork({}).createMachine({ id: 'chart', initial: 'a', ...config } as never)
     const bad: [definition: object, says: RegExp][] = [
       [{ card }, /needs work, negotiate or both/],
-      [{ card, work: 'x' }, /work has to be an async function, or a statechart/],
+      [{ card, work: 'x' }, /work has to be an async function, an async generator, or a statechart/],
       [{ card, work: {} }, /work has to be/],
       [{ card, work: inline }, /work has to be/],
-      [{ card, work: async function* () {} }, /work has to be/],
       [{ card, work: function* () {} }, /work has to be/],
       [{ card, work: nested, negotiate: 'x' }, /negotiate has to be a function/],
       [{ card: { name: '' }, work: echo }, /card\.name/],
@@ -374,7 +373,7 @@ await t.test('contexts leave memory when they are idle, and the number of those 
   const agent = defineAgent({ card: { name: 'A' }, work: steeredWork().work })
   const contexts = new Contexts({
     store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: { ...defaultLimits, liveContexts: 2 }, feeds: new Feeds(),
-    logic: contextLogic(agent), negotiates: false
+    logic: contextLogic(agent), agent, cleanUps: cleanUps()
   })
   t.teardown(() => contexts.close())
   for (const contextId of ['a', 'b', 'c']) await contexts.get({ ...scope, contextId })

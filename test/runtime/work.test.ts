@@ -4,7 +4,7 @@ import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
 import { A2AError, accepted, artifact, data, failed, progress, rejected, reply, setupWork, text } from '../../runtime/index.ts'
 import type { AgentDefinition } from '../../runtime/agent.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation-function.ts'
-import type { WorkFunction } from '../../runtime/work-function.ts'
+import type { WorkFunction } from '../../runtime/work-runner.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { brief, collect, deferred, heldStore, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

@@ -1,0 +1,31 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import type { GetTaskRequest } from '../machines/protocol/requests.ts'
+import type { Admitted } from './call.ts'
+import { decided, deliver } from './deliver.ts'
+import type { OperationServices } from './operation-services.ts'
+import { plainValue } from './outcomes.ts'
+import { shownTask } from './shown.ts'
+import { taskNotFound } from './task-not-found.ts'
+
+/** Brings what arrived out of band to a task that waits for an authorization (§7.6.1), and answers with the task. */
+export async function authorized({ store, contexts }: OperationServices, { params, scope, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
+  const { id: taskId } = params
+  const given = plainValue(data, 'data')
+  const found = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+  if (!found) throw taskNotFound(taskId)
+  const { contextId, status } = found.task
+  const taken = await decided(contexts, { ...scope, contextId }, async live => {
+    await live.caughtUp(taskId)
+    return deliver(live, { type: 'authorization.received', taskId, data: given }, {}, () => true)
+  })
+  if (!taken) throw notAsked(taskId, status.state)
+  const stored = await store.readTask(scope, taskId, {})
+  /* c8 ignore next -- only an engine that forgets tasks gets here */
+  if (!stored) throw taskNotFound(taskId)
+  return shownTask(stored, reliable)
+}
+
+function notAsked(taskId: string, state: string): A2AError {
+  return new A2AError('UnsupportedOperation', `Task ${taskId} does not wait for an authorization, or not for this one (${state}).`, { metadata: { taskId, state } })
+}

@@ -1,0 +1,37 @@
+import type { Clock } from './clock.ts'
+import type { Logger } from './logger.ts'
+
+/** Works whose tasks have ended and which clean up after themselves: each has `graceMs`, and is then no longer waited for. */
+export class CleanUps {
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #graceMs: number
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(clock: Clock, logger: Logger, graceMs: number) {
+    this.#clock = clock
+    this.#logger = logger
+    this.#graceMs = graceMs
+  }
+
+  /** Waits for a work that was told to stop; one that does not in time is reported. */
+  add(taskId: string, settled: Promise<unknown>): void {
+    const done = new Promise<void>(resolve => {
+      const timer = this.#clock.setTimeout(() => {
+        this.#logger.warn('a work did not stop within its grace period', { taskId, cancelGraceMs: this.#graceMs })
+        resolve()
+      }, this.#graceMs)
+      void settled.finally(() => {
+        this.#clock.clearTimeout(timer)
+        resolve()
+      })
+    })
+    this.#underWay.add(done)
+    void done.then(() => this.#underWay.delete(done))
+  }
+
+  /** Resolves when none is under way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+}

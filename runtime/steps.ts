@@ -1,0 +1,43 @@
+import { plainValue } from './outcomes.ts'
+import type { RunLog } from './run-log.ts'
+import type { StepArguments } from './work-arguments.ts'
+
+/** The steps of one piece of work, under `prefix` in the journal of its task: each result is kept once, and found when the work runs again. */
+export class Steps {
+  readonly #log: RunLog
+  readonly #prefix: string
+  readonly #signal: () => AbortSignal
+  readonly #counts = new Map<string, number>()
+  #underWay = 0
+
+  constructor(log: RunLog, prefix: string, signal: () => AbortSignal) {
+    this.#log = log
+    this.#prefix = prefix
+    this.#signal = signal
+  }
+
+  get isUnderWay(): boolean {
+    return this.#underWay > 0
+  }
+
+  /** Runs a step, or gives the result that it had. The result is what JSON makes of it, the first time too. */
+  async run<T>(name: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
+    const signal = this.#signal()
+    signal.throwIfAborted()
+    const count = (this.#counts.get(name) ?? 0) + 1
+    this.#counts.set(name, count)
+    const key = `${this.#prefix}step/${name}/${count}`
+    const kept = this.#log.kept(key) as { result?: T } | undefined
+    if (kept) return kept.result as T
+    this.#underWay += 1
+    try {
+      const result = plainValue(await run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal }), `the result of step ${name}`)
+      signal.throwIfAborted()
+      this.#log.keep(key, { result })
+      await this.#log.committed()
+      return result
+    } finally {
+      this.#underWay -= 1
+    }
+  }
+}

@@ -1,0 +1,219 @@
+import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
+import type { FieldViolation } from '../machines/protocol/errors.ts'
+import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task.machine.ts'
+import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
+import { Asking } from './asking.ts'
+import { gated } from './gated-logic.ts'
+import { outcomeOf, workEventOf } from './outcomes.ts'
+import type { Question } from './questions.ts'
+import { Replay } from './replay.ts'
+import { RunLog } from './run-log.ts'
+import { Steps } from './steps.ts'
+import type { WorkArguments, WorkEnd } from './work-arguments.ts'
+import type { WorkInput } from './work-input.ts'
+
+/** What a run calls, with what the author's code is given and the run itself. */
+export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
+
+/** What a run is made of. `isRerun`: there was a run of this work before, whose words and results count. */
+export interface RunOptions {
+  readonly scope: AnyActorScope
+  readonly program: WorkProgram
+  readonly isRerun: boolean
+  /** Hears how the work ended, unless it was stopped or has crashed. */
+  readonly ended: (outcome: WorkOutcome) => void
+}
+
+/** How many words a work may say before it lets others have their turn. */
+const WORDS_AT_ONCE = 32
+
+/**
+ * One run of work as a function or as a generator, from its start. What it says becomes events of its task; what it
+ * learns (answers, results of steps, ends of sleeps) is durable before it goes on, so that it may run again: after a
+ * crash, a restart, or because it left memory while it waited.
+ */
+export class WorkRun {
+  readonly #options: RunOptions
+  readonly #host: ActorHost
+  readonly #log: RunLog
+  readonly #asking: Asking
+  readonly #steps: Steps
+  readonly #children: AnyActorRef[] = []
+  #abort: AbortController | undefined
+  #over: { reason: unknown } | undefined
+  #settled: Promise<unknown> | undefined
+  #cleanUp: () => Promise<unknown> = async () => {}
+  #isCatchingUp: boolean
+  #hasDropped = false
+  #caughtUp = () => {}
+
+  constructor(options: RunOptions) {
+    const { scope, isRerun } = options
+    this.#options = options
+    this.#host = hostOf(scope.system)
+    this.#log = new RunLog(familyOf(scope.self), this.#host)
+    this.#asking = new Asking(this.#log, event => this.#say(event))
+    this.#steps = new Steps(this.#log, '', () => this.signal)
+    this.#isCatchingUp = isRerun
+  }
+
+  /** True while it has asked and nothing else is under way, so that it may leave memory. */
+  get isWaiting(): boolean {
+    return this.#asking.isOpen && !this.#steps.isUnderWay
+  }
+
+  /** Resolves when a run that follows another has come to its open question, or to its end. */
+  caughtUp(): Promise<void> | undefined {
+    return this.#isCatchingUp ? new Promise(resolve => (this.#caughtUp = chain(this.#caughtUp, resolve))) : undefined
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController()
+    if (this.#over) this.#abort.abort(this.#over.reason)
+    return this.#abort.signal
+  }
+
+  /** Runs the work. The input is read again if it is not given. */
+  begin(input: WorkInput | undefined): void {
+    if (this.#over) return
+    this.#settled = this.#work(input)
+  }
+
+  /** What is wrong with an answer to the open question, by field; `undefined` if no question is open. */
+  faultsOf(given: ToWork): readonly FieldViolation[] | undefined {
+    return this.#asking.faultsOf(given)
+  }
+
+  receive(given: ToWork): void {
+    this.#asking.receive(given)
+  }
+
+  /** Waits now and then, so that work that says much is told as it goes on, and others have their turn. */
+  async flow(): Promise<void> {
+    if (this.#log.ordinal % WORDS_AT_ONCE !== 0) return
+    await this.#log.committed()
+    await new Promise(resolve => setImmediate(resolve))
+  }
+
+  /** Takes what is to be done if the task ends before the work does. */
+  onStop(cleanUp: () => Promise<unknown>): void {
+    this.#cleanUp = cleanUp
+  }
+
+  /** Ends the run, since its task has ended or leaves memory. What it says later is dropped. May be called twice. */
+  stop(): void {
+    if (this.#over) return
+    const { isLeaving } = this.#host
+    this.#finish(new DOMException(isLeaving ? 'The work leaves memory.' : 'The task has ended.', 'AbortError'))
+    if (!isLeaving && this.#settled) this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp()]))
+  }
+
+  emit(words: unknown): void {
+    if (this.#over) return this.#dropped()
+    const event = workEventOf(words)
+    const ordinal = this.#log.next()
+    const word = this.#log.word(ordinal, event)
+    if (word) this.#say({ ...word, ordinal })
+  }
+
+  async ask<Answer>(question: Question<Answer>): Promise<Answer> {
+    this.#check()
+    const answer = this.#asking.ask(question)
+    if (this.#asking.isOpen) this.#isUpToDate()
+    return answer as Promise<Answer>
+  }
+
+  /** Nobody hears what a work says after its end: once it is reported. */
+  #dropped(): void {
+    if (!this.#hasDropped) this.#host.logger.warn('what a work said after its end was dropped', { taskId: this.#log.taskId })
+    this.#hasDropped = true
+  }
+
+  async #work(input: WorkInput | undefined): Promise<void> {
+    try {
+      const { taskId } = this.#log
+      const given = input ?? (await this.#host.workInput(taskId))
+      if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: await this.#host.readJournal(taskId) }))
+      if (this.#over) return
+      const outcome = outcomeOf(await this.#options.program(this.#arguments(given), this))
+      if (this.#over) return
+      this.#finish(new DOMException('The work has ended.', 'AbortError'))
+      this.#options.ended(outcome)
+    } catch (error) {
+      if (this.#over) return
+      this.#finish(error)
+      this.#host.crash(this.#log.taskId, error)
+    }
+  }
+
+  #arguments(input: WorkInput): WorkArguments {
+    const signal = () => this.signal
+    return {
+      ...input,
+      get signal() {
+        return signal()
+      },
+      emit: words => this.emit(words),
+      ask: question => handled(this.ask(question)),
+      step: (name, run) => handled(this.#steps.run(name, run)),
+      sleep: ms => handled(this.#sleep(ms)),
+      spawn: (logic, options) => this.#spawn(logic, options)
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    this.#check()
+    const ordinal = this.#log.next()
+    this.#log.noteSleep(ordinal)
+    const { signal } = this
+    await new Promise<void>((resolve, reject) => {
+      const stopped = () => reject(signal.reason)
+      this.#log.alarm(String(ordinal), ms, () => {
+        signal.removeEventListener('abort', stopped)
+        resolve()
+      })
+      signal.addEventListener('abort', stopped, { once: true })
+    })
+  }
+
+  #spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
+    this.#check()
+    const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
+    this.#children.push(child)
+    return child.start() as unknown as ActorRefFrom<Logic>
+  }
+
+  #finish(reason: unknown): void {
+    this.#over = { reason }
+    this.#asking.giveUp(this.#host.isLeaving ? undefined : { reason })
+    this.#abort?.abort(reason)
+    for (const child of this.#children) this.#options.scope.stopChild(child)
+    this.#isUpToDate()
+  }
+
+  #isUpToDate(): void {
+    this.#isCatchingUp = false
+    this.#caughtUp()
+  }
+
+  #say(event: WorkEvent): void {
+    this.#options.scope.self._parent?.send(event)
+  }
+
+  #check(): void {
+    if (this.#over) throw this.#over.reason
+  }
+}
+
+/** A promise that may be left alone: if nobody waits for it, its error is nobody's. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
+}
+
+function chain(first: () => void, second: () => void): () => void {
+  return () => {
+    first()
+    second()
+  }
+}

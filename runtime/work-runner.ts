@@ -1,0 +1,72 @@
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, Snapshot } from 'xstate'
+import type { TaskContext, ToWork, WorkOutcome } from '../machines/task.machine.ts'
+import { familyOf, hostOf } from './actor-host.ts'
+import type { WorkArguments, WorkEnd } from './work-arguments.ts'
+import type { WorkInput } from './work-input.ts'
+import { WorkRun, type WorkProgram } from './work-run.ts'
+
+/** Work as a function: what it returns completes the task, what it throws fails it, or has it start again. */
+export type WorkFunction = (work: WorkArguments) => WorkEnd | Promise<WorkEnd>
+
+/**
+ * `isRestored`: it was in memory before, so that its run is not the first. `isWaiting`: the work has asked and does nothing
+ * else, so that it may leave memory.
+ */
+type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting: boolean }
+
+const ENDED = 'work.ended'
+const runs = new WeakMap<AnyActorRef, WorkRun>()
+
+/** The run behind the actor `work` of a task; none if the work is a chart. */
+export function runOf(work: AnyActorRef): WorkRun | undefined {
+  return runs.get(work)
+}
+
+/** A work function as the actor `work` of a task. */
+export function workFunction(work: WorkFunction): AnyActorLogic {
+  return workRunner(given => work(given))
+}
+
+/** A program as the actor `work` of a task: it runs from its start, in one {@link WorkRun} each time that the actor starts. */
+export function workRunner(program: WorkProgram): AnyActorLogic {
+  const snapshotOf = ({ self }: AnyActorScope, input: WorkInput | undefined, isRestored: boolean): RunnerSnapshot => ({
+    status: 'active', output: undefined, error: undefined, input, isRestored,
+    get isWaiting() {
+      return runs.get(self)?.isWaiting ?? false
+    }
+  })
+  return {
+    getInitialSnapshot: (scope, input?: WorkInput) => snapshotOf(scope, input, false),
+    restoreSnapshot: (_, scope) => snapshotOf(scope, undefined, true),
+    start: ({ input, isRestored }: RunnerSnapshot, scope) => {
+      const { self, system } = scope
+      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send({ type: ENDED, outcome }) })
+      runs.set(self, run)
+      hostOf(system).afterCommit({ taskId: familyOf(self), run: () => run.begin(input) })
+    },
+    transition: (snapshot: RunnerSnapshot, event: ToWork | { type: typeof ENDED; outcome: WorkOutcome } | { type: 'xstate.stop' }, { self, system, defer }) => {
+      const host = hostOf(system)
+      host.noteMove(familyOf(self))
+      switch (event.type) {
+        case ENDED:
+          return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
+        case 'message.received':
+        case 'authorization.received':
+          defer(() => runs.get(self)?.receive(event))
+          return snapshot
+        case 'xstate.stop':
+          host.afterCommit({ taskId: familyOf(self), run: () => runs.get(self)?.stop() })
+          return { ...snapshot, status: 'stopped', input: undefined }
+        default:
+          return snapshot
+      }
+    },
+    // Everything else that a run knows is in the store: its input in the task, its words in the log, the rest in the journal.
+    getPersistedSnapshot: ({ status, output, error }) => ({ status, output, error })
+  } satisfies AnyActorLogic as AnyActorLogic
+}
+
+function restartsOf(work: AnyActorRef): number {
+  const task = work._parent?.getSnapshot() as { context?: TaskContext } | undefined
+  return task?.context?.restarts.length ?? 0
+}
