@@ -17,6 +17,8 @@ export interface ActorHost {
   readonly clock: Clock
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
+  /** Whether a task waits for its client, as it has told last. */
+  isInterrupted(taskId: string): boolean
   /** Takes a fact that a task tells into the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void
   /** Notes that an actor of a task moved, so that the task is saved with the turn. */

@@ -42,7 +42,8 @@ export class Asking {
       if (kept) return answerAgain(open, kept as ToWork | typeof EXPIRED)
       this.#open = open
       this.#expireIn(open)
-      if (word) this.#say({ ...event, ordinal })
+      // Asked before, it is asked again only if the task does not wait: the work was started again meanwhile.
+      if (word || !log.isInterrupted) this.#say({ ...event, ordinal })
       else log.afterCommit(() => {})
     })
   }

@@ -172,6 +172,10 @@ export class LiveContext implements ActorHost {
     return this.#services.store.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
   }
 
+  isInterrupted(taskId: string): boolean {
+    return this.#tasks.isInterrupted(taskId)
+  }
+
   get turnNumber(): number {
     return this.#commit
   }

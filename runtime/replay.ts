@@ -36,8 +36,8 @@ export class Replay {
       if (event.ordinal !== undefined) this.#words.set(event.ordinal, event)
     }
     this.#journal = new Map(journal.map(({ key, value }) => [key, value]))
-    const sleeps = journal.flatMap(({ key, value }) => (isSleep(value) ? [Number(key)] : []))
-    this.#upTo = Math.max(0, ...this.#words.keys(), ...sleeps)
+    const waits = journal.map(({ key }) => Number(key)).filter(Number.isInteger)
+    this.#upTo = [...this.#words.keys(), ...waits].reduce((most, ordinal) => Math.max(most, ordinal), 0)
   }
 
   /** What the journal holds under a key; `undefined` if nothing. */

@@ -28,6 +28,11 @@ export class RunLog {
     return (this.#ordinal += 1)
   }
 
+  /** Whether the task waits for its client. */
+  get isInterrupted(): boolean {
+    return this.#host.isInterrupted(this.taskId)
+  }
+
   /** The word as it has to be said now; nothing if it was said before. */
   word(ordinal: number, word: WorkWord): WorkWord | undefined {
     return this.#replay ? this.#replay.word(ordinal, word) : word
