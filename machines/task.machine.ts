@@ -1,4 +1,4 @@
-import { emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
+import { assign, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
 import { isA2AError } from './protocol/errors.ts'
 import type { Artifact } from './protocol/objects.ts'
 import type { Message } from './protocol/parts.ts'
@@ -26,7 +26,7 @@ export type WorkEvent =
 /** Everything that a task actor receives, apart from the end of its work. */
 export type TaskMachineEvent =
   | WorkEvent
-  | { type: 'task.start'; taskId: string; input: unknown }
+  | { type: 'task.start'; taskId: string; input: unknown; deadlineAtMs?: number }
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }
@@ -46,6 +46,9 @@ type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 /** The ids that a task actor is born with. */
 export type TaskInput = { taskId: string; contextId: string }
 
+/** `deadlineAtMs`: when the task fails if it has not ended, in milliseconds since 1970; the runtime sees to it. */
+export type TaskContext = TaskInput & { deadlineAtMs?: number }
+
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
  *
@@ -56,7 +59,7 @@ export type TaskInput = { taskId: string; contextId: string }
  */
 export const taskMachine = setup({
   types: {
-    context: {} as TaskInput,
+    context: {} as TaskContext,
     events: {} as TaskMachineEvent,
     emitted: {} as TaskFact,
     input: {} as TaskInput,
@@ -73,6 +76,7 @@ export const taskMachine = setup({
     tellArtifacts: enqueueActions(({ enqueue }, { artifacts }: Completion) => {
       for (const artifact of artifacts) enqueue.emit({ type: 'artifact.produced', artifact, lastChunk: true })
     }),
+    keepDeadline: assign((_, deadline: { deadlineAtMs?: number }) => deadline),
     passOnToWork: sendTo('work', ({ event }) => event)
   }
 }).createMachine({
@@ -91,7 +95,7 @@ export const taskMachine = setup({
         // Accepted, not begun: from here only to work, or to an end that is not completion.
         submitted: {
           entry: tells('TASK_STATE_SUBMITTED'),
-          on: { 'task.start': 'started' }
+          on: { 'task.start': { target: 'started', actions: { type: 'keepDeadline', params: ({ event }) => deadlineOf(event) } } }
         },
         started: {
           invoke: {
@@ -163,6 +167,11 @@ function saidBy(event: StatusCause): Said {
 /** What a client may know of an error in the author's code: our own words, never the error's. */
 export function reasonOf(error: unknown): string {
   return isA2AError(error) ? error.message : 'The work ended with an error.'
+}
+
+/** The deadline that a task begins with, if it has one. */
+function deadlineOf({ deadlineAtMs }: { deadlineAtMs?: number }): { deadlineAtMs?: number } {
+  return deadlineAtMs === undefined ? {} : { deadlineAtMs }
 }
 
 /** What the work is given: `started` is entered by nothing but `task.start`. */

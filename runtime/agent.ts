@@ -19,6 +19,11 @@ export interface AgentDefinition {
   readonly work?: WorkFunction | AnyStateMachine
   /** What answers a message that addresses no task. Without it every such message opens a task. */
   readonly negotiate?: NegotiateFunction
+  /**
+   * How long a task's work may take, in milliseconds, questions and restarts of the process included: a task that has not
+   * ended by then fails, and its work stops. Default: as long as it likes.
+   */
+  readonly deadlineMs?: number
 }
 
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
@@ -27,12 +32,13 @@ export interface Agent extends AgentDefinition {
 }
 
 /** Checks an agent's definition. Throws TypeError that says what to write instead. */
-export function defineAgent({ card, work, negotiate }: AgentDefinition): Agent {
+export function defineAgent({ card, work, negotiate, deadlineMs }: AgentDefinition): Agent {
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
   if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
-  return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }) }
+  if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new TypeError('deadlineMs has to be a number of milliseconds above 0.')
+  return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }), ...(deadlineMs !== undefined && { deadlineMs }) }
 }
 
 function describe(card: AgentDescription): Agent['card'] {

@@ -84,7 +84,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const limits = limitsWith(options.limits)
   const feeds = new Feeds()
   const logic = contextLogic(agent)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, negotiates: agent.negotiate !== undefined })
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, negotiates: agent.negotiate !== undefined, deadlineMs: agent.deadlineMs })
   const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
