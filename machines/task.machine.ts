@@ -38,7 +38,7 @@ export type WorkWord = Exclude<WorkEvent, { type: 'work.resumed' }>
 export type TaskMachineEvent =
   | WorkEvent
   | { type: 'work.crashed'; taskId: string; message: MessageContent; crash: Crash }
-  | { type: 'task.start'; taskId: string; input: unknown }
+  | { type: 'task.start'; taskId: string; input: unknown; deadlineAtMs?: number }
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }
@@ -62,8 +62,11 @@ type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 /** The ids that a task actor is born with. */
 export type TaskInput = { taskId: string; contextId: string }
 
-/** `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately, in milliseconds since 1970. */
-export type TaskContext = TaskInput & { queue: Message[]; restarts: number[] }
+/**
+ * `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately, and
+ * `deadlineAtMs`: when the task fails if it has not ended, in milliseconds since 1970; the runtime sees to it.
+ */
+export type TaskContext = TaskInput & { queue: Message[]; restarts: number[]; deadlineAtMs?: number }
 
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
@@ -95,6 +98,7 @@ export const taskMachine = setup({
     tellArtifacts: enqueueActions(({ enqueue }, { artifacts }: Completion) => {
       for (const artifact of artifacts) enqueue.emit({ type: 'artifact.produced', artifact, lastChunk: true })
     }),
+    keepDeadline: assign((_, deadline: { deadlineAtMs?: number }) => deadline),
     requestRestart: emit({ type: 'restart.requested' }),
     noteRestart: assign({ restarts: ({ context }, crash: Crash) => restartsAfter(crash, context.restarts) }),
     queueMessage: assign({ queue: ({ context }, message: Message) => [...context.queue, message] }),
@@ -122,7 +126,10 @@ export const taskMachine = setup({
         // Accepted, not begun: from here only to work, or to an end that is not completion.
         submitted: {
           entry: tells('TASK_STATE_SUBMITTED'),
-          on: { 'task.start': 'started', 'message.queued': queued() }
+          on: {
+            'task.start': { target: 'started', actions: { type: 'keepDeadline', params: ({ event }) => deadlineOf(event) } },
+            'message.queued': queued()
+          }
         },
         started: {
           invoke: {
@@ -234,6 +241,11 @@ function messageOf({ event }: { event: { message: Message } }): Message {
 /** What a client may know of an error in the author's code: our own words, never the error's. */
 export function reasonOf(error: unknown): string {
   return isA2AError(error) ? error.message : 'The work ended with an error.'
+}
+
+/** The deadline that a task begins with, if it has one. */
+function deadlineOf({ deadlineAtMs }: { deadlineAtMs?: number }): { deadlineAtMs?: number } {
+  return deadlineAtMs === undefined ? {} : { deadlineAtMs }
 }
 
 /** What the work is given: `started` is entered by nothing but `task.start`. */

@@ -35,6 +35,11 @@ export interface AgentDefinition {
   readonly restart?: RestartOption
   /** How long work may clean up once its task has ended before it did, in milliseconds. Default 5,000. */
   readonly cancelGraceMs?: number
+  /**
+   * How long a task's work may take, in milliseconds, questions and restarts of the process included: a task that has not
+   * ended by then fails, and its work stops. Default: as long as it likes.
+   */
+  readonly deadlineMs?: number
 }
 
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
@@ -46,14 +51,15 @@ export interface Agent extends AgentDefinition {
 }
 
 /** Checks an agent's definition. Throws TypeError that says what to write instead. */
-export function defineAgent({ card, work, negotiate, messages = 'reject', restart, cancelGraceMs = 5000 }: AgentDefinition): Agent {
+export function defineAgent({ card, work, negotiate, messages = 'reject', restart, cancelGraceMs = 5000, deadlineMs }: AgentDefinition): Agent {
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
   if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
   checkMessages(messages, work)
   if (!(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
-  const policies = { messages, restart: restartPolicy(restart), cancelGraceMs }
+  if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
+  const policies = { messages, restart: restartPolicy(restart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
   return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }), ...policies }
 }
 

@@ -7,16 +7,14 @@ interface Alarm {
 
 /**
  * The alarms that the runtime sets for the tasks of one context, by task and name. They live in memory: whoever sets one
- * sets it again after a restart. `moved` hears of each change, so that the task is saved with its next wake.
+ * sets it again after a restart.
  */
 export class Alarms {
   readonly #clock: Clock
-  readonly #moved: (taskId: string) => void
   readonly #tasks = new Map<string, Map<string, Alarm>>()
 
-  constructor(clock: Clock, moved: (taskId: string) => void) {
+  constructor(clock: Clock) {
     this.#clock = clock
-    this.#moved = moved
   }
 
   /**
@@ -24,19 +22,24 @@ export class Alarms {
    * that is over. Takes the place of the task's alarm of the same name.
    */
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    this.#drop(taskId, name)
+    this.clear(taskId, name)
     const timer = this.#clock.setTimeout(() => {
       this.clear(taskId, name)
       ring()
     }, Math.max(0, dueMs - this.#clock.now()))
     const alarms = this.#tasks.get(taskId) ?? new Map<string, Alarm>()
     this.#tasks.set(taskId, alarms.set(name, { dueMs, timer }))
-    this.#moved(taskId)
   }
 
-  /** Takes an alarm back. One that has rung, or never was, is none. */
-  clear(taskId: string, name: string): void {
-    if (this.#drop(taskId, name)) this.#moved(taskId)
+  /** Takes an alarm back. Answers whether there was one: not if it has rung. */
+  clear(taskId: string, name: string): boolean {
+    const alarms = this.#tasks.get(taskId)
+    const alarm = alarms?.get(name)
+    if (!alarms || !alarm) return false
+    this.#clock.clearTimeout(alarm.timer)
+    alarms.delete(name)
+    if (alarms.size === 0) this.#tasks.delete(taskId)
+    return true
   }
 
   /** Takes back all alarms of a task that has ended. */
@@ -52,16 +55,8 @@ export class Alarms {
 
   /** When a task's next alarm rings; Infinity if it has none. */
   nextOf(taskId: string): number {
-    return Math.min(Infinity, ...Array.from(this.#tasks.get(taskId)?.values() ?? [], ({ dueMs }) => dueMs))
-  }
-
-  #drop(taskId: string, name: string): boolean {
-    const alarms = this.#tasks.get(taskId)
-    const alarm = alarms?.get(name)
-    if (!alarms || !alarm) return false
-    this.#clock.clearTimeout(alarm.timer)
-    alarms.delete(name)
-    if (alarms.size === 0) this.#tasks.delete(taskId)
-    return true
+    let nextMs = Infinity
+    for (const { dueMs } of this.#tasks.get(taskId)?.values() ?? []) nextMs = Math.min(nextMs, dueMs)
+    return nextMs
   }
 }

@@ -1,5 +1,6 @@
 import { A2AError } from '../machines/protocol/errors.ts'
-import { LiveContext, type ContextServices } from './live-context.ts'
+import type { ContextServices } from './context-services.ts'
+import { LiveContext } from './live-context.ts'
 import { contextName, type ContextKey } from './store.ts'
 
 /**

@@ -7,40 +7,25 @@ import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import { reasonOf, type TaskFact } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
 import { hostActors, type ActorHost } from './actor-host.ts'
-import type { Agent } from './agent.ts'
-import { Alarms } from './alarms.ts'
-import type { CleanUps } from './clean-ups.ts'
 import type { Clock } from './clock.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
 import { full, noAnswer, SHUT_DOWN, tooManyEvents } from './context-errors.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { Feeds } from './feeds.ts'
-import type { Ids } from './ids.ts'
-import type { Limits } from './limits.ts'
+import type { ContextServices } from './context-services.ts'
+import { DEADLINE, notInTime } from './deadline.ts'
 import type { Logger } from './logger.ts'
-import { persistContext, persistTask, restoredContext, restoreFault } from './persistence.ts'
+import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import type { Commit, ContextKey, JournalRow, Store, StoredContext, TaskEvent } from './store.ts'
+import { persistContext, persistTask, restoredContext, restoreFault, savedTimers } from './persistence.ts'
+import type { Commit, ContextKey, JournalRow, StoredContext, TaskEvent } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
+import { TaskTimers } from './task-timers.ts'
 import type { Effect, Turn, Waiting } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
 import { runOf } from './work-runner.ts'
 
 const DEFAULT_HISTORY = 50
-
-/** What every context of a runtime works with. */
-export interface ContextServices {
-  readonly store: Store
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly logger: Logger
-  readonly limits: Limits
-  readonly feeds: Feeds
-  readonly logic: ContextLogic
-  readonly agent: Agent
-  readonly cleanUps: CleanUps
-}
 
 interface SavedContext {
   readonly context: unknown
@@ -60,7 +45,7 @@ export class LiveContext implements ActorHost {
   readonly #pipeline: CommitPipeline
   readonly #tasks: TaskLedger
   readonly #calls = new PendingCalls()
-  readonly #alarms: Alarms
+  readonly #timers: TaskTimers
   #commit: number
   #saved: SavedContext | undefined
   readonly #onBroken: (taskIds: ReadonlySet<string>) => void
@@ -79,9 +64,11 @@ export class LiveContext implements ActorHost {
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
     const { logic, clock, agent, limits } = services
-    this.#alarms = new Alarms(clock, taskId => this.noteMove(taskId))
+    const moved = (taskId: string) => this.noteMove(taskId)
+    const eventClock = new EventClock(clock, moved)
     const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
-    this.#root = createActor(logic, { id: 'context', clock, input, ...(stored && { snapshot: restoredContext(stored) }) })
+    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored) }) })
+    this.#timers = new TaskTimers(this.#root, eventClock, clock, moved)
     const { context, value, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
     if (stored) this.#saved = { context, value, snapshot: stored.snapshot }
@@ -205,18 +192,23 @@ export class LiveContext implements ActorHost {
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (!this.isLeaving && this.#tasks.has(taskId)) this.#alarms.set(taskId, name, dueMs, () => this.#run({ taskId, run: ring }))
+    if (this.isLeaving || !this.#tasks.has(taskId)) return
+    this.#timers.alarms.set(taskId, name, dueMs, () => {
+      this.noteMove(taskId)
+      this.#run({ taskId, run: ring })
+    })
+    this.noteMove(taskId)
   }
 
   clearAlarm(taskId: string, name: string): void {
-    this.#alarms.clear(taskId, name)
+    if (this.#timers.alarms.clear(taskId, name)) this.noteMove(taskId)
   }
 
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
-    this.#alarms.clearAll()
+    this.#timers.clearAll()
     this.#root.stop()
   }
 
@@ -232,6 +224,7 @@ export class LiveContext implements ActorHost {
     }
     this.#root.start()
     for (const { taskId, snapshot } of rows) this.#failUnrestored(taskId, snapshot)
+    this.#timers.resume(rows.map(row => ({ taskId: row.taskId, saved: savedTimers(row) })), (taskId, atMs) => this.#setDeadline(taskId, atMs))
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
@@ -289,9 +282,22 @@ export class LiveContext implements ActorHost {
 
   #startTask(taskId: string): void {
     this.workInput(taskId).then(
-      input => this.#root.send({ type: 'task.start', taskId, input }),
+      input => this.#begin(taskId, input),
       error => this.failTask(taskId, error)
     )
+  }
+
+  #begin(taskId: string, input: WorkInput): void {
+    const { deadlineMs } = this.#services.agent
+    const isFirst = this.#tasks.generationOf(taskId) === 1
+    const deadline = deadlineMs === undefined || !isFirst ? {} : { deadlineAtMs: this.clock.now() + deadlineMs }
+    this.#root.send({ type: 'task.start', taskId, input, ...deadline })
+    if (deadline.deadlineAtMs !== undefined && this.#tasks.has(taskId) && !this.isLeaving) this.#setDeadline(taskId, deadline.deadlineAtMs)
+  }
+
+  /** Ends the task as failed at that time, if it has not ended by then. The time is in the task chart's context. */
+  #setDeadline(taskId: string, atMs: number): void {
+    this.#timers.alarms.set(taskId, DEADLINE, atMs, () => this.#root.send({ type: 'task.fail', taskId, message: notInTime(this.#services.agent.deadlineMs) }))
   }
 
   #commitOf(turn: Turn): Commit | undefined {
@@ -312,8 +318,8 @@ export class LiveContext implements ActorHost {
   }
 
   #save(taskId: string, turn: Turn): void {
-    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#alarms.nextOf(taskId))
-    if (!this.#tasks.has(taskId)) this.#alarms.clearTask(taskId)
+    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#timers.nextOf(taskId))
+    if (!this.#tasks.has(taskId)) this.#timers.clearTask(taskId)
     if (row) turn.rows.set(taskId, row)
   }
 
@@ -321,7 +327,7 @@ export class LiveContext implements ActorHost {
   #snapshotOf(taskId: string): string | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && persistTask(actor)
+      return actor && persistTask(actor, this.#timers.events.of(taskId))
     } catch (error) {
       this.failTask(taskId, error)
       return undefined

@@ -1,6 +1,8 @@
 import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
 import type { ContextLogic } from './context-logic.ts'
+import type { DelayedEvent } from './delayed-events.ts'
 import type { StoredContext } from './store.ts'
+import type { SavedTimers } from './task-timers.ts'
 
 interface PersistedActor {
   readonly src: unknown
@@ -8,13 +10,13 @@ interface PersistedActor {
 }
 
 /**
- * A task's actor as JSON text. Throws TypeError for what JSON cannot hold, and for actors that could not be found again
+ * A task's actor as JSON text, with the delayed events of its charts. Throws TypeError for what JSON cannot hold, and for actors that could not be found again
  * after a restart, because their logic has no name in the chart's setup.
  */
-export function persistTask(actor: AnyActorRef): string {
+export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[]): string {
   const snapshot = actor.getPersistedSnapshot() as PersistedActor['snapshot']
   checkNames(snapshot)
-  return JSON.stringify(snapshot)
+  return JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed })
 }
 
 /** A context's actor as JSON text, with its negotiations and without its tasks, which are rows of their own. */
@@ -27,8 +29,16 @@ export function persistContext(actor: Actor<ContextLogic>): string {
 /** A stored context as XState restores it: a value of its own each time, for XState writes into it. */
 export function restoredContext({ snapshot, tasks }: StoredContext): SnapshotFrom<ContextLogic> {
   const context = JSON.parse(snapshot)
-  for (const task of tasks) context.children[task.taskId] = { src: 'task', snapshot: JSON.parse(task.snapshot) }
+  for (const task of tasks) {
+    const { delayed: _, ...snapshot } = JSON.parse(task.snapshot)
+    context.children[task.taskId] = { src: 'task', snapshot }
+  }
   return context
+}
+
+/** What of a stored task is to happen by itself. */
+export function savedTimers({ snapshot }: { readonly snapshot: string }): SavedTimers {
+  return JSON.parse(snapshot)
 }
 
 /** Why a restored actor, or one below it, is not what was stored; `undefined` if all is as it was. */

@@ -242,6 +242,16 @@ await t.test('real work ends its task', async t => {
   t.strictSame(await lastFactsOf(taskMachine), failed, 'and so does the lack of work')
 })
 
+await t.test('the deadline that a task begins with is kept in its context, and only there', t => {
+  for (const [deadline, kept] of [[{ deadlineAtMs: 5 }, { deadlineAtMs: 5 }], [{}, {}]]) {
+    const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } }).start()
+    actor.send({ type: 'task.start', taskId, input: 'b', ...deadline })
+    t.strictSame(actor.getSnapshot().context, { taskId, contextId: 'c1', ...kept })
+    actor.stop()
+  }
+  t.end()
+})
+
 function working(run: (input: unknown) => Promise<WorkOutcome>) {
   return taskMachine.provide({ actors: { work: fromPromise<WorkOutcome, unknown>(({ input }) => run(input)) } })
 }

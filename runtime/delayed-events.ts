@@ -1,0 +1,88 @@
+import type { AnyActorRef, EventObject } from 'xstate'
+import { familyOf } from './actor-host.ts'
+import type { EventClock, Scheduled } from './event-clock.ts'
+
+/** An event under way in an author's chart, as it is saved: its actors by the ids on the way to them. */
+export interface DelayedEvent {
+  /** From the task down to the actor that scheduled it. */
+  readonly source: readonly string[]
+  /** From the context down to the actor that gets it, if that is another. */
+  readonly target?: readonly string[]
+  readonly event: EventObject
+  /** By which its source may cancel it. */
+  readonly id?: string
+  /** In milliseconds since 1970. */
+  readonly dueMs: number
+}
+
+/**
+ * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), stamped with the time by our
+ * clock, so that they are saved with the task whose chart scheduled them and scheduled again. `moved` hears of each that
+ * an actor schedules.
+ */
+export class DelayedEvents {
+  readonly #root: AnyActorRef
+  readonly #clock: EventClock
+  readonly #begin: (event: Scheduled) => void
+
+  /** Follows what the actors below `root` schedule: their system has this clock, and has not started. */
+  constructor(root: AnyActorRef, clock: EventClock, moved: (taskId: string) => void) {
+    const { scheduler } = root.system
+    const schedule = scheduler.schedule.bind(scheduler)
+    this.#root = root
+    this.#clock = clock
+    this.#begin = about => {
+      const { source, target, event, id, dueMs } = about
+      clock.setFor(about, () => schedule(source, target, event, Math.max(0, dueMs - clock.now()), id))
+    }
+    scheduler.schedule = (source, target, event, delayMs, id) => {
+      this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0) })
+      moved(familyOf(source))
+    }
+  }
+
+  /** Schedules again what was saved, for the actors as they are now. */
+  resume(taskId: string, { source, target, event, id, dueMs }: DelayedEvent): void {
+    const from = this.#actorAt([taskId, ...source])
+    const to = target ? this.#actorAt(target) : from
+    if (from && to) this.#begin({ source: from, target: to, event, id, dueMs })
+  }
+
+  /** A task's events as they are to be saved, in the order of their times. Those for actors that are no more are left out. */
+  of(taskId: string): DelayedEvent[] {
+    const events: DelayedEvent[] = []
+    for (const scheduled of this.#clock.eventsOf(taskId)) {
+      const { source, target, dueMs } = scheduled
+      if (dueMs < Infinity && this.#isThere(source) && this.#isThere(target)) events.push(saved(scheduled))
+    }
+    return events.toSorted((a, b) => a.dueMs - b.dueMs)
+  }
+
+  /** When a task's next event is due; Infinity if it has none. */
+  nextOf(taskId: string): number {
+    let nextMs = Infinity
+    for (const { dueMs } of this.#clock.eventsOf(taskId)) nextMs = Math.min(nextMs, dueMs)
+    return nextMs
+  }
+
+  #isThere(actor: AnyActorRef): boolean {
+    return this.#actorAt(pathTo(actor)) === actor
+  }
+
+  #actorAt(path: readonly string[]): AnyActorRef | undefined {
+    let actor: AnyActorRef | undefined = this.#root
+    for (const id of path) actor = actor?.getSnapshot().children?.[id]
+    return actor
+  }
+}
+
+function saved({ source, target, event, id, dueMs }: Scheduled): DelayedEvent {
+  return { source: pathTo(source).slice(1), ...(target !== source && { target: pathTo(target) }), event, ...(id !== undefined && { id }), dueMs }
+}
+
+/** The ids on the way from the child of the context down to an actor. */
+function pathTo(actor: AnyActorRef): string[] {
+  const path: string[] = []
+  for (let member = actor; member._parent; member = member._parent) path.unshift(member.id)
+  return path
+}
