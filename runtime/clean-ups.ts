@@ -14,8 +14,9 @@ export class CleanUps {
     this.#graceMs = graceMs
   }
 
-  /** Waits for a work that was told to stop; one that does not in time is reported. */
+  /** Waits for a work that was told to stop; one that does not in time is reported. Without a grace period none is waited for. */
   add(taskId: string, settled: Promise<unknown>): void {
+    if (this.#graceMs === 0) return
     const done = new Promise<void>(resolve => {
       const timer = this.#clock.setTimeout(() => {
         this.#logger.warn('a work did not stop within its grace period', { taskId, cancelGraceMs: this.#graceMs })

@@ -100,7 +100,7 @@ await t.test('a deadline is told in the largest unit of which it is a whole numb
 
 await t.test('a deadline that is not a number of milliseconds above 0 is refused at once', t => {
   for (const deadlineMs of [0, -1, NaN, Infinity, '5' as never]) {
-    t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, deadlineMs }), { name: 'TypeError', message: /deadlineMs has to be a number of milliseconds above 0/ })
+    t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, deadlineMs }), { name: 'RangeError', message: /deadlineMs has to be milliseconds above 0/ })
   }
   t.equal(defineAgent({ card: { name: 'A' }, work: echo, deadlineMs: 5 }).deadlineMs, 5)
   t.end()
