@@ -57,7 +57,7 @@ export function defineAgent({ card, work, negotiate, messages = 'reject', restar
   if (work && typeof work !== 'function') checkChart(work)
   if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
   checkMessages(messages, work)
-  if (!(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
+  if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
   if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
   const policies = { messages, restart: restartPolicy(restart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
   return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }), ...policies }
@@ -73,7 +73,7 @@ function describe(card: AgentDescription): Agent['card'] {
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
-  if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${String(messages)}.`)
+  if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
   if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart; a function takes 'queue', and asks for its messages.")
 }
 

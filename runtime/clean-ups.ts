@@ -14,21 +14,22 @@ export class CleanUps {
     this.#graceMs = graceMs
   }
 
-  /** Waits for a work that was told to stop; one that does not in time is reported. Without a grace period none is waited for. */
+  /** Waits until a work that was told to stop settles, either way; one that does not in time is reported. Without a grace period none is waited for. */
   add(taskId: string, settled: Promise<unknown>): void {
     if (this.#graceMs === 0) return
-    const done = new Promise<void>(resolve => {
+    const cleanUp = new Promise<void>(resolve => {
       const timer = this.#clock.setTimeout(() => {
         this.#logger.warn('a work did not stop within its grace period', { taskId, cancelGraceMs: this.#graceMs })
         resolve()
       }, this.#graceMs)
-      void settled.finally(() => {
+      const stopped = () => {
         this.#clock.clearTimeout(timer)
         resolve()
-      })
+      }
+      settled.then(stopped, stopped)
     })
-    this.#underWay.add(done)
-    void done.then(() => this.#underWay.delete(done))
+    this.#underWay.add(cleanUp)
+    void cleanUp.then(() => this.#underWay.delete(cleanUp))
   }
 
   /** Resolves when none is under way. */

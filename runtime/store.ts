@@ -64,7 +64,10 @@ export interface Commit {
   readonly tasks: readonly TaskRow[]
   /** Events and messages in the order in which they happened; a task's generations follow on without a gap. */
   readonly log: readonly (TaskEvent | MessageRow)[]
-  /** What works keep. A row takes the place of one with the same task and key; a task's rows go when it ends. */
+  /**
+   * What works keep. A row takes the place of one with the same task and key; a task's rows go when it ends. A row for a
+   * task that is not live in this context after the commit is not written.
+   */
   readonly journal: readonly JournalRow[]
   /** Messages that are not to be taken twice. Rows that were expired when these came may be dropped. */
   readonly sends: readonly SendRow[]

@@ -4,6 +4,7 @@ import { createActor, fromPromise, waitFor } from 'xstate'
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import { contextMachine } from '../../machines/context.machine.ts'
 import type { ContextContext, ContextFact, ContextInput, ContextMachineEvent, ContextRequest, NegotiationOutcome } from '../../machines/context.machine.ts'
+import type { RestartType } from '../../machines/supervision.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { TaskMachineEvent, WorkOutcome } from '../../machines/task.machine.ts'
 import { Follower, actorTurns, configurationsOf, lastTurn, pathsOf, same, testChartPaths } from '../fixtures/chart-paths.ts'
@@ -68,6 +69,10 @@ await t.test('over all paths', async t => {
     const kinds: Record<ContextMachineEvent['type'] | 'xstate.done.actor' | 'xstate.error.actor', boolean> = {
       'request.received': true,
       'message.received': true,
+      'message.steered': true,
+      'message.queued': true,
+      'authorization.received': true,
+      'work.crashed': true,
       'task.start': true,
       'task.cancel': true,
       'task.fail': true,
@@ -228,6 +233,16 @@ await t.test('with real tasks', async t => {
     })
   })
 
+  await t.test('one whose work crashes lives on until it is not to be started again, also after a restart at every step', async t => {
+    const begin = (taskId: string): Arriving => ({ type: 'task.start', taskId, input: 'draw' })
+    const path: Arriving[] = [ask(one), ask(two), begin('t1'), begin('t2'), crashOf('t2', 'temporary'), crashOf('t1', 'transient'), begin('t1'), crashOf('t1', 'transient')]
+    for (const restoring of [false, true]) {
+      const turns = new Follower(real(), { restoring }).walk(path)
+      t.strictSame(turns.map(({ children }) => children.join()), ['', 't1', 't1,t2', 't1,t2', 't1,t2', 't1', 't1', 't1', ''])
+      t.strictSame(turns.flatMap(({ facts }) => facts), [opened(one), opened(two)])
+    }
+  })
+
   await t.test('one that crashes is told of and let go, and the others live on', async t => {
     const fragile = hardWorking.provide({
       actions: {
@@ -315,7 +330,11 @@ function forTask(taskId: string): Extract<ContextMachineEvent, { taskId: string 
     { type: 'task.start', taskId, input: 'draw' },
     { type: 'task.cancel', taskId, message: words },
     { type: 'task.fail', taskId, message: words },
-    { type: 'message.received', taskId, message: one.message }
+    { type: 'message.received', taskId, message: one.message },
+    { type: 'message.steered', taskId, message: one.message },
+    { type: 'message.queued', taskId, message: one.message },
+    { type: 'authorization.received', taskId, data: { token: 't' } },
+    crashOf(taskId, 'transient')
   ]
 }
 
@@ -329,6 +348,11 @@ function ask(request: ContextRequest): ContextMachineEvent {
 
 function decided(request: ContextRequest, decision: Decision): DoneActorEvent<NegotiationOutcome> {
   return { type: `xstate.done.actor.${request.callId}`, actorId: request.callId, output: { request, ...decision } }
+}
+
+/** The crash of a task's work, which is started again once, if at all. */
+function crashOf(taskId: string, type: RestartType): Extract<ContextMachineEvent, { type: 'work.crashed' }> {
+  return { type: 'work.crashed', taskId, message: words, crash: { atMs: 1000, policy: { type, intensity: 1, periodMs: 5000 } } }
 }
 
 function cancel(taskId: string): ContextMachineEvent {

@@ -1,23 +1,26 @@
 import t from 'tap'
 import { createActor, fromPromise, waitFor } from 'xstate'
-import type { DoneActorEvent, ErrorActorEvent, EventObject } from 'xstate'
+import type { AnyMachineSnapshot, DoneActorEvent, ErrorActorEvent, EventObject } from 'xstate'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { TASK_STATES, isTerminal } from '../../machines/protocol/states.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
+import type { RestartPolicy } from '../../machines/supervision.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
-import type { TaskFact, TaskMachineEvent, WorkOutcome } from '../../machines/task.machine.ts'
-import { Follower, actorTurns, configurationsOf, lastTurn, pathsOf, testChartPaths } from '../fixtures/chart-paths.ts'
+import type { TaskContext, TaskFact, TaskMachineEvent, ToWork, WorkOutcome } from '../../machines/task.machine.ts'
+import { Follower, actorTurns, configurationsOf, lastTurn, pathsOf, same, testChartPaths } from '../fixtures/chart-paths.ts'
 import type { Chart, Turn } from '../fixtures/chart-paths.ts'
 
 type Arriving = TaskMachineEvent | DoneActorEvent<WorkOutcome, 'work'> | ErrorActorEvent<unknown, 'work'>
+type Crashed = Extract<Arriving, { type: 'work.crashed' }>
 
 const taskId = 't1'
 const words = { parts: [{ text: 'words' }], metadata: { mood: 'calm' }, extensions: ['urn:example'] }
 const metadata = { 'urn:example': { n: 1 } }
 const artifact = { artifactId: 'a1', name: 'boat', description: 'A boat', parts: [{ text: 'a' }], metadata: { n: 1 }, extensions: ['urn:example'] }
 const nameless = { parts: [{ text: 'b' }] }
-const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'blue' }] }
+const [message, second]: [Message, Message] = [messageOf('m1'), messageOf('m2')]
+const transient: RestartPolicy = { type: 'transient', intensity: 1, periodMs: 5000 }
 const generic = 'The work ended with an error.'
 
 const START: Arriving = { type: 'task.start', taskId, input: { draw: 'a boat' } }
@@ -26,17 +29,22 @@ const NEED: Arriving = { type: 'work.needsAuthorization', message: words }
 const ENDS: Arriving[] = [{ type: 'task.cancel', taskId }, { type: 'task.fail', taskId, message: words }, { type: 'task.reject', taskId, message: words }]
 
 /** Every kind of event that a task can get, with a case for each branch that the event decides. */
-const CASES: { [Type in Arriving['type']]: Extract<Arriving, { type: Type }>[] } = {
+const CASES: { [Type in Arriving['type']]: (Arriving & { type: Type })[] } = {
   'task.start': [{ type: 'task.start', taskId, input: 'draw' }],
   'task.cancel': [{ type: 'task.cancel', taskId }, { type: 'task.cancel', taskId, message: words }],
   'task.fail': [{ type: 'task.fail', taskId, message: words }],
   'task.reject': [{ type: 'task.reject', taskId, message: words }],
   'message.received': [{ type: 'message.received', taskId, message }],
-  'work.progressed': [{ type: 'work.progressed' }, { type: 'work.progressed', message: words, metadata }],
-  'work.produced': [{ type: 'work.produced', artifact }, { type: 'work.produced', artifact, append: true, lastChunk: false }],
-  'work.asked': [{ type: 'work.asked', message: words }],
-  'work.needsAuthorization': [{ type: 'work.needsAuthorization', message: words }],
+  'message.steered': [{ type: 'message.steered', taskId, message }],
+  'message.queued': [queue(message), queue(second)],
+  'authorization.received': [{ type: 'authorization.received', taskId, data: { token: 't' } }, { type: 'authorization.received', taskId, data: undefined }],
+  'work.progressed': [{ type: 'work.progressed' }, { type: 'work.progressed', message: words, metadata, ordinal: 1 }],
+  'work.produced': [{ type: 'work.produced', artifact }, { type: 'work.produced', artifact, append: true, lastChunk: false, ordinal: 2 }],
+  'work.asked': [{ type: 'work.asked', message: words, ordinal: 3 }],
+  'work.needsAuthorization': [{ type: 'work.needsAuthorization', message: words, ordinal: 4 }],
   'work.resumed': [{ type: 'work.resumed' }],
+  // Restarted at 1000, work may crash within the period, up to its last millisecond, or after it.
+  'work.crashed': [crash(1000, { ...transient, type: 'temporary' }), crash(1000), crash(5999), crash(6000)],
   'xstate.done.actor.work': [
     ended({ state: 'completed', artifacts: [artifact, nameless] }),
     ended({ state: 'failed', message: words }),
@@ -45,48 +53,60 @@ const CASES: { [Type in Arriving['type']]: Extract<Arriving, { type: Type }>[] }
   'xstate.error.actor.work': [broke(new Error('secret')), broke(new A2AError('ContentTypeNotSupported'))]
 }
 
+/** A task whose queue never holds more than two messages, nor one message twice in a row, so that its configurations are finite. */
 const chart: Chart = {
   machine: taskMachine.provide({ actors: { work: fromPromise<WorkOutcome, unknown>(() => new Promise(() => {})) } }),
   input: { taskId, contextId: 'c1' },
-  events: () => Object.values(CASES).flat(),
-  memory: () => null
+  events: ({ context }) => Object.values(CASES).flat().filter(event => event.type !== 'message.queued' || hasPlaceFor(event.message, context)),
+  memory: ({ context: { queue, restarts } }) => [idsOf(queue), restarts]
 }
 
 const configurations = configurationsOf(chart).map(found => ({ ...found, state: lastOf(statesOf(actorTurns(chart, found.way))) }))
-const walks = pathsOf(chart).map(path => statesOf(actorTurns(chart, path)))
+const paths = pathsOf(chart).map(path => ({ path, turns: actorTurns(chart, path) }))
+const walks = paths.map(({ turns }) => statesOf(turns))
 
 await t.test('on every path of the task chart', async t => testChartPaths(t, [chart]))
 
 await t.test('each event does this in each state that is not terminal', async t => {
-  const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', no = 'refused'
+  const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', queued = 'queued', again = 'WORKING, a restart'
   const [work, ask, need, fail, stop, deny] = ['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED', 'FAILED', 'CANCELED', 'REJECTED']
+  const no = 'refused', none = undefined // none: it cannot arrive there
   const expected: Record<string, (string | undefined)[]> = {
-    // state:                  SUBMITTED WORKING INPUT_REQUIRED AUTH_REQUIRED
-    'task.start':              [work,    no,     no,            no],
-    'task.cancel':             [stop,    stop,   stop,          stop],
-    'task.fail':               [fail,    fail,   fail,          fail],
-    'task.reject':             [deny,    deny,   deny,          deny],
-    'message.received':        [no,      no,     passed,        passed],
-    'work.progressed':         [no,      work,   no,            no],
-    'work.produced':           [no,      tells,  tells,         tells],
-    'work.asked':              [no,      ask,    ask,           ask],
-    'work.needsAuthorization': [no,      need,   need,          need],
-    'work.resumed':            [no,      no,     work,          work],
-    'outcome completed':       [no,      twice,  twice,         twice],
-    'outcome failed':          [no,      fail,   fail,          fail],
-    'outcome rejected':        [no,      deny,   deny,          deny],
-    'work breaks':             [no,      fail,   fail,          fail]
+    // state:                           submitted working inputRequired authRequired restarting
+    'task.start':                       [work,    no,     no,           no,          work],
+    'task.cancel':                      [stop,    stop,   stop,         stop,        stop],
+    'task.fail':                        [fail,    fail,   fail,         fail,        fail],
+    'task.reject':                      [deny,    deny,   deny,         deny,        deny],
+    'message.received':                 [no,      no,     passed,       passed,      no],
+    'message.steered':                  [no,      passed, no,           no,          no],
+    'message.queued':                   [queued,  queued, no,           no,          queued],
+    'authorization.received':           [no,      no,     no,           passed,      no],
+    'work.progressed':                  [no,      work,   no,           no,          no],
+    'work.produced':                    [no,      tells,  tells,        tells,       no],
+    'work.asked':                       [no,      ask,    ask,          ask,         no],
+    'work.asked with a message queued': [no,      passed, none,         passed,      no],
+    'work.needsAuthorization':          [no,      need,   need,         need,        no],
+    'work.resumed':                     [no,      no,     work,         work,        no],
+    'work.crashed, to restart':         [no,      again,  again,        again,       no],
+    'work.crashed, for good':           [no,      fail,   fail,         fail,        no],
+    'outcome completed':                [no,      twice,  twice,        twice,       no],
+    'outcome failed':                   [no,      fail,   fail,         fail,        no],
+    'outcome rejected':                 [no,      deny,   deny,         deny,        no],
+    'work breaks':                      [none,    fail,   fail,         fail,        none]
   }
-  const columns = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED']
-  const seen = new Set<string>()
-  for (const { state, way, legal, snapshot } of configurations.filter(({ state }) => !isTerminal(state))) {
-    for (const event of Object.values(CASES).flat()) {
-      const done = legal.includes(event) ? deedsOf(lastTurn(chart, [...way, event])) : no
-      t.equal(done, expected[rowOf(event)]?.[columns.indexOf(state)], `${rowOf(event)} in ${JSON.stringify(snapshot.value)}`)
-      seen.add(`${rowOf(event)} in ${state}`)
-    }
-  }
-  t.equal(seen.size, Object.keys(expected).length * columns.length, 'every field of the table was tried')
+  const columns = ['submitted', 'working', 'inputRequired', 'authRequired', 'restarting']
+  const tried = new Set<string>()
+  same(t, configurations.filter(({ state }) => !isTerminal(state)).flatMap(({ way, legal, illegal, snapshot }) => {
+    const state = nameOf(snapshot)
+    return [...legal, ...illegal].map(event => {
+      const row = rowOf(event as Arriving, snapshot)
+      tried.add(`${row} in ${state}`)
+      const found = legal.includes(event) ? deedsOf(lastTurn(chart, [...way, event]), snapshot) : no
+      return { name: `${row} in ${state}`, found, wanted: expected[row]?.[columns.indexOf(state)] }
+    })
+  }))
+  const fields = Object.entries(expected).flatMap(([row, deeds]) => columns.filter((_, i) => deeds[i] !== undefined).map(state => `${row} in ${state}`))
+  t.strictSame([...tried].toSorted(), fields.toSorted(), 'every field of the table was tried, and no other exists')
 })
 
 await t.test('one state follows another where the protocol lets it, and nowhere else (§4.1.3)', async t => {
@@ -118,8 +138,39 @@ await t.test('over all paths', async t => {
     t.strictSame([...accepted].toSorted(), Object.keys(CASES).toSorted())
   })
 
-  await t.test('the context is what the task was born with', async t => {
-    for (const { snapshot } of configurations) t.strictSame(snapshot.context, chart.input)
+  await t.test('the ids are those that the task was born with', async t => {
+    same(t, configurations.map(({ way, snapshot: { context: { taskId, contextId } } }) => ({ name: `${way.length} events`, found: { taskId, contextId }, wanted: chart.input })))
+  })
+
+  await t.test('every message that was queued reaches the work once, in its order, or is still in the queue', async t => {
+    same(t, paths.map(({ path, turns }) => {
+      const reached = turns.flatMap(({ sent }) => sent.flatMap(({ event }) => ('queued' in event && isMessage(event) ? [event.message] : [])))
+      const queued = path.flatMap(event => (event.type === 'message.queued' && isMessage(event) ? [event.message] : []))
+      return { name: typesOf(path), found: [...reached, ...contextIn(turns.at(-1)).queue], wanted: queued }
+    }))
+  })
+
+  await t.test('the queue is as long as its bound on one path, and no task waits for input with a message queued', async t => {
+    t.equal(Math.max(...configurations.map(({ snapshot }) => snapshot.context.queue.length)), 2)
+    t.strictSame(configurations.filter(({ snapshot }) => nameOf(snapshot) === 'inputRequired' && snapshot.context.queue.length > 0), [])
+  })
+
+  await t.test('work that crashes is started again unless it was within 5 seconds, and the task remembers when', async t => {
+    same(t, paths.map(({ path, turns }) => {
+      const crashes = path.filter((event): event is Crashed => event.type === 'work.crashed' && Object(event).crash.policy.type === 'transient')
+      const restarted = crashes.filter(({ crash: { atMs } }, i) => i === 0 || atMs - (crashes[i - 1] as Crashed).crash.atMs >= 5000)
+      const asked = turns.flatMap(({ facts }) => facts.filter(({ type }) => type === 'restart.requested'))
+      const found = { restarts: contextIn(turns.at(-1)).restarts, asked: asked.length }
+      return { name: typesOf(path), found, wanted: { restarts: restarted.slice(-1).map(({ crash }) => crash.atMs), asked: restarted.length } }
+    }))
+  })
+
+  await t.test('there is work from each start to the crash or the end that follows it, and at no other time', async t => {
+    const starts = ['submitted', 'restarting']
+    same(t, configurations.map(({ way, snapshot, state }) => {
+      const idle = isTerminal(state) || starts.includes(nameOf(snapshot))
+      return { name: typesOf(way), found: Object.keys(snapshot.children), wanted: idle ? [] : ['work'] }
+    }))
   })
 
   await t.test('every state that is not terminal can still become terminal', async t => {
@@ -129,9 +180,10 @@ await t.test('over all paths', async t => {
     }
   })
 
-  await t.test('the state last told is the state that the chart is in, and is tagged as the protocol classes it', async t => {
+  await t.test('the state last told is the state that the chart is in (working, if it restarts), and is tagged as the protocol classes it', async t => {
     for (const { state, snapshot } of configurations) {
-      const found = { chart: JSON.stringify(snapshot.value).split('"').at(-2), tags: [...snapshot.tags], status: snapshot.status }
+      const name = nameOf(snapshot)
+      const found = { chart: name === 'restarting' ? 'working' : name, tags: [...snapshot.tags], status: snapshot.status }
       const { chart, class: kind } = TASK_STATES[state]
       t.strictSame(found, { chart, tags: kind === 'active' ? [] : [kind], status: kind === 'terminal' ? 'done' : 'active' }, state)
     }
@@ -151,6 +203,19 @@ await t.test('a task tells these facts', async t => {
     ['a second need', [START, NEED, { type: 'work.needsAuthorization', message: nameless }], [told('TASK_STATE_AUTH_REQUIRED', { message: nameless })]],
     ['that it goes on, without the words of the question', [START, ASK, { type: 'work.resumed' }], [told('TASK_STATE_WORKING')]],
     ['nothing of an answer', [START, ASK, { type: 'message.received', taskId, message }], []],
+    ['nothing of a message that is queued', [START, queue(message)], []],
+    ['nothing of a question that meets a queued message', [START, queue(message), { ...ASK, metadata, ordinal: 1 }], []],
+    ['the question that a queued message did not answer', [START, queue(message), ASK, { ...ASK, ordinal: 1 }], [told('TASK_STATE_INPUT_REQUIRED', { message: words, ordinal: 1 })]],
+    ['nothing of a message that steers', [START, { type: 'message.steered', taskId, message }], []],
+    ['nothing of an authorization', [START, NEED, { type: 'authorization.received', taskId, data: words }], []],
+    ['which of the words of the work a status is', [START, { type: 'work.progressed', message: words, ordinal: 7 }], [told('TASK_STATE_WORKING', { message: words, ordinal: 7 })]],
+    ['which of the words of the work a need is', [START, { ...NEED, ordinal: 8 }], [told('TASK_STATE_AUTH_REQUIRED', { message: words, ordinal: 8 })]],
+    ['which of the words of the work an artifact is', [START, { type: 'work.produced', artifact, ordinal: 9 }], [produced({ artifact, ordinal: 9 })]],
+    ['why its work crashed, and then that it wants it started again', [START, crash(1000)], [told('TASK_STATE_WORKING', { message: words }), { type: 'restart.requested' }]],
+    ['the same if its work crashed with a question open', [START, ASK, crash(1000)], [told('TASK_STATE_WORKING', { message: words }), { type: 'restart.requested' }]],
+    ['that it works again, without words', [START, crash(1000), START], [told('TASK_STATE_WORKING')]],
+    ['why its work crashed, if it is never started again', [START, crash(1000, { ...transient, type: 'temporary' })], [told('TASK_STATE_FAILED', { message: words })]],
+    ['why its work crashed, if it crashed too often', [START, NEED, crash(1000), START, crash(2000)], [told('TASK_STATE_FAILED', { message: words })]],
     ['an artifact', [START, { type: 'work.produced', artifact }], [produced({ artifact })]],
     ['an artifact without an id', [START, { type: 'work.produced', artifact: nameless }], [produced({ artifact: nameless })]],
     ['a first chunk', [START, { type: 'work.produced', artifact, append: false, lastChunk: false }], [produced({ artifact, append: false, lastChunk: false })]],
@@ -187,10 +252,55 @@ await t.test('a task tells these facts', async t => {
   for (const [name, path, facts] of rows) t.strictSame(lastTurn(chart, path).facts, facts, name)
 })
 
-await t.test('an answer reaches the work as it came, from the client’s question on', async t => {
-  const received: Arriving = { type: 'message.received', taskId, message }
-  for (const interruption of [ASK, NEED]) {
-    t.strictSame(lastTurn(chart, [START, interruption, received]).sent, [{ to: 'work', event: received }], interruption.type)
+await t.test('what arrives for the work reaches it without the task’s own names', async t => {
+  const toWork = (event: ToWork) => [{ to: 'work', event }]
+  const sentBy = (...path: Arriving[]) => lastTurn(chart, [START, ...path]).sent
+
+  await t.test('an answer as it came, while the task is interrupted', async t => {
+    for (const interruption of [ASK, NEED]) t.strictSame(sentBy(interruption, { type: 'message.received', taskId, message }), toWork({ type: 'message.received', message }), interruption.type)
+  })
+
+  await t.test('a message that steers as if it had been asked for', async t => {
+    t.strictSame(sentBy({ type: 'message.steered', taskId, message }), toWork({ type: 'message.received', message }))
+  })
+
+  await t.test('an authorization with what it brings, also if that is nothing', async t => {
+    for (const data of [{ token: 't' }, null, undefined, '', 0, false]) {
+      t.strictSame(sentBy(NEED, { type: 'authorization.received', taskId, data }), toWork({ type: 'authorization.received', data }))
+    }
+  })
+
+  await t.test('queued messages one a question, oldest first, marked as no answer to it, whenever they were queued', async t => {
+    const [first, next] = [message, second].map(message => toWork({ type: 'message.received', message, queued: true }))
+    const ways: Arriving[][] = [
+      [queue(message), queue(second), START],
+      [START, queue(message), queue(second)],
+      [queue(message), START, { type: 'work.progressed' }, queue(second), NEED, { type: 'work.resumed' }],
+      [START, queue(message), crash(1000), queue(second), START],
+      [START, queue(message), queue(second), NEED]
+    ]
+    for (const way of ways) {
+      for (const restoring of [false, true]) {
+        const turns = new Follower(chart, { restoring }).walk([...way, ASK, ASK, ASK]).slice(-3)
+        t.strictSame(turns.map(({ sent }) => sent), [first, next, []], typesOf(way))
+        t.strictSame(turns.map(turn => idsOf(contextIn(turn).queue)), [['m2'], [], []])
+        t.strictSame(statesOf(turns), ['TASK_STATE_INPUT_REQUIRED'], 'the third question is asked')
+      }
+    }
+  })
+})
+
+await t.test('work that crashes is started again as often as its policy lets it within its period', async t => {
+  const often: RestartPolicy = { type: 'transient', intensity: 2, periodMs: 100 }
+  const crashes: [atMs: number, restarts: number[]][] = [[0, [0]], [50, [0, 50]], [100, [50, 100]], [149, [50, 100]]]
+  for (const restoring of [false, true]) {
+    const follower = new Follower(chart, { restoring })
+    const turns = crashes.flatMap(([atMs]) => {
+      follower.send(START)
+      return follower.send(crash(atMs, often))
+    })
+    t.strictSame(turns.map(turn => contextIn(turn).restarts), crashes.map(([, restarts]) => restarts))
+    t.strictSame(turns.map(({ value }) => value), [{ active: 'restarting' }, { active: 'restarting' }, { active: 'restarting' }, 'failed'])
   }
 })
 
@@ -218,6 +328,28 @@ await t.test('work runs from the start to the end of its task, through interrupt
     runs.length = 0
     new Follower(observed, { restoring: true }).send({ type: 'work.resumed' })
     t.strictSame(runs, [])
+  })
+
+  await t.test('one that crashed is stopped before the task asks for another, and runs again with what the next start brings', async t => {
+    runs.length = 0
+    const follower = new Follower(observed)
+    follower.walk([START, ASK, crash(1000)])
+    t.strictSame(runs.map(({ signal }) => signal.aborted), [true])
+    follower.walk(CASES['task.start'])
+    t.strictSame(runs.map(({ input, signal }) => [input, signal.aborted]), [[{ draw: 'a boat' }, true], ['draw', false]])
+    follower.send(crash(1001))
+    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true])
+  })
+
+  await t.test('a task that is restored while it restarts has no work until it is started', async t => {
+    runs.length = 0
+    const follower = new Follower(observed, { restoring: true })
+    follower.walk([START, crash(1000)])
+    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true], 'the one that ran, and the one restored to crash')
+    follower.send({ type: 'work.resumed' })
+    t.equal(runs.length, 2)
+    follower.send(START)
+    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true, false])
   })
 
   await t.test('it runs again with the same input when the task is restored, unless the task is over', async t => {
@@ -302,14 +434,61 @@ function lastOf(states: TaskState[]): TaskState {
   return last
 }
 
-/** What a turn did, in few words: the states and artifacts that it told, and whether something went to the work. */
-function deedsOf({ facts, sent }: Turn): string {
-  const tellings = facts.map(fact => (isStatus(fact) ? fact.state.replace('TASK_STATE_', '') : 'an artifact'))
-  return [...tellings, ...sent.map(({ to }) => `to ${to}`)].join(', ')
+/** What a turn did, in few words: the states and artifacts that it told, what it wants, and whether something went to the work or into the queue. */
+function deedsOf(turn: Turn, { context: { queue } }: AnyMachineSnapshot): string {
+  const tellings = turn.facts.map(fact => {
+    if (isStatus(fact)) return fact.state.replace('TASK_STATE_', '')
+    return fact.type === 'artifact.produced' ? 'an artifact' : 'a restart'
+  })
+  const queued = contextIn(turn).queue.length > queue.length ? ['queued'] : []
+  return [...tellings, ...turn.sent.map(({ to }) => `to ${to}`), ...queued].join(', ')
 }
 
-/** The row of the table that an event belongs to. */
-function rowOf(event: Arriving): string {
-  if (event.type === 'xstate.done.actor.work') return `outcome ${event.output.state}`
-  return event.type === 'xstate.error.actor.work' ? 'work breaks' : event.type
+/** The row of the table that an event belongs to where it arrives. */
+function rowOf(event: Arriving, { context: { queue, restarts } }: AnyMachineSnapshot): string {
+  const { type } = event
+  if (type === 'xstate.done.actor.work') return `outcome ${event.output.state}`
+  if (type === 'xstate.error.actor.work') return 'work breaks'
+  if (type === 'work.asked' && queue.length > 0) return 'work.asked with a message queued'
+  if (type !== 'work.crashed') return type
+  const { atMs, policy } = event.crash
+  const isFirst = restarts.length === 0 || (restarts[0] === 1000 && atMs === 6000)
+  return policy.type === 'transient' && isFirst ? 'work.crashed, to restart' : 'work.crashed, for good'
+}
+
+function messageOf(messageId: string): Message {
+  return { messageId, role: 'ROLE_USER', parts: [{ text: 'blue' }] }
+}
+
+function queue(message: Message): Arriving & { type: 'message.queued' } {
+  return { type: 'message.queued', taskId, message }
+}
+
+function crash(atMs: number, policy = transient): Crashed {
+  return { type: 'work.crashed', taskId, message: words, crash: { atMs, policy } }
+}
+
+function hasPlaceFor({ messageId }: Message, { queue }: TaskContext): boolean {
+  return queue.length < 2 && queue.at(-1)?.messageId !== messageId
+}
+
+function isMessage(event: EventObject): event is EventObject & { message: Message } {
+  return 'message' in event
+}
+
+function idsOf(queue: readonly Message[]): string[] {
+  return queue.map(({ messageId }) => messageId)
+}
+
+function contextIn(turn: Turn | undefined): TaskContext {
+  return Object(turn?.context)
+}
+
+/** The name of the innermost state that a task is in. */
+function nameOf({ value }: AnyMachineSnapshot): string {
+  return JSON.stringify(value).split('"').at(-2) ?? ''
+}
+
+function typesOf(path: readonly EventObject[]): string {
+  return path.map(({ type }) => type).join(', ')
 }

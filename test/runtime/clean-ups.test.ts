@@ -1,0 +1,96 @@
+import t from 'tap'
+import { CleanUps } from '../../runtime/clean-ups.ts'
+import { deferred, open, recordingLogger, rest, start } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+function cleaning(graceMs = 100) {
+  const { logger, log } = recordingLogger()
+  const clock = new TestClock()
+  return { cleanUps: new CleanUps(clock, logger, graceMs), clock, log }
+}
+
+/** Waits for all that clean up, and says whether that is over. */
+function waitingFor(cleanUps: CleanUps): { isOver: () => Promise<boolean> } {
+  let over = false
+  void cleanUps.settled().then(() => (over = true))
+  return { isOver: () => rest().then(() => over) }
+}
+
+const late = (taskId: string, cancelGraceMs: number) => ({ level: 'warn', message: 'a work did not stop within its grace period', details: { taskId, cancelGraceMs } })
+
+await t.test('where nothing cleans up nothing is waited for', async t => {
+  const { cleanUps, clock } = cleaning()
+  await cleanUps.settled()
+  t.equal(clock.pending, 0)
+})
+
+await t.test('a work that stops within its grace period is waited for, however it stops, and leaves no timer', async t => {
+  for (const end of ['resolve', 'reject'] as const) {
+    const { cleanUps, clock, log } = cleaning()
+    const work = deferred<unknown>()
+    cleanUps.add('t', work.promise)
+    const waiting = waitingFor(cleanUps)
+    clock.increment(99)
+    t.equal(await waiting.isOver(), false)
+    work[end](new Error('secret'))
+    t.equal(await waiting.isOver(), true)
+    t.equal(clock.pending, 0)
+    clock.increment(1000)
+    t.strictSame(log, [])
+  }
+})
+
+await t.test('a work that does not is reported once and no longer waited for, whatever it does later', async t => {
+  for (const graceMs of [0, 100]) {
+    const { cleanUps, clock, log } = cleaning(graceMs)
+    const work = deferred()
+    cleanUps.add('t', work.promise)
+    const waiting = waitingFor(cleanUps)
+    t.equal(await waiting.isOver(), false)
+    clock.increment(graceMs)
+    t.equal(await waiting.isOver(), true)
+    t.strictSame(log, [late('t', graceMs)])
+    await cleanUps.settled()
+    work.resolve()
+    await rest()
+    t.equal(clock.pending, 0)
+    clock.increment(1000)
+    t.equal(log.length, 1)
+  }
+})
+
+await t.test('of several works each has its own grace period, and all are waited for', async t => {
+  const { cleanUps, clock, log } = cleaning()
+  const [early, slow, stuck] = [deferred(), deferred(), deferred()]
+  cleanUps.add('early', early.promise)
+  cleanUps.add('stuck', stuck.promise)
+  clock.increment(50)
+  cleanUps.add('slow', slow.promise)
+  const waiting = waitingFor(cleanUps)
+  early.resolve()
+  t.equal(await waiting.isOver(), false)
+  clock.increment(50)
+  t.strictSame(log, [late('stuck', 100)])
+  t.equal(await waiting.isOver(), false)
+  slow.resolve()
+  t.equal(await waiting.isOver(), true)
+  t.equal(log.length, 1)
+})
+
+await t.test('a runtime that closes gives work that was canceled the grace period of its agent, and 5 seconds by default', async t => {
+  for (const [options, graceMs] of [[{}, 5000], [{ cancelGraceMs: 70 }, 70]] as const) {
+    const { runtime, clock, log } = start(t, { ...options, work: () => new Promise(() => {}) })
+    const { id } = await open(runtime)
+    await runtime.cancelTask({ id })
+    await rest()
+    let closed = false
+    void runtime.close().then(() => (closed = true))
+    clock.increment(graceMs - 1)
+    await rest()
+    t.equal(closed, false)
+    clock.increment(1)
+    await rest()
+    t.equal(closed, true)
+    t.match(log, [late(id, graceMs)])
+  }
+})
