@@ -1,6 +1,7 @@
 import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
-import { contextName, type Commit, type ContextKey, type JournalRow, type MessageRow, type Scope, type Store, type TaskEvent, type TaskRow } from './store.ts'
+import { StatusOrder } from './status-order.ts'
+import { contextName, type Commit, type ContextKey, type JournalRow, type MessageRow, type Scope, type Store, type TaskEvent, type TaskQuery, type TaskRow } from './store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
 interface ContextRecord {
@@ -13,6 +14,10 @@ interface ContextRecord {
   /** Every task of the context, oldest first. */
   readonly tasks: LoggedTask[]
   readonly messages: MessageRow[]
+  /** The tasks of the whole scope, in the order of their status times. */
+  readonly scopeOrder: StatusOrder
+  /** Those of this context, from when they are first listed. */
+  order?: StatusOrder
 }
 
 type LoggedTask = TaskRecord & { readonly log: TaskEvent[] }
@@ -23,12 +28,20 @@ type LoggedTask = TaskRecord & { readonly log: TaskEvent[] }
 export function memoryStore(): Store {
   const contexts = new Map<string, ContextRecord>()
   const tasks = new Map<string, LoggedTask>()
+  const orders = new Map<string, StatusOrder>()
   const sends = new Map<string, SendRow>()
   let open = true
 
   const ownTask = (scope: Scope, taskId: string) => {
     const task = tasks.get(taskId)
     return task && task.key.tenant === scope.tenant && task.key.principal === scope.principal ? task : undefined
+  }
+
+  /** The tasks that a query is about, but for its state and time. */
+  const orderFor = (scope: Scope, { contextId }: TaskQuery) => {
+    if (contextId === undefined) return orders.get(nameOfScope(scope))
+    const context = contexts.get(contextName({ ...scope, contextId }))
+    return context && ownOrder(context)
   }
 
   /** Runs a call now, in the order of the calls, and answers with a promise as slower engines do. */
@@ -39,9 +52,13 @@ export function memoryStore(): Store {
 
   return {
     commit: commit => call(() => {
-      const context = contexts.get(contextName(commit.key)) ?? newContext(commit.key)
+      const known = contexts.get(contextName(commit.key))
+      const context = known ?? newContext(commit.key, orders.get(nameOfScope(commit.key)))
       if (context.commit !== commit.expected) return false
-      contexts.set(contextName(commit.key), context)
+      if (!known) {
+        contexts.set(contextName(commit.key), context)
+        orders.set(nameOfScope(commit.key), context.scopeOrder)
+      }
       write(context, commit, tasks)
       for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
       return true
@@ -65,6 +82,10 @@ export function memoryStore(): Store {
     readTasks: (key, limit) => call(() => {
       const tasks = newest(contexts.get(contextName(key))?.tasks ?? [], limit)
       return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
+    }),
+    listTasks: (scope, query) => call(() => {
+      const page = orderFor(scope, query)?.page(query)
+      return page ? { ...page, tasks: page.tasks.map(task => projectTask(task, query)) } : { tasks: [], total: 0 }
     }),
     readSend: (scope, key) => call(() => sends.get(nameOfSend(scope, key))),
     close: async () => {
@@ -98,10 +119,34 @@ function write(context: ContextRecord, commit: Commit, tasks: Map<string, Logged
       context.messages.push(entry)
       if (task) applyMessage(task, entry)
     } else if (task) {
-      task.log.push(entry)
-      applyEvent(task, entry)
+      logEvent(context, task, entry)
     }
   }
+}
+
+function newContext(key: ContextKey, scopeOrder = new StatusOrder()): ContextRecord {
+  return { key, commit: 0, snapshot: '', live: new Map(), journals: new Map(), tasks: [], messages: [], scopeOrder }
+}
+
+function ownOrder(context: ContextRecord): StatusOrder {
+  if (context.order) return context.order
+  context.order = new StatusOrder()
+  for (const task of context.tasks) context.order.add(task)
+  return context.order
+}
+
+/** Adds an event to its task, which has its place in the orders from its first event on. */
+function logEvent({ scopeOrder, order }: ContextRecord, task: LoggedTask, event: TaskEvent): void {
+  if ('artifactUpdate' in event.update) {
+    task.log.push(event)
+    return applyEvent(task, event)
+  }
+  scopeOrder.remove(task)
+  order?.remove(task)
+  task.log.push(event)
+  applyEvent(task, event)
+  scopeOrder.add(task)
+  order?.add(task)
 }
 
 /** Adds a row, oldest first, and drops those that have expired by then. */
@@ -113,8 +158,8 @@ function remember(sends: Map<string, SendRow>, name: string, row: SendRow): void
   sends.set(name, row)
 }
 
-function newContext(key: ContextKey): ContextRecord {
-  return { key, commit: 0, snapshot: '', live: new Map(), journals: new Map(), tasks: [], messages: [] }
+function nameOfScope({ tenant, principal }: Scope): string {
+  return JSON.stringify([tenant, principal])
 }
 
 function nameOfSend({ tenant, principal }: Scope, key: string): string {

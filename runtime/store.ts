@@ -92,6 +92,33 @@ export interface ReadOptions {
   readonly artifacts?: boolean
 }
 
+/** Where a task stands in a list: the time of its status, as its newest status update has it, and its id. */
+export interface TaskPlace {
+  readonly timestamp: string
+  readonly taskId: string
+}
+
+/** Which tasks of a scope to list, from where on, and what of each to read. Filters combine; without any all tasks match. */
+export interface TaskQuery extends ReadOptions {
+  readonly contextId?: string | undefined
+  readonly state?: TaskState | undefined
+  /** Only tasks whose status has this time or a later one. Like those of statuses it is `YYYY-MM-DDTHH:mm:ss.sssZ`, so that text order is time order. */
+  readonly since?: string | undefined
+  /** Only tasks that come after this place in the list. No task need stand there any more. */
+  readonly after?: TaskPlace | undefined
+  /** How many tasks at the most, from 1. */
+  readonly limit: number
+}
+
+/** One page of a list. */
+export interface TaskPage {
+  readonly tasks: StoredTask[]
+  /** How many tasks match the filters, whatever `after` and `limit` are. */
+  readonly total: number
+  /** Where the last of these tasks stands, if more come after it. */
+  readonly next?: TaskPlace
+}
+
 /**
  * Where tasks live. An engine keeps this contract, which `storeSuite` of the tests checks:
  *
@@ -117,6 +144,13 @@ export interface Store {
   readMessages(key: ContextKey, limit: number): Promise<MessageRow[]>
   /** A context's newest tasks by creation, newest first, at most `limit`, without history. */
   readTasks(key: ContextKey, limit: number): Promise<StoredTask[]>
+  /**
+   * The scope's tasks that match, as they are now: those with the latest status first, of equal times by taskId, in one
+   * order of the engine's that never changes. A status without a time counts as older than all others. Only `after` says
+   * where a page begins, so that a task whose status changes, and which then stands in front, moves no other from one
+   * page to another. An index over scope, state, time and id answers it without looking at the tasks of other pages.
+   */
+  listTasks(scope: Scope, query: TaskQuery): Promise<TaskPage>
   /** What became of a message that is not to be taken twice, by its key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /** Releases what the engine holds. Called once by `runtime.close()`; may be called again. Calls after it reject. */

@@ -1,0 +1,76 @@
+import type { TaskState } from '../machines/protocol/states.ts'
+import type { TaskPlace, TaskQuery } from './store.ts'
+import type { TaskRecord } from './task-projection.ts'
+
+/**
+ * Tasks by state, and of each state in the order of their status times, so that a page of ListTasks is cut out without a
+ * look at the tasks of other pages. It costs a slot of a list for each task.
+ */
+export class StatusOrder {
+  /** Oldest first, since most changes are at the newest end. */
+  readonly #lists = new Map<TaskState, TaskRecord[]>()
+
+  /** Puts a task in where its status belongs. */
+  add(task: TaskRecord): void {
+    const { state } = task.status
+    const list = this.#lists.get(state)
+    if (!list) return void this.#lists.set(state, [task])
+    const index = countOlder(list, timeOf(task), task.taskId)
+    if (index === list.length) list.push(task)
+    else list.splice(index, 0, task)
+  }
+
+  /** Takes a task out. It still has the status with which it was put in. */
+  remove(task: TaskRecord): void {
+    const list = this.#lists.get(task.status.state) ?? []
+    const index = countOlder(list, timeOf(task), task.taskId)
+    if (list[index] === task) list.splice(index, 1)
+  }
+
+  /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */
+  page({ state, since = '', after, limit }: TaskQuery): { tasks: TaskRecord[]; total: number; next?: TaskPlace } {
+    let total = 0
+    const newest: TaskRecord[] = []
+    for (const [ofState, list] of this.#lists) {
+      if (state !== undefined && state !== ofState) continue
+      const first = countOlder(list, since, '')
+      const end = after ? countOlder(list, after.timestamp, after.taskId) : list.length
+      total += list.length - first
+      for (const task of list.slice(Math.max(first, end - limit - 1), end)) newest.push(task)
+    }
+    const tasks = newest.toSorted((a, b) => compare(b, timeOf(a), a.taskId)).slice(0, limit)
+    const last = tasks.at(-1)
+    return { tasks, total, ...(last && newest.length > limit && { next: { timestamp: timeOf(last), taskId: last.taskId } }) }
+  }
+}
+
+function timeOf({ status }: TaskRecord): string {
+  return status.timestamp ?? ''
+}
+
+/** How many tasks of a list are older than a place: the index of the task that has it. Looks from the newest on, in growing steps. */
+function countOlder(list: readonly TaskRecord[], timestamp: string, taskId: string): number {
+  const isOlder = (index: number) => {
+    const task = list[index]
+    return task !== undefined && compare(task, timestamp, taskId) < 0
+  }
+  let high = list.length
+  let low = high
+  for (let step = 1; low > 0; step *= 2) {
+    low = Math.max(0, high - step)
+    if (isOlder(low)) break
+    high = low
+  }
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isOlder(middle)) low = middle + 1
+    else high = middle
+  }
+  return high
+}
+
+function compare(task: TaskRecord, timestamp: string, taskId: string): number {
+  const time = timeOf(task)
+  if (time !== timestamp) return time < timestamp ? -1 : 1
+  return task.taskId < taskId ? -1 : 1
+}
