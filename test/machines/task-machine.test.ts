@@ -9,6 +9,7 @@ import { taskMachine } from '../../machines/task.machine.ts'
 import type { TaskFact, TaskMachineEvent, WorkOutcome } from '../../machines/task.machine.ts'
 import { Follower, actorTurns, configurationsOf, lastTurn, pathsOf, testChartPaths } from '../fixtures/chart-paths.ts'
 import type { Chart, Turn } from '../fixtures/chart-paths.ts'
+import { testCompiled } from '../fixtures/compiled-paths.ts'
 
 type Arriving = TaskMachineEvent | DoneActorEvent<WorkOutcome, 'work'> | ErrorActorEvent<unknown, 'work'>
 
@@ -56,6 +57,7 @@ const configurations = configurationsOf(chart).map(found => ({ ...found, state: 
 const walks = pathsOf(chart).map(path => statesOf(actorTurns(chart, path)))
 
 await t.test('on every path of the task chart', async t => testChartPaths(t, [chart]))
+await t.test('compiled', async t => testCompiled(t, [chart]))
 
 await t.test('each event does this in each state that is not terminal', async t => {
   const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', no = 'refused'
