@@ -3,6 +3,7 @@ import { contextMachine } from '../machines/context.machine.ts'
 import { taskMachine, type TaskFact } from '../machines/task.machine.ts'
 import { hostOf } from './actor-host.ts'
 import type { Agent } from './agent.ts'
+import { compiled } from './compiled-logic.ts'
 import { inScope } from './gated-logic.ts'
 import { negotiationFunction } from './negotiation-function.ts'
 import { workChart } from './work-chart.ts'
@@ -17,7 +18,7 @@ export function contextLogic({ work, negotiate }: Agent): ContextLogic {
   const actors: Record<string, AnyActorLogic> = {}
   if (work) actors.task = taskLogic(workLogic(work))
   if (negotiate) actors.negotiation = negotiationFunction(negotiate, work !== undefined)
-  return contextMachine.provide({ actors })
+  return compiled(contextMachine.provide({ actors }))
 }
 
 /** An agent's work as the actor that its tasks invoke. */
@@ -28,7 +29,7 @@ function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
 
 /** The task chart with work in it, telling its facts to the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
-  const machine = taskMachine.provide({ actors: { work } })
+  const machine = compiled(taskMachine.provide({ actors: { work } }))
   return inScope(machine, scope => ({
     ...scope,
     emit: (fact: TaskFact) => {

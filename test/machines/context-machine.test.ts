@@ -9,6 +9,7 @@ import { taskMachine } from '../../machines/task.machine.ts'
 import type { TaskMachineEvent, WorkOutcome } from '../../machines/task.machine.ts'
 import { Follower, actorTurns, configurationsOf, lastTurn, pathsOf, same, testChartPaths } from '../fixtures/chart-paths.ts'
 import type { Chart } from '../fixtures/chart-paths.ts'
+import { testCompiled } from '../fixtures/compiled-paths.ts'
 
 type Arriving = ContextMachineEvent | DoneActorEvent<NegotiationOutcome> | DoneActorEvent<undefined> | ErrorActorEvent
 type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unknown ? Omit<Outcome, 'request'> : never) : never
@@ -37,6 +38,7 @@ const negotiating = contextOf({ negotiates: true, taskLimit: 2 }, [one, two])
 const charts = [opening, narrow, negotiating]
 
 await t.test('on every path of the context chart', async t => testChartPaths(t, charts))
+await t.test('compiled', async t => testCompiled(t, charts))
 
 await t.test('over all paths', async t => {
   const turns = charts.flatMap(chart => pathsOf(chart).flatMap(path => actorTurns(chart, path)))

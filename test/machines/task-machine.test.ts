@@ -10,6 +10,7 @@ import { taskMachine } from '../../machines/task.machine.ts'
 import type { TaskContext, TaskFact, TaskMachineEvent, ToWork, WorkOutcome } from '../../machines/task.machine.ts'
 import { Follower, actorTurns, configurationsOf, lastTurn, pathsOf, same, testChartPaths } from '../fixtures/chart-paths.ts'
 import type { Chart, Turn } from '../fixtures/chart-paths.ts'
+import { testCompiled } from '../fixtures/compiled-paths.ts'
 
 type Arriving = TaskMachineEvent | DoneActorEvent<WorkOutcome, 'work'> | ErrorActorEvent<unknown, 'work'>
 type Crashed = Extract<Arriving, { type: 'work.crashed' }>
@@ -66,6 +67,7 @@ const paths = pathsOf(chart).map(path => ({ path, turns: actorTurns(chart, path)
 const walks = paths.map(({ turns }) => statesOf(turns))
 
 await t.test('on every path of the task chart', async t => testChartPaths(t, [chart]))
+await t.test('compiled', async t => testCompiled(t, [chart]))
 
 await t.test('each event does this in each state that is not terminal', async t => {
   const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', queued = 'queued', again = 'WORKING, a restart'

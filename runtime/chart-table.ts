@@ -1,0 +1,144 @@
+import { pathToStateValue, spawnChild, stopChild } from 'xstate'
+import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode, AnyTransitionDefinition, UnknownAction } from 'xstate'
+
+/** The actions of one state that is left or entered; `invoked` are the ids of the actors that start with it. */
+export interface Actions {
+  readonly actions: readonly UnknownAction[]
+  readonly invoked?: readonly string[]
+}
+
+/** A transition out of one configuration, with all that follows from it: what is done, in order, and where it leads. */
+export interface Move {
+  readonly transition: AnyTransitionDefinition
+  readonly steps: readonly Actions[]
+  readonly target: Configuration
+  /** The final state by which the chart ends, if it does. */
+  readonly ends: AnyStateNode | undefined
+}
+
+/** What a chart is in: a state without inner states, and those around it. */
+export interface Configuration {
+  /** A snapshot in this configuration, of which all but context and children is taken. */
+  readonly template: AnyMachineSnapshot
+  /** What is done when the chart ends here: the exits of every state. */
+  readonly exits: readonly UnknownAction[]
+  /** The moves that an event of this type may make, in the order in which their guards are asked. */
+  moves(type: string): readonly Move[]
+  /** The moves without an event, likewise. */
+  readonly always: readonly Move[]
+}
+
+/** A chart as a table: its first move, and its configurations by their innermost state. */
+export interface ChartTable {
+  readonly start: Omit<Move, 'transition'>
+  readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
+}
+
+/** Works out a chart's table; `undefined` for one that is not flat: with parallel states, history, or an end inside a state. */
+export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
+  const nodes = [machine.root, ...descendantsOf(machine.root)]
+  if (machine.options.maxIterations !== Infinity || !nodes.every(isFlat)) return undefined
+  const configurations = new Map<AnyStateNode, Configuration>()
+  const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
+  for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))
+  const path = initialPath(machine.root)
+  return { start: { steps: stepsOf(path.map(node => entered(node))), ...arrival(path, at) }, configurations }
+}
+
+function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Configuration {
+  const nodes = [leaf, ...ancestorsOf(leaf)]
+  // Made when first asked for: moves lead to configurations that may not be there yet.
+  const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
+  const known = new Map<string, Move[]>()
+  let always: Move[] | undefined
+  return {
+    template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
+    exits: nodes.flatMap(node => node.exit),
+    moves: type => {
+      const found = known.get(type)
+      if (found) return found
+      const moves = nodes.flatMap(node => transitionsOf(node, type)).map(move)
+      // Only what the chart names is kept: the types of events from outside have no end.
+      if (nodes.some(node => node.transitions.has(type))) known.set(type, moves)
+      return moves
+    },
+    get always() {
+      return (always ??= nodes.flatMap(node => node.always ?? []).map(move))
+    }
+  }
+}
+
+/** What a transition of a flat chart does in a configuration: XState's rules for domain, exit set and entry set with one region. */
+function moveOf(transition: AnyTransitionDefinition, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Move {
+  const { source, reenter, actions } = transition
+  const [target] = transition.target ?? []
+  if (!target) return { transition, steps: stepsOf([{ actions }]), target: at(leaf), ends: undefined }
+  const staysInside = !reenter && (target === source || isInside(target, source))
+  const domain = staysInside ? source : (ancestorsOf(target).find(node => isInside(source, node)) as AnyStateNode)
+  const exited = [leaf, ...ancestorsOf(leaf)].filter(node => isInside(node, domain))
+  const around = ancestorsOf(target).filter(node => isInside(node, domain)).toReversed()
+  const inner = initialPath(target)
+  const entries = [...around.map(node => entered(node, false)), ...inner.filter(node => node !== domain).map(node => entered(node))]
+  return { transition, steps: stepsOf([...exited.map(left), { actions }, ...entries]), ...arrival(inner, at) }
+}
+
+function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Configuration): Pick<Move, 'target' | 'ends'> {
+  const leaf = path.at(-1) as AnyStateNode
+  return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
+}
+
+function left(node: AnyStateNode): Actions {
+  return { actions: [...node.exit, ...node.invoke.map(({ id }) => stopChild(id))] }
+}
+
+function entered(node: AnyStateNode, byDefault = true): Actions {
+  const spawns = node.invoke.map(invoke => spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object))
+  const initial = byDefault ? node.initial.actions : []
+  const actions = [...node.entry, ...spawns, ...initial] as UnknownAction[]
+  return spawns.length > 0 ? { actions, invoked: node.invoke.map(({ id }) => id) } : { actions }
+}
+
+function stepsOf(steps: readonly Actions[]): readonly Actions[] {
+  return steps.filter(({ actions }) => actions.length > 0)
+}
+
+/** A node's transitions for an event: of its own type first, then of wildcards, the longest first. */
+function transitionsOf(node: AnyStateNode, type: string): AnyTransitionDefinition[] {
+  const wildcards = [...node.transitions.keys()].filter(descriptor => descriptor !== type && matches(type, descriptor))
+  return [type, ...wildcards.toSorted((a, b) => b.length - a.length)].flatMap(descriptor => node.transitions.get(descriptor) ?? [])
+}
+
+/** `*` matches every type; `a.*` matches `a` and every type that begins with `a.`. */
+function matches(type: string, descriptor: string): boolean {
+  return descriptor === '*' || (descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1)))
+}
+
+function isFlat(node: AnyStateNode): boolean {
+  if (!['atomic', 'compound', 'final'].includes(node.type)) return false
+  if (node.parent ? node.type === 'final' && node.parent.parent : node.type !== 'compound') return false
+  const transitions = [...node.transitions.values(), node.always ?? []].flat()
+  const isOdd = ({ target = [], reenter }: AnyTransitionDefinition) => target.length > 1 || (!node.parent && reenter) || target.some(({ parent }) => !parent)
+  return !transitions.some(isOdd) && ![...node.transitions.keys()].some(descriptor => descriptor.slice(0, -1).includes('*'))
+}
+
+function descendantsOf(node: AnyStateNode): AnyStateNode[] {
+  return Object.values(node.states as Record<string, AnyStateNode>).flatMap(child => [child, ...descendantsOf(child)])
+}
+
+function ancestorsOf({ parent }: AnyStateNode): AnyStateNode[] {
+  return parent ? [parent, ...ancestorsOf(parent)] : []
+}
+
+function isInside(node: AnyStateNode, outer: AnyStateNode): boolean {
+  return ancestorsOf(node).includes(outer)
+}
+
+function isInnermost({ type }: AnyStateNode): boolean {
+  return type !== 'compound'
+}
+
+/** A state and the initial ones in it, from the outside in. */
+function initialPath(node: AnyStateNode): AnyStateNode[] {
+  const [initial] = node.initial.target
+  return initial ? [node, ...initialPath(initial)] : [node]
+}

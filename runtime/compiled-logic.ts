@@ -1,0 +1,161 @@
+import { assign, stopChild } from 'xstate'
+import type { AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, AnyTransitionDefinition, ErrorActorEvent, EventObject, Snapshot, UnknownAction } from 'xstate'
+import { evaluateGuard } from 'xstate/guards'
+import { perform, tellInspectors, type Step } from './builtin-actions.ts'
+import { chartTable, type ChartTable, type Configuration, type Move } from './chart-table.ts'
+
+/**
+ * The machine with its transitions looked up in a table that is made once, instead of being worked out from the chart
+ * each time. All else is the machine's: actors of it do, show, persist and restore exactly what the machine's own would,
+ * so that either kind goes on from what the other stored. A machine that is not flat is given back as it is.
+ */
+export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine {
+  const table = chartTable(machine)
+  if (!table) return machine
+  const interpreter = new TableInterpreter(machine, table)
+  const replaced: Pick<AnyStateMachine, 'getInitialSnapshot' | 'transition' | 'restoreSnapshot'> = {
+    getInitialSnapshot: (scope, input) => interpreter.begin(scope, input),
+    transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope),
+    restoreSnapshot: (persisted, scope) => interpreter.restore(persisted, scope)
+  }
+  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced)
+}
+
+type InitEvent = EventObject & { input: unknown }
+
+/** Runs a chart's table: macrosteps as XState takes them, of microsteps that the table holds. */
+class TableInterpreter {
+  readonly #machine: AnyStateMachine
+  readonly #table: ChartTable
+  /** What gives an actor its first context, and its snapshot before that. */
+  readonly #birth: UnknownAction[]
+  readonly #unborn: AnyMachineSnapshot
+
+  constructor(machine: AnyStateMachine, table: ChartTable) {
+    const { context } = machine.config
+    const { root } = machine
+    const given = typeof context === 'function' ? {} : context ?? {}
+    this.#machine = machine
+    this.#table = table
+    this.#birth = typeof context === 'function' ? [birthOf(context)] : []
+    this.#unborn = { ...table.start.target.template, status: 'active', context: given, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
+  }
+
+  begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
+    const event: InitEvent = { type: 'xstate.init', input }
+    const step: Step = { event, scope, queue: [] }
+    let snapshot = this.#unborn
+    try {
+      snapshot = perform(this.#birth, snapshot, step)
+      return this.#settle(this.#move(this.#table.start, snapshot, step), step)
+    } catch (error) {
+      return { ...snapshot, status: 'error', error } as AnyMachineSnapshot
+    }
+  }
+
+  take(before: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope): AnyMachineSnapshot {
+    const step: Step = { event, scope, queue: [] }
+    if (event.type === 'xstate.init') return this.#settle(before, step)
+    if (event.type === 'xstate.stop') return stopped(before, step, { status: 'stopped' })
+    const move = this.#chosen(before, event)
+    if (!move && event.type.startsWith('xstate.error.actor')) return stopped(before, step, { status: 'error', error: (event as ErrorActorEvent).error })
+    return this.#settle(this.#moved(move, before, step), step)
+  }
+
+  restore(persisted: Snapshot<unknown>, scope: AnyActorScope): AnyMachineSnapshot {
+    const restored = this.#machine.restoreSnapshot(persisted, scope)
+    const { _nodes, value, tags } = this.#configurationOf(restored).template
+    return { ...restored, _nodes, value, tags } as AnyMachineSnapshot
+  }
+
+  /** Goes on with what happens by itself: the events that the chart raises, and transitions without an event. */
+  #settle(moved: AnyMachineSnapshot, first: Step): AnyMachineSnapshot {
+    let snapshot = moved
+    let step = first
+    let isChanged = true
+    while (snapshot.status === 'active') {
+      const before: AnyMachineSnapshot = snapshot
+      const eventless: Move | undefined = isChanged ? this.#eventless(snapshot, step.event) : undefined
+      if (!eventless) {
+        const event = step.queue.shift()
+        if (!event) break
+        step = { ...step, event }
+      }
+      snapshot = this.#moved(eventless ?? this.#chosen(snapshot, step.event), snapshot, step)
+      isChanged = !eventless || snapshot !== before
+    }
+    if (snapshot.status !== 'active') perform(stopsOf(snapshot), snapshot, step)
+    return snapshot
+  }
+
+  #eventless(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
+    return this.#configurationOf(snapshot).always.find(({ transition }) => holds(transition, snapshot, event))
+  }
+
+  /** The move that an event makes: the first whose guard holds, from the innermost state outwards. */
+  #chosen(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
+    return this.#configurationOf(snapshot).moves(event.type).find(({ transition }) => {
+      try {
+        return holds(transition, snapshot, event)
+      } catch (error) {
+        throw guardError(transition, event, error)
+      }
+    })
+  }
+
+  #moved(move: Move | undefined, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
+    const snapshot = move ? this.#move(move, before, step) : before
+    tellInspectors(snapshot, step, move ? [move.transition] : [])
+    return snapshot
+  }
+
+  #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
+    let snapshot = before
+    for (const { actions, invoked } of steps) snapshot = perform(actions, snapshot, step, invoked)
+    if (ends) snapshot = { ...snapshot, status: 'done', output: this.#outputAt(ends, snapshot, step) } as AnyMachineSnapshot
+    if (snapshot.status === 'done') snapshot = perform(target.exits, snapshot, step)
+    if (snapshot._nodes === target.template._nodes) return snapshot
+    const { status, output, error, context, children } = snapshot
+    return { ...target.template, status, output, error, context, children } as AnyMachineSnapshot
+  }
+
+  /** The chart's output, which is made of that of the final state that it ends in. */
+  #outputAt(final: AnyStateNode, { context }: AnyMachineSnapshot, { event, scope: { self } }: Step): unknown {
+    const { output } = this.#machine.root
+    if (typeof output !== 'function') return output
+    const result = typeof final.output === 'function' ? final.output({ context, event, self }) : final.output
+    return output({ context, event: { type: `xstate.done.state.${final.id}`, output: result } as EventObject, self })
+  }
+
+  #configurationOf({ _nodes }: AnyMachineSnapshot): Configuration {
+    for (let i = _nodes.length - 1; i >= 0; i -= 1) {
+      const configuration = this.#table.configurations.get(_nodes[i] as AnyStateNode)
+      if (configuration) return configuration
+    }
+    throw new TypeError('This snapshot is not one of this chart.')
+  }
+}
+
+/** The context's factory as an action, which is how XState runs it too. */
+function birthOf(context: (args: object) => object): UnknownAction {
+  return assign(({ spawn, event, self }) => context({ spawn, input: (event as InitEvent).input, self }))
+}
+
+function holds({ guard }: AnyTransitionDefinition, snapshot: AnyMachineSnapshot, event: EventObject): boolean {
+  return guard === undefined || evaluateGuard(guard, snapshot.context, event, snapshot)
+}
+
+function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventObject, error: unknown): Error {
+  const name = typeof guard === 'string' ? `'${guard}' ` : typeof guard === 'object' ? `'${guard.type}' ` : ''
+  return new Error(`Unable to evaluate guard ${name}in transition for event '${type}' in state node '${source.id}':\n${(error as Error).message}`)
+}
+
+function stopped(before: AnyMachineSnapshot, step: Step, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
+  const snapshot = { ...perform(stopsOf(before), before, step), ...end } as AnyMachineSnapshot
+  tellInspectors(snapshot, step, [])
+  return snapshot
+}
+
+function stopsOf({ children }: AnyMachineSnapshot): UnknownAction[] {
+  return Object.values(children as Record<string, AnyActorRef>).map(child => stopChild(child))
+}
