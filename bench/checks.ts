@@ -10,6 +10,12 @@ export function waiting(answer: string): string {
   return holding(answer, '"state":"TASK_STATE_INPUT_REQUIRED"')
 }
 
+/** The id of the task in an answer to SendMessage. */
+export function taskIdIn(answer: string): string {
+  const { result } = JSON.parse(answer) as { result: { task: { id: string } } }
+  return result.task.id
+}
+
 /** Looks at the events of one stream: a task, that it works, so many chunks, and its end, each where it belongs. */
 export class StreamCheck {
   readonly #chunks: number

@@ -1,11 +1,15 @@
-import { figuresOf } from './figures.ts'
-import { run } from './race.ts'
-import { full, quick } from './scale.ts'
-import { sendRaces } from './scenarios/send.ts'
-import { raceTable } from './tables.ts'
+import { readArguments } from './arguments.ts'
+import { keepFigures } from './keep-figures.ts'
+import { scenarios } from './scenarios.ts'
+import { surroundings } from './surroundings.ts'
 
-const scale = process.argv.includes('--quick') ? quick : full
-for (const race of sendRaces(scale)) {
-  const lanes = await run(race, scale.rounds)
-  console.log(`\n### ${race.title}\n\n${raceTable(race.unit, figuresOf(lanes, race.times))}`)
+const { scale, names, isFull } = readArguments(process.argv.slice(2))
+const parts: string[] = []
+const show = (markdown: string) => {
+  parts.push(markdown)
+  console.log(markdown)
 }
+
+show(`${surroundings(scale)}\n`)
+for (const name of names) await scenarios[name]?.(scale, show)
+if (isFull) keepFigures(parts.join('\n'))

@@ -15,6 +15,8 @@ export interface Race {
   readonly inFlight: number
   /** How often it is done in one round. */
   readonly times: number
+  /** Whether the tables say how long each of these takes. */
+  readonly isTimed?: boolean
   /** What every server does before the first round, so that its code is compiled. */
   warmUp(load: Load): Promise<void>
   /** Opens what a round needs, connections too, before the clock starts. The answer does it once and says how many units that was. */

@@ -1,11 +1,23 @@
 import type { Figures } from './figures.ts'
+import type { Race } from './race.ts'
 
-/** A race's figures as a Markdown table. */
-export function raceTable(unit: string, figures: readonly Figures[]): string {
+/** From this part of the time on the load generator may be what limits the rate. */
+const BUSY = 0.9
+
+/** A race's figures as a Markdown table. A load generator that was the limit, or close to it, stands in bold. */
+export function raceTable({ unit, isTimed }: Race, figures: readonly Figures[]): string {
   return table(
-    ['Server', `${unit}s/s`, 'spread', `server CPU µs/${unit}`, '× Express, rate', '× Express, CPU', 'busy: server', 'busy: load'],
-    figures.map(({ name, rate, spread, cpuMicros, timesAsFast, timesAsSparing, serverBusy, loadBusy }) => [
-      name, whole(rate), percent(spread), short(cpuMicros), times(timesAsFast), times(timesAsSparing), percent(serverBusy), percent(loadBusy)
+    ['Server', ...(isTimed ? ['ms/task'] : []), `${unit}s/s`, 'spread', `server CPU µs/${unit}`, '× Express, rate', '× Express, CPU', 'busy: server', 'busy: load'],
+    figures.map(({ name, wallMs, rate, spread, cpuMicros, timesAsFast, timesAsSparing, serverBusy, loadBusy }) => [
+      name,
+      ...(isTimed ? [short(wallMs)] : []),
+      whole(rate),
+      percent(spread),
+      short(cpuMicros),
+      times(timesAsFast),
+      times(timesAsSparing),
+      percent(serverBusy),
+      loadBusy >= BUSY ? `**${percent(loadBusy)}**` : percent(loadBusy)
     ])
   )
 }
