@@ -1,0 +1,22 @@
+import { parseArgs } from 'node:util'
+import { full, quick, type Scale } from './scale.ts'
+import { scenarios } from './scenarios.ts'
+
+/** What a run was asked to do. */
+export interface Asked {
+  readonly scale: Scale
+  /** Names of scenarios. */
+  readonly names: readonly string[]
+  /** Whether all of it runs in full: only then the figures may be kept. */
+  readonly isFull: boolean
+}
+
+/** Reads `--quick` and `--only send,stream`. Throws TypeError that says what may be given. */
+export function readArguments(given: readonly string[]): Asked {
+  const { values } = parseArgs({ args: [...given], options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } } })
+  const all = Object.keys(scenarios)
+  const names = values.only?.split(',') ?? all
+  const unknown = names.find(name => !all.includes(name))
+  if (unknown !== undefined) throw new TypeError(`There is no scenario ${JSON.stringify(unknown)}: ${all.join(', ')}.`)
+  return { scale: values.quick ? quick : full, names, isFull: !values.quick && values.only === undefined }
+}

@@ -1,0 +1,25 @@
+import { httpLoad } from './load/http-load.ts'
+import type { Load } from './load/load.ts'
+import { webSocketLoad } from './load/websocket-load.ts'
+
+/** A server that takes part: its name in the tables, its file in `servers/`, and how it is loaded. */
+export interface Contender {
+  readonly name: string
+  readonly file: string
+  readonly load: (port: number, inFlight: number) => Promise<Load>
+}
+
+/** taskchart over WebSocket; all requests over one connection. */
+export const ours: Contender = { name: 'taskchart, WebSocket', file: 'ours', load: port => webSocketLoad(port, 1) }
+
+/** The same with a connection for each request in flight: as many clients that know nothing of each other. */
+export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }
+
+/** The official SDK as its README serves it, which the others are compared with. */
+export const express: Contender = { name: 'official SDK, Express', file: 'express', load: httpLoad }
+
+/** The official SDK's core without Express. */
+export const core: Contender = { name: 'official SDK, bare node:http', file: 'core', load: httpLoad }
+
+/** What is left when nothing is done: JSON over `ws`. */
+export const echo: Contender = { name: 'bare ws, JSON echo', file: 'echo', load: port => webSocketLoad(port, 1) }

@@ -1,0 +1,28 @@
+/** What a task is asked to do: one artifact, so many chunks of one artifact, or a question to the client. */
+export type Errand =
+  | { readonly kind: 'artifact' }
+  | { readonly kind: 'chunks'; readonly count: number }
+  | { readonly kind: 'ask' }
+
+/** The artifact of every task that makes one at once. */
+export const ARTIFACT_TEXT = 'A boat with one mast and two sails lies at anchor in a small bay. '.repeat(3).trim()
+
+/** Each chunk of a streamed artifact: about what a model says in one step. */
+export const CHUNK_TEXT = 'a few words more '
+
+/** The words with which an errand travels, as a message's text. */
+export function wordsOf(errand: Errand): string {
+  return errand.kind === 'chunks' ? `chunks ${errand.count}` : errand.kind
+}
+
+/** Reads {@link wordsOf} back. Anything else is an answer, which asks for the artifact. */
+export function errandIn(words: string): Errand {
+  const [, count] = /^chunks (\d+)$/.exec(words) ?? []
+  if (count !== undefined) return { kind: 'chunks', count: Number(count) }
+  return words === 'ask' ? { kind: 'ask' } : { kind: 'artifact' }
+}
+
+/** Lets everything else that is ready have its turn: chunks come one in each turn of the event loop, as from a model. */
+export function nextTurn(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}

@@ -1,0 +1,53 @@
+import { express } from './contenders.ts'
+import type { Lane, Round } from './race.ts'
+
+/** What a server's rounds come to. All but `spread` are medians. */
+export interface Figures {
+  readonly name: string
+  /** Units a second. */
+  readonly rate: number
+  /** How far the rounds lie apart: the highest rate less the lowest, as a part of the median. */
+  readonly spread: number
+  /** CPU time of the server for one unit, in microseconds. */
+  readonly cpuMicros: number
+  /** How often as fast as the official SDK on Express, and how often as sparing of the server's CPU. */
+  readonly timesAsFast: number
+  readonly timesAsSparing: number
+  /** Parts of the time in which the server, and the load generator, were busy. Above 1 where garbage is collected beside. */
+  readonly serverBusy: number
+  readonly loadBusy: number
+  /** How long one of the times took that the race was run, in milliseconds. */
+  readonly wallMs: number
+}
+
+/** The figures of a race, a line for each server. */
+export function figuresOf(lanes: readonly Lane[], times: number): Figures[] {
+  const alone = lanes.map(({ contender, rounds }) => ({ contender, ...summary(rounds), wallMs: median(rounds.map(({ wallMs }) => wallMs / times)) }))
+  const baseline = alone.find(({ contender }) => contender === express)
+  return alone.map(({ contender, ...figures }) => ({
+    name: contender.name,
+    ...figures,
+    timesAsFast: figures.rate / (baseline?.rate ?? NaN),
+    timesAsSparing: (baseline?.cpuMicros ?? NaN) / figures.cpuMicros
+  }))
+}
+
+/** The middle one of the values, or the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = (sorted.length - 1) / 2
+  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2
+}
+
+function summary(rounds: readonly Round[]) {
+  const of = (read: (round: Round) => number) => median(rounds.map(read))
+  const rates = rounds.map(({ units, wallMs }) => (1000 * units) / wallMs)
+  const rate = median(rates)
+  return {
+    rate,
+    spread: (Math.max(...rates) - Math.min(...rates)) / rate,
+    cpuMicros: of(({ serverCpuMs, units }) => (1000 * serverCpuMs) / units),
+    serverBusy: of(({ serverCpuMs, wallMs }) => serverCpuMs / wallMs),
+    loadBusy: of(({ loadCpuMs, wallMs }) => loadCpuMs / wallMs)
+  }
+}

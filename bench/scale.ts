@@ -1,0 +1,21 @@
+/** How much a run does. */
+export interface Scale {
+  /** How often the servers take turns. */
+  readonly rounds: number
+  /** Requests of one round, where many are in flight. */
+  readonly requests: number
+  /** Requests to each server before the first round. */
+  readonly warmUps: number
+  /** Chunks of the longest streamed artifact. */
+  readonly chunks: number
+  /** Tasks that wait at the same time, for their memory. */
+  readonly waitingTasks: number
+  /** Fresh processes whose memory is measured. */
+  readonly memoryRounds: number
+}
+
+/** What counts. */
+export const full: Scale = { rounds: 5, requests: 10_000, warmUps: 3000, chunks: 4000, waitingTasks: 10_000, memoryRounds: 3 }
+
+/** For trying: the figures are not to be quoted. */
+export const quick: Scale = { rounds: 2, requests: 2000, warmUps: 2000, chunks: 400, waitingTasks: 1000, memoryRounds: 1 }

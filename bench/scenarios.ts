@@ -1,0 +1,34 @@
+import { figuresOf } from './figures.ts'
+import { run, type Race } from './race.ts'
+import type { Scale } from './scale.ts'
+import { chunkRaces } from './scenarios/chunks.ts'
+import { getTaskRaces } from './scenarios/get-task.ts'
+import { memoryTable } from './scenarios/memory.ts'
+import { sendRaces } from './scenarios/send.ts'
+import { streamRaces } from './scenarios/stream.ts'
+import { raceTable } from './tables.ts'
+
+/** Runs a scenario; hands over each part as Markdown when it is there. */
+export type Scenario = (scale: Scale, show: (markdown: string) => void) => Promise<void>
+
+/** All that is measured, by the names that `--only` takes. */
+export const scenarios: Readonly<Record<string, Scenario>> = {
+  send: races(sendRaces),
+  get: races(getTaskRaces),
+  stream: races(streamRaces),
+  chunks: races(chunkRaces),
+  memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
+}
+
+function races(of: (scale: Scale) => Race[]): Scenario {
+  return async (scale, show) => {
+    for (const race of of(scale)) {
+      const lanes = await run(race, scale.rounds)
+      show(section(race.title, raceTable(race, figuresOf(lanes, race.times))))
+    }
+  }
+}
+
+function section(title: string, table: string): string {
+  return `### ${title}\n\n${table}\n`
+}

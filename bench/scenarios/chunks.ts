@@ -1,0 +1,30 @@
+import { echo, express, ours } from '../contenders.ts'
+import { repeat } from '../load/load.ts'
+import type { Race } from '../race.ts'
+import type { Scale } from '../scale.ts'
+import { streamed } from './stream.ts'
+
+/**
+ * One task that appends chunk after chunk to one artifact, in three lengths: a round has as many chunks in each, so
+ * that a server whose chunks cost the same however many there are takes as long for all three.
+ */
+export function chunkRaces({ chunks }: Scale): Race[] {
+  const race = (tasks: number): Race => ({
+    title: `One task of ${(chunks / tasks).toLocaleString('en')} appended chunks`,
+    unit: 'chunk',
+    contenders: [ours, express, echo],
+    work: 'chunks',
+    inFlight: 1,
+    times: tasks,
+    isTimed: true,
+    warmUp: load => repeat(40, 1, async () => void (await streamed(load, 100))),
+    begin: async load => {
+      await streamed(load, 1)
+      return async () => {
+        await streamed(load, chunks / tasks)
+        return chunks / tasks
+      }
+    }
+  })
+  return [race(4), race(2), race(1)]
+}

@@ -1,0 +1,104 @@
+import { defaultLimits } from '../../runtime/limits.ts'
+import { completed, taskIdIn, waiting } from '../checks.ts'
+import { express, ours, type Contender } from '../contenders.ts'
+import { median } from '../figures.ts'
+import { repeat, type Load } from '../load/load.ts'
+import type { Scale } from '../scale.ts'
+import { ServerProcess } from '../server-process.ts'
+import type { Memory } from '../servers/control.ts'
+import { table, times, whole } from '../tables.ts'
+import { messageParams } from './message.ts'
+
+interface Keeper {
+  readonly name: string
+  readonly contender: Contender
+  readonly limits: Readonly<Record<string, number>>
+}
+
+const IN_FLIGHT = 16
+const WARM_UPS = 500
+const ANSWERED = 10
+const SETTLED_TRIES = 20
+const SETTLE_MS = 100
+
+/** Memory of a task that waits in input-required: what the process holds more for each of many such tasks. */
+export async function memoryTable({ waitingTasks, memoryRounds }: Scale): Promise<string> {
+  const all = waitingTasks + WARM_UPS
+  const keepers = [
+    { name: 'taskchart, live', contender: ours, limits: live(all) },
+    { name: 'taskchart, passivated', contender: ours, limits: { idleContexts: 1 } },
+    { name: 'official SDK', contender: express, limits: {} }
+  ].filter(({ limits }: Keeper) => Object.keys(limits).every(isLimit))
+  const found = keepers.map(({ name }) => ({ name, heap: [] as number[], rss: [] as number[] }))
+  for (let round = 0; round < memoryRounds; round += 1) {
+    for (const [i, keeper] of keepers.entries()) {
+      const { heap, rss } = await memoryOfATask(keeper, waitingTasks)
+      found[i]?.heap.push(heap)
+      found[i]?.rss.push(rss)
+    }
+  }
+  const medians = found.map(({ name, heap, rss }) => ({ name, heap: median(heap), rss: median(rss) }))
+  const theirs = medians.at(-1)?.heap ?? NaN
+  const rows = medians.map(({ name, heap, rss }) => [name, whole(heap), whole(rss), times(theirs / heap)])
+  return table(['Server', 'heap, bytes/task', 'resident, bytes/task', '× official SDK, heap'], rows)
+}
+
+/** Limits with which so many contexts stay in memory. */
+function live(contexts: number): Record<string, number> {
+  return Object.fromEntries(['liveContexts', 'idleContexts'].filter(isLimit).map(name => [name, contexts]))
+}
+
+/** Whether the runtime has a limit of this name: one that it has not would be measured as if it had worked. */
+function isLimit(name: string): boolean {
+  return name in defaultLimits
+}
+
+async function memoryOfATask({ contender, limits }: Keeper, tasks: number): Promise<Memory> {
+  const server = await ServerProcess.start(contender.file, { work: 'ask', limits })
+  try {
+    await opened(server, contender, WARM_UPS)
+    const before = await settled(server)
+    const taskIds = await opened(server, contender, tasks)
+    const after = await settled(server)
+    await answered(server, contender, taskIds.filter((_, i) => i % Math.ceil(tasks / ANSWERED) === 0))
+    return { heap: (after.heap - before.heap) / tasks, rss: (after.rss - before.rss) / tasks }
+  } finally {
+    await server.stop()
+  }
+}
+
+/** The ids of so many tasks that now wait. Their clients are gone. */
+async function opened(server: ServerProcess, contender: Contender, tasks: number): Promise<string[]> {
+  const taskIds: string[] = []
+  await loaded(server, contender, async load => {
+    await repeat(tasks, IN_FLIGHT, async () => {
+      taskIds.push(taskIdIn(waiting(await load.call('SendMessage', messageParams({ kind: 'ask' })))))
+    })
+  })
+  return taskIds
+}
+
+/** Answers some of the tasks, which have to complete: what is kept has to be enough to go on with. */
+async function answered(server: ServerProcess, contender: Contender, taskIds: readonly string[]): Promise<void> {
+  await loaded(server, contender, async load => {
+    for (const taskId of taskIds) completed(await load.call('SendMessage', messageParams({ kind: 'artifact' }, taskId)))
+  })
+}
+
+async function loaded(server: ServerProcess, contender: Contender, use: (load: Load) => Promise<void>): Promise<void> {
+  const load = await contender.load(server.port, IN_FLIGHT)
+  await use(load)
+  await load.close()
+}
+
+/** The memory once it does not shrink any more: connections and idle contexts take a moment to leave. */
+async function settled(server: ServerProcess): Promise<Memory> {
+  let memory = await server.memory()
+  for (let i = 0; i < SETTLED_TRIES; i += 1) {
+    await new Promise(resolve => setTimeout(resolve, SETTLE_MS))
+    const next = await server.memory()
+    if (next.heap > 0.999 * memory.heap) return next
+    memory = next
+  }
+  return memory
+}

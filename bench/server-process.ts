@@ -1,0 +1,64 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import type { Memory, Question, Told } from './servers/control.ts'
+
+/** A server in a process of its own. */
+export class ServerProcess {
+  readonly port: number
+  readonly #child: ChildProcess
+
+  private constructor(child: ChildProcess, port: number) {
+    this.#child = child
+    this.port = port
+  }
+
+  /** Starts the server of a file in `servers/` and resolves when it listens. Throws Error if it ends instead. */
+  static async start(file: string, options: unknown): Promise<ServerProcess> {
+    const child = fork(new URL(`servers/${file}.js`, import.meta.url), [JSON.stringify(options)], {
+      execArgv: ['--expose-gc'],
+      env: { ...process.env, NODE_ENV: 'production' }
+    })
+    const { port } = await told(child)
+    if (port === undefined) throw new Error(`The server ${file} told no port.`)
+    return new ServerProcess(child, port)
+  }
+
+  /** CPU time of the process until now, user and system, in microseconds. */
+  async cpuMicros(): Promise<number> {
+    const { cpuMicros = NaN } = await this.#ask('cpu')
+    return cpuMicros
+  }
+
+  /** Memory of the process after a full garbage collection. */
+  async memory(): Promise<Memory> {
+    const { memory = { heap: NaN, rss: NaN } } = await this.#ask('memory')
+    return memory
+  }
+
+  /** Ends the process. */
+  async stop(): Promise<void> {
+    const ended = new Promise(resolve => this.#child.once('exit', resolve))
+    this.#child.kill()
+    await ended
+  }
+
+  #ask(question: Question): Promise<Told> {
+    const answer = told(this.#child)
+    this.#child.send(question)
+    return answer
+  }
+}
+
+/** The next thing that a process tells. */
+function told(child: ChildProcess): Promise<Told> {
+  return new Promise((resolve, reject) => {
+    const onMessage = (message: unknown) => {
+      child.off('exit', onExit)
+      resolve(message as Told)
+    }
+    const onExit = (code: number | null) => {
+      child.off('message', onMessage)
+      reject(new Error(`A server ended with code ${String(code)}.`))
+    }
+    child.once('message', onMessage).once('exit', onExit)
+  })
+}

@@ -1,0 +1,38 @@
+/** What the parent asks a server's process. */
+export type Question = 'cpu' | 'memory'
+
+/** Memory of a server's process after a full garbage collection, in bytes. */
+export interface Memory {
+  /** The heap, and what lies outside of it for objects on it, such as the bytes of Buffers. */
+  readonly heap: number
+  readonly rss: number
+}
+
+/** What a server's process tells: its port once it listens, then an answer to each question. */
+export interface Told {
+  readonly port?: number
+  /** CPU time of the process until now, user and system, in microseconds. */
+  readonly cpuMicros?: number
+  readonly memory?: Memory
+}
+
+/** Tells the parent the port and answers its questions. The process ends with its parent. */
+export function report(port: number): void {
+  const tell = (told: Told) => process.send?.(told)
+  process.on('message', (question: Question) => tell(question === 'cpu' ? { cpuMicros: cpuMicros() } : { memory: memory() }))
+  process.on('disconnect', () => process.exit())
+  tell({ port })
+}
+
+/** CPU time of this process until now, user and system, in microseconds. */
+export function cpuMicros(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+function memory(): Memory {
+  globalThis.gc?.()
+  globalThis.gc?.()
+  const { heapUsed, external, rss } = process.memoryUsage()
+  return { heap: heapUsed + external, rss }
+}

@@ -1,0 +1,22 @@
+import type { AgentCard } from '@a2a-js/sdk'
+import { DefaultRequestHandler, InMemoryTaskStore, type A2ARequestHandler } from '@a2a-js/sdk/server'
+import { BenchExecutor } from './sdk-executor.ts'
+
+/** The official SDK's request handler as its README sets it up: in memory, with defaults. */
+export function sdkHandler(): A2ARequestHandler {
+  const card: AgentCard = {
+    name: 'Bench',
+    description: '',
+    version: '1.0.0',
+    supportedInterfaces: [{ url: 'http://127.0.0.1/', protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' }],
+    capabilities: { streaming: true, extensions: [] },
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: [],
+    provider: undefined,
+    securitySchemes: {},
+    securityRequirements: [],
+    signatures: []
+  }
+  return new DefaultRequestHandler(card, new InMemoryTaskStore(), new BenchExecutor())
+}
