@@ -32,6 +32,17 @@ export function messageParts({ parts }: Pick<Message, 'parts'>): Given[] {
   return parts.map(part => given(part, 'message'))
 }
 
+/** How much parts hold, in bytes. A url is not fetched, so it holds nothing. */
+export function bytesIn(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => sum + bytesOf(part), 0)
+}
+
+function bytesOf(part: Part): number {
+  if ('text' in part) return Buffer.byteLength(part.text)
+  if ('raw' in part) return Buffer.byteLength(part.raw, 'base64')
+  return 'url' in part ? 0 : Buffer.byteLength(JSON.stringify(part.data))
+}
+
 function given(part: Part, fallback: string): Given {
   const about = { name: part.filename ?? fallback, filename: part.filename, mediaType: part.mediaType }
   if ('text' in part) return { ...about, text: part.text }

@@ -1,24 +1,38 @@
-import type { StreamResponse, TaskStatus } from '../../machines/protocol/objects.ts'
+import type { Artifact, StreamResponse, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import { messageParts } from './artifact-parts.ts'
-import { shortly } from './results.ts'
-import { oneLine, plain } from './terminal-text.ts'
+import { bytesIn } from './artifact-parts.ts'
+import { messageText } from './message-text.ts'
+import { oneLine, sizeText } from './terminal-text.ts'
 
-/** An event of a stream as one line for the user, or nothing if it says nothing new: later chunks, and answers, which come as results. */
-export function progressLine(event: StreamResponse): string | undefined {
-  if ('message' in event) return undefined
-  if ('task' in event) return `${statusText(event.task.status)} (task ${oneLine(event.task.id)})`
-  if ('statusUpdate' in event) return statusText(event.statusUpdate.status)
+/**
+ * An event of a stream as lines for the user. Later chunks say nothing new, and answers come as results; a task that
+ * others have watched before has a line for each artifact that is there.
+ */
+export function progressLines(event: StreamResponse): string[] {
+  if ('message' in event) return []
+  if ('statusUpdate' in event) return [statusText(event.statusUpdate.status)]
+  if ('task' in event) {
+    const { id, status, artifacts = [] } = event.task
+    return [`${statusText(status)} (task ${oneLine(id)})`, ...artifacts.map(artifactText)]
+  }
   const { artifact, append } = event.artifactUpdate
-  return append ? undefined : `artifact ${oneLine(artifact.name ?? artifact.artifactId)}`
+  return append ? [] : [`artifact ${nameOf(artifact)}`]
 }
 
-/** A task's state as people read it: `input-required`. */
-export function stateText(state: TaskState): string {
-  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
+/** An artifact that was there at first, with what it held then. */
+function artifactText(artifact: Artifact): string {
+  return `artifact ${nameOf(artifact)} (${sizeText(bytesIn(artifact.parts))})`
+}
+
+function nameOf({ artifactId, name = artifactId }: Artifact): string {
+  return oneLine(name)
 }
 
 function statusText({ state, message }: TaskStatus): string {
-  const words = message ? messageParts(message).map(given => ('text' in given ? plain(given.text) : shortly(given))) : []
-  return [stateText(state), ...(words.length === 0 ? [] : [words.join(' ')])].join(': ')
+  return [stateText(state), ...(message ? [messageText(message)] : [])].join(': ')
+}
+
+/** A task's state as people read it: `input-required`. */
+function stateText(state: TaskState): string {
+  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
 }

@@ -10,7 +10,7 @@ import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io, type Output } from './command.ts'
 import { loadAgent } from './load-agent.ts'
-import { sendLine } from './send-line.ts'
+import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine, plain } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
 

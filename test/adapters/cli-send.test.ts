@@ -1,54 +1,23 @@
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AddressInfo } from 'node:net'
-import t, { type Test } from 'tap'
-import { WebSocketServer } from 'ws'
+import t from 'tap'
 import { emit } from 'xstate'
-import { main } from '../../adapters/cli/main.ts'
 import { artifact, data, failed, file, rejected, reply, setupWork, text } from '../../runtime/index.ts'
+import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
+import { scripted } from '../fixtures/scripted-agent.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47])
 
-interface Running {
-  cwd?: string
-  signal?: AbortSignal
-  /** Hears what is written to stderr. */
-  heard?: (text: string) => void
-}
-
 /** Runs `taskchart send` in this process. */
-async function send(url: string, args: readonly string[], { cwd = process.cwd(), signal = new AbortController().signal, heard = () => {} }: Running = {}) {
-  let [stdout, stderr] = ['', '']
-  const io = {
-    stdout: { write: (text: string) => void (stdout += text) },
-    stderr: { write: (text: string) => (heard(text), void (stderr += text)) },
-    signal,
-    cwd
-  }
-  const code = await main(['send', url, ...args], io)
-  return { code, stdout, stderr }
+function send(url: string, args: readonly string[], surroundings?: Surroundings) {
+  return runCommand(['send', url, ...args], surroundings)
 }
 
 /** The arguments of the line that continues the conversation, as a shell would give them. */
 function lineIn(stderr: string): { url: string; args: string[] } {
   const [, url = '', rest = ''] = /npx taskchart send (\S+) "…" (.*)\n/.exec(stderr) ?? []
   return { url, args: rest.split(' ') }
-}
-
-/** A server that answers each request with these frames, which get the request's id. */
-async function scripted(t: Test, answers: Record<string, object[]>): Promise<string> {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'a2a.v1' })
-  t.teardown(() => new Promise<void>(resolve => server.close(() => resolve())))
-  server.on('connection', socket => {
-    socket.on('message', (text: Buffer) => {
-      const { id, method } = JSON.parse(text.toString()) as { id: number; method: string }
-      for (const frame of answers[method] ?? []) socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...frame }))
-    })
-  })
-  await once(server, 'listening')
-  return `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
 await t.test('an agent that answers with a message', async t => {
@@ -214,7 +183,7 @@ await t.test('a task that asks ends with exit code 4, and the printed line answe
   const { url } = await serve(t, { work: obedient }, { ids: () => `-id ${(ids += 1)}` })
   const first = await send(url, ['ask'])
   t.equal(first.code, 4)
-  t.match(first.stderr, /\ninput-required: And then\?\n\nAnswer with:\n {2}npx taskchart send ws:\S+ "…" --context "-id \d+" --task "-id \d+"\n$/)
+  t.match(first.stderr, /\ninput-required: And then\?\n\nAnswer with:\n {2}npx taskchart send ws:\S+ "…" --context="-id \d+" --task="-id \d+"\n$/)
   const [context = '', task = ''] = Array.from(first.stderr.matchAll(/"(-id \d+)"/g), ([, id]) => id)
   const second = await send(url, ['red', `--context=${context}`, `--task=${task}`])
   t.match(second, { code: 0, stdout: 'red\n', stderr: /completed/ })
@@ -251,7 +220,7 @@ await t.test('a user who stops watching is told how to go on, and the task does'
   const stop = new AbortController()
   const { code, stderr } = await send(url, ['wait'], { signal: stop.signal, heard: line => line.startsWith('working') && stop.abort() })
   t.equal(code, 130)
-  const [, id = ''] = /Task (\S+) goes on without you\.\nGo on with:\n.*--reference \1\n$/.exec(stderr) ?? []
+  const [, id = ''] = /Task (\S+) goes on without you\. Watch it with:\n {2}npx taskchart watch ws:\S+ \1\n$/.exec(stderr) ?? []
   t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_WORKING')
 })
 

@@ -3,10 +3,10 @@ import { EventEmitter, once } from 'node:events'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
-import { main } from '../../adapters/cli/main.ts'
 import { surviveRejections } from '../../adapters/cli/unhandled-rejections.ts'
 import { connect } from '../../adapters/websocket/client.ts'
 import { deferred, rejection } from '../fixtures/runtime-helpers.ts'
+import { runCommand } from '../fixtures/run-command.ts'
 
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
 const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x-me'] === 'yes' ? { id: 'me' } : undefined`
@@ -14,16 +14,9 @@ const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x
 /** Runs `taskchart` in this process, with a promise of the first text on stdout. */
 function run(cwd: string, argv: readonly string[]) {
   const stop = new AbortController()
-  const written = { stdout: '', stderr: '' }
   const announced = deferred<string>()
-  const io = {
-    stdout: { write: (text: string) => (announced.resolve(text), void (written.stdout += text)) },
-    stderr: { write: (text: string) => void (written.stderr += text) },
-    signal: stop.signal,
-    cwd
-  }
-  const code = main(argv, io)
-  return { announced: announced.promise, stop: () => stop.abort(), ended: async () => ({ code: await code, ...written }) }
+  const ended = runCommand(argv, { printed: announced.resolve, signal: stop.signal, cwd })
+  return { announced: announced.promise, stop: () => stop.abort(), ended: () => ended }
 }
 
 /** Runs `taskchart serve`; it is stopped when the test ends. */

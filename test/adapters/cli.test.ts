@@ -2,15 +2,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import t from 'tap'
-import { main } from '../../adapters/cli/main.ts'
+import { runCommand } from '../fixtures/run-command.ts'
 import { serve } from '../fixtures/served-agent.ts'
 
-/** Runs `taskchart` in this process. */
-async function run(argv: readonly string[], signal = new AbortController().signal) {
-  const written = { stdout: '', stderr: '' }
-  const output = (name: keyof typeof written) => ({ write: (text: string) => void (written[name] += text) })
-  const code = await main(argv, { stdout: output('stdout'), stderr: output('stderr'), signal, cwd: process.cwd() })
-  return { code, ...written }
+/** Runs `taskchart`. */
+function run(argv: readonly string[], signal = new AbortController().signal) {
+  return runCommand(argv, { signal })
 }
 
 await t.test('help', async t => {
@@ -18,7 +15,7 @@ await t.test('help', async t => {
     await t.test(`taskchart ${argv.join(' ')} shows all commands and the exit codes`, async t => {
       const { code, stdout, stderr } = await run(argv)
       t.equal(code, 0)
-      t.match(stdout, /taskchart serve .*\n.*taskchart send .*\n.*taskchart card [\s\S]*Exit codes:/)
+      t.match(stdout, /taskchart serve .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/)
       t.equal(stderr, '')
     })
   }
@@ -50,6 +47,13 @@ await t.test('wrong usage is told with the usage line and exit code 2', async t 
     [['send', 'localhost:4242', 'hi'], /"localhost:4242" is not the address of an agent/],
     [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes letters/],
     [['send', '--', 'ws://localhost', 'hi', '--help'], /"--help" is one argument too many/],
+    [['watch'], /URL is missing\.\nUsage: taskchart watch URL TASK/],
+    [['watch', 'ws://localhost'], /TASK is missing\./],
+    [['watch', 'ws://localhost', 't1', 't2'], /"t2" is one argument too many\./],
+    [['watch', 'ws://localhost', '-t1'], /Unknown option '-t'.* after '--'/],
+    [['watch', 'ws://localhost', 't1', '--context', 'c1'], /Unknown option '--context'/],
+    [['watch', 'localhost:4242', 't1'], /"localhost:4242" is not the address of an agent/],
+    [['watch', 'ws://localhost', 't1', '--api-key', 'two words'], /--api-key takes letters/],
     [['card'], /URL is missing\.\nUsage: taskchart card URL/],
     [['card', 'nowhere'], /"nowhere" is not the address of an agent/],
     [['serve'], /AGENT\.ts\|js is missing\.\nUsage: taskchart serve AGENT/],
@@ -134,13 +138,8 @@ Skills
 })
 
 await t.test('what is thrown and is no error is reported too', async t => {
-  const cwd = process.cwd()
-  const stdout = {
-    write: () => {
-      throw 'the disk is full'
-    }
+  const printed = () => {
+    throw 'the disk is full'
   }
-  let stderr = ''
-  const code = await main(['help'], { stdout, stderr: { write: text => void (stderr += text) }, signal: new AbortController().signal, cwd })
-  t.strictSame([code, stderr], [1, 'taskchart: the disk is full\n'])
+  t.match(await runCommand(['help'], { printed }), { code: 1, stderr: 'taskchart: the disk is full\n' })
 })

@@ -1,0 +1,94 @@
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import type { AgentClient } from '../websocket/client.ts'
+import { connectTo } from './agent-connection.ts'
+import { artifactParts, messageParts } from './artifact-parts.ts'
+import { CommandError, EXIT, type Io, type Output } from './command.ts'
+import { answerHint, continueHint, watchHint } from './hints.ts'
+import { progressLines } from './progress.ts'
+import { showResults } from './results.ts'
+import { jsonLine } from './terminal-text.ts'
+import { note, nothingYet, type Watched } from './watch-stream.ts'
+
+/** The options of every command that follows a stream. */
+export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, json: { type: 'boolean' } } as const
+
+/** The same, as help explains them. */
+export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; files that are there are never overwritten
+  --api-key KEY   show this key (Authorization: Bearer KEY)
+  --json          write one line of JSON for each event of the stream, and nothing else, to stdout
+`
+
+/** What is followed, and what becomes of it. */
+export interface Followed {
+  readonly url: string
+  readonly apiKey: string | undefined
+  readonly out: string | undefined
+  readonly json: boolean
+  readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
+  /** Says that the stream goes on in this state though the task waits for its client. */
+  readonly goesOnIn: (state: TaskState) => boolean
+}
+
+/**
+ * Connects to an agent, shows what a stream tells until it ends, hands over the results, and says how to go on, also
+ * when it is stopped half-way. Resolves with the exit code.
+ */
+export async function follow(followed: Followed, io: Io): Promise<number> {
+  const client = await connectTo(followed.url, followed.apiKey, io)
+  try {
+    return await followWith(client, followed, io)
+  } finally {
+    await client.close()
+  }
+}
+
+async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {
+  const watched = nothingYet()
+  client.on('lost', () => tellAll(io.stderr, ['The connection is lost; trying again.']))
+  client.on('open', () => tellAll(io.stderr, ['The connection is there again.']))
+  try {
+    await showStream(followed.stream(client), watched, followed, io)
+    await handOver(client, watched, followed, io)
+  } catch (error) {
+    if (!isA2AError(error) || error.code !== 'TaskNotFound') tellAll(io.stderr, watchHint(watched, followed))
+    throw error
+  }
+  tellAll(io.stderr, continueHint(watched, followed))
+  return exitCode(watched.task?.state)
+}
+
+async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, { stdout, stderr }: Io): Promise<void> {
+  for await (const event of stream) {
+    const before = watched.task?.state
+    note(watched, event)
+    const state = watched.task?.state
+    if (followed.json) stdout.write(jsonLine(event))
+    tellAll(stderr, progressLines(event))
+    if (state && state !== before && followed.goesOnIn(state)) tellAll(stderr, answerHint(watched, followed))
+  }
+}
+
+function tellAll(output: Output, lines: readonly string[]): void {
+  for (const line of lines) output.write(`${line}\n`)
+}
+
+/** Shows the answer, or the task's artifacts as they are when all of their chunks are there. */
+async function handOver(client: AgentClient, { task, message, chunks }: Watched, { out, json }: Followed, io: Io): Promise<void> {
+  if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
+  if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream before there was a result.')
+  if (json && out === undefined) return
+  const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
+  const parts = artifacts.flatMap(artifact => artifactParts(artifact, chunks.get(artifact.artifactId) !== 1))
+  await showResults(parts, { out, json, savesText: true }, io)
+}
+
+function isActive(state: TaskState): boolean {
+  return !isTerminal(state) && !isInterrupted(state)
+}
+
+function exitCode(state: TaskState | undefined): number {
+  if (state === undefined || state === 'TASK_STATE_COMPLETED') return EXIT.ok
+  return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
+}

@@ -1,0 +1,54 @@
+import { shellText, shellWord } from './terminal-text.ts'
+
+/** What every line to paste says. */
+interface PasteLine {
+  readonly url: string
+  readonly out?: string | undefined
+  /** Whether a key has to be given. The line has a gap for it, never the key. */
+  readonly needsKey: boolean
+}
+
+/** What a line that sends a message says. */
+export interface SendLine extends PasteLine {
+  readonly text: string
+  readonly context?: string | undefined
+  readonly task?: string | undefined
+  readonly reference?: string | undefined
+}
+
+/** What a line that watches a task says. */
+export interface WatchLine extends PasteLine {
+  readonly task: string
+}
+
+/** The line to paste into a terminal that sends a message. */
+export function sendLine({ url, text, context, task, reference, out, needsKey }: SendLine): string {
+  const options = optionsOf({ context, task, reference, out })
+  return ['npx taskchart send', shellWord(url), shellText(text), ...options, ...gapFor(needsKey)].join(' ')
+}
+
+/** The line to paste into a terminal that watches a task. */
+export function watchLine({ url, task, out, needsKey }: WatchLine): string {
+  const id = shellWord(task)
+  const options = [...optionsOf({ out }), ...gapFor(needsKey)]
+  const words = startsWithDash(id) ? [...options, '--', id] : [id, ...options]
+  return ['npx taskchart watch', shellWord(url), ...words].join(' ')
+}
+
+/** Values may start with a dash, which would make them options. */
+function optionsOf(options: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(options).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    const word = shellWord(value)
+    return [startsWithDash(word) ? `--${name}=${word}` : `--${name} ${word}`]
+  })
+}
+
+/** Quotes are for the shell; the command gets what they hold. */
+function startsWithDash(word: string): boolean {
+  return /^["']?-/.test(word)
+}
+
+function gapFor(needsKey: boolean): string[] {
+  return needsKey ? ['--api-key …'] : []
+}

@@ -1,0 +1,350 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { failed, rejected } from '../../runtime/index.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
+import { deferred, open, reaches, until } from '../fixtures/runtime-helpers.ts'
+import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
+import { scripted } from '../fixtures/scripted-agent.ts'
+import { obedient, serve } from '../fixtures/served-agent.ts'
+import { storyteller } from '../fixtures/storyteller.ts'
+
+/** Runs `taskchart watch` in this process. */
+function watch(url: string, args: readonly string[], surroundings?: Surroundings) {
+  return runCommand(['watch', url, ...args], surroundings)
+}
+
+/** Opens a task whose work has said all that it says by itself. */
+async function told(runtime: Runtime): Promise<string> {
+  const { id } = await open(runtime)
+  await until(async () => (await runtime.getTask({ id })).status.message !== undefined)
+  return id
+}
+
+/** Calls `then` once, when a text that was written matches. */
+function when(pattern: RegExp, then: () => void): (text: string) => void {
+  let isDone = false
+  return written => {
+    if (isDone || !pattern.test(written)) return
+    isDone = true
+    then()
+  }
+}
+
+/** The words of the line to paste that follows `title`, as a shell would give them. */
+function pasted(written: string, title: string): string[] {
+  const [, line = ''] = new RegExp(`${title}:\\n {2}npx taskchart (.*)\\n`).exec(written) ?? []
+  return Array.from(line.matchAll(/(?:"[^"]*"|[^\s"])+/g), ([word]) => word.replaceAll('"', ''))
+}
+
+await t.test('a task that others began', async t => {
+  await t.test('is shown as it is, then what happens to it, then its results', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const id = await told(runtime)
+    const { code, stdout, stderr } = await watch(url, [id], { heard: when(/^working/, goOn) })
+    t.equal(code, 0)
+    t.equal(stdout, 'Once upon a time.\n')
+    t.match(stderr, new RegExp(`^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nGo on with:\n  npx taskchart send ${url} "…" --context \\S+ --reference ${id}\n$`))
+  })
+
+  await t.test('has its artifacts saved, and no file is overwritten', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const cwd = t.testdir({ 'story.txt': 'mine' })
+    const { stdout, stderr } = await watch(url, [await told(runtime), '--out', '.'], { cwd, heard: when(/^working/, goOn) })
+    t.equal(stdout, 'Once upon a time.\nsaved story-2.txt\n')
+    t.equal(readFileSync(join(cwd, 'story.txt'), 'utf8'), 'mine')
+    t.equal(readFileSync(join(cwd, 'story-2.txt'), 'utf8'), 'Once upon a time.')
+    t.match(stderr, / --out \.\n$/)
+  })
+
+  await t.test('is written as one line of JSON for each event with --json', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const { code, stdout } = await watch(url, [await told(runtime), '--json'], { printed: when(/^/, goOn) })
+    t.equal(code, 0)
+    const events = stdout.trimEnd().split('\n').map(line => JSON.parse(line) as Record<string, object>)
+    t.strictSame(events.map(event => Object.keys(event)[0]), ['task', 'artifactUpdate', 'statusUpdate'])
+    t.match(events[0], { task: { artifacts: [{ parts: [{ text: 'Once ' }, { text: 'upon ' }] }] } })
+  })
+
+  await t.test('is watched by as many as like to', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const id = await told(runtime)
+    let watchers = 0
+    const joined = () => {
+      watchers += 1
+      if (watchers === 3) goOn()
+    }
+    const ended = await Promise.all([1, 2, 3].map(() => watch(url, [id], { heard: when(/^working/, joined) })))
+    t.strictSame(ended.map(({ code, stdout }) => [code, stdout]), Array.from({ length: 3 }, () => [0, 'Once upon a time.\n']))
+  })
+})
+
+await t.test('a task that has ended is shown as it is, with the exit code of its state', async t => {
+  await t.test('completed: with its artifacts, put together as far as they can be', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const { id } = await open(runtime)
+    goOn()
+    await reaches(runtime, id, 'completed')
+    const cwd = t.testdir()
+    const { code, stdout, stderr } = await watch(url, [id, '--out', 'out'], { cwd })
+    t.equal(code, 0)
+    t.equal(stdout, 'Once upon a time.\nsaved out/story.txt\n')
+    t.match(stderr, new RegExp(`^completed \\(task ${id}\\)\nartifact story \\(17 bytes\\)\n\nGo on with:\n.* --reference ${id} --out out\n$`))
+    t.strictSame(readdirSync(join(cwd, 'out')), ['story.txt'])
+  })
+
+  await t.test('with --json: as one line with the task, and nothing else', async t => {
+    const { url, runtime } = await serve(t, { work: obedient })
+    const { id } = await open(runtime, 'hi')
+    await reaches(runtime, id, 'completed')
+    const { code, stdout } = await watch(url, [id, '--json'])
+    t.equal(code, 0)
+    t.match(JSON.parse(stdout), { task: { id, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'hi' }] }] } })
+  })
+
+  for (const [state, end] of Object.entries({ failed, rejected })) {
+    await t.test(`${state}: with its reason`, async t => {
+      const { url, runtime } = await serve(t, { work: () => end('No paint left.') })
+      const { id } = await open(runtime)
+      await reaches(runtime, id, state)
+      t.match(await watch(url, [id]), { code: 3, stdout: /^$/, stderr: new RegExp(`^${state}: No paint left\\. \\(task ${id}\\)\n`) })
+    })
+  }
+
+  await t.test('canceled', async t => {
+    const { url, runtime } = await serve(t, { work: obedient })
+    const { id } = await open(runtime, 'wait')
+    await runtime.cancelTask({ id })
+    t.match(await watch(url, [id]), { code: 3, stderr: /^canceled/ })
+  })
+
+  await t.test('where its artifacts cannot be saved: with the line to try again', async t => {
+    const { url, runtime } = await serve(t, { work: obedient })
+    const { id } = await open(runtime, 'hi')
+    await reaches(runtime, id, 'completed')
+    const { code, stderr } = await watch(url, [id, '--out', 'file/below'], { cwd: t.testdir({ file: '' }) })
+    t.equal(code, 1)
+    t.match(stderr, new RegExp(`Task ${id} has ended\\. Watch it with:\n.* watch ${url} ${id} --out file/below\ntaskchart: file/below/.* could not be saved`))
+  })
+})
+
+await t.test('a task that is canceled while it is watched ends with exit code 3', async t => {
+  const { url, runtime } = await serve(t, { work: obedient })
+  const { id } = await open(runtime, 'wait')
+  const cancel = () => void runtime.cancelTask({ id }).catch(error => t.fail(error))
+  t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), { code: 3, stderr: /\ncanceled\n\nGo on with:/ })
+})
+
+await t.test('a task that waits for input says how to answer, and is watched on while the line answers it', async t => {
+  let ids = 0
+  const { url, runtime } = await serve(t, { work: obedient }, { ids: () => `-id ${(ids += 1)}` })
+  const { id } = await open(runtime, 'ask')
+  await reaches(runtime, id, 'input-required')
+  const line = deferred<string>()
+  const watching = watch(url, ['--', id], { heard: text => text.includes('npx') && line.resolve(`Answer with:\n${text}`) })
+  const [command = '', to = '', , ...rest] = pasted(await line.promise, 'Answer with')
+  t.match(await runCommand([command, to, 'red', ...rest]), { code: 0, stdout: 'red\n' })
+  const { code, stdout, stderr } = await watching
+  t.equal(code, 0)
+  t.equal(stdout, 'red\n')
+  t.match(stderr, new RegExp(`^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nGo on with:\n`))
+})
+
+await t.test('a user who stops watching gets exit code 130 and the line to watch on with', async t => {
+  await t.test('a task that works', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const id = await told(runtime)
+    const stop = new AbortController()
+    const { code, stderr } = await watch(url, [id, '--out', 'my files'], { signal: stop.signal, heard: when(/^working/, () => stop.abort()) })
+    t.equal(code, 130)
+    t.match(stderr, new RegExp(`\n\nTask ${id} goes on without you\\. Watch it with:\n  npx taskchart watch ${url} ${id} --out "my files"\n$`))
+    goOn()
+    const again = await runCommand(pasted(stderr, 'Watch it with'), { cwd: t.testdir() })
+    t.match(again, { code: 0, stdout: 'Once upon a time.\nsaved my files/story.txt\n' })
+  })
+
+  await t.test('a task that waits', async t => {
+    const { url, runtime } = await serve(t, { work: obedient })
+    const { id } = await open(runtime, 'ask')
+    const stop = new AbortController()
+    const { code, stderr } = await watch(url, [id], { signal: stop.signal, heard: when(/npx/, () => stop.abort()) })
+    t.equal(code, 130)
+    t.match(stderr, new RegExp(`\nTask ${id} waits for an answer\\. Watch it with:\n  npx taskchart watch ${url} ${id}\n$`))
+  })
+
+  await t.test('a task whose id starts with a dash, of an agent that wants a key', async t => {
+    const { url, runtime } = await serve(t, { work: obedient }, { ids: () => '-id', authenticate: () => ({ id: 'me' }) })
+    const call = { principal: 'me' }
+    const { id } = await open(runtime, 'wait', {}, call)
+    const stop = new AbortController()
+    const { stderr } = await watch(url, ['--api-key', 'secret', '--out', 'a', '--', id], { signal: stop.signal, heard: when(/\(task/, () => stop.abort()) })
+    t.match(stderr, `\n  npx taskchart watch ${url} --out a --api-key … -- -id\n`)
+    t.notMatch(stderr, 'secret')
+    await runtime.cancelTask({ id }, call)
+    const words = pasted(stderr, 'Watch it with').map(word => (word === '…' ? 'secret' : word))
+    t.match(await runCommand(words), { code: 3, stderr: /^canceled/ })
+  })
+
+  await t.test('before anything came', async t => {
+    const { url } = await serve(t, { work: obedient })
+    t.strictSame(await watch(url, ['t1'], { signal: AbortSignal.abort() }), { code: 130, stdout: '', stderr: '' })
+  })
+})
+
+await t.test('an agent that wants a key', async t => {
+  const authenticate = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => {
+    const [, key] = /^Bearer (mine|yours)$/.exec(headers['authorization'] ?? '') ?? []
+    return key === undefined ? undefined : { id: key }
+  }
+  const { url, runtime } = await serve(t, { work: obedient }, { authenticate })
+  const { id } = await open(runtime, 'wait', {}, { principal: 'mine' })
+
+  await t.test('is told of without one, and with a wrong one, which is not repeated', async t => {
+    t.match(await watch(url, [id]), { code: 1, stderr: /^taskchart: The agent at ws:\S+ wants to know who you are\. Give a key with --api-key KEY\.\n$/ })
+    const { code, stderr } = await watch(url, [id, '--api-key', 'wrong-key'])
+    t.equal(code, 1)
+    t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
+    t.notMatch(stderr, 'wrong-key')
+  })
+
+  await t.test('does not show the task of one key to another', async t => {
+    t.strictSame(await watch(url, [id, '--api-key', 'yours']), { code: 1, stdout: '', stderr: `taskchart: Task ${id} was not found.\n` })
+  })
+
+  await t.test('shows it with the right one', async t => {
+    await runtime.cancelTask({ id }, { principal: 'mine' })
+    const { code, stderr } = await watch(url, [id, '--api-key', 'mine'])
+    t.equal(code, 3)
+    t.match(stderr, / --api-key …\n$/)
+  })
+})
+
+await t.test('what goes wrong is told in one line with exit code 1', async t => {
+  await t.test('nobody is there', async t => {
+    t.strictSame(await watch('ws://127.0.0.1:1/', ['t1']), { code: 1, stdout: '', stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n' })
+  })
+
+  await t.test('the agent does not know the task', async t => {
+    const { url } = await serve(t, { work: obedient })
+    t.strictSame(await watch(url, ['nope', '--json']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
+  })
+
+  await t.test('the id can be none', async t => {
+    const { url } = await serve(t, { work: obedient })
+    t.match(await watch(url, ['']), { code: 1, stdout: '', stderr: /^taskchart: Invalid parameters: id must be an id .*\n$/ })
+  })
+
+  const task = (state: string) => ({ id: 't1', contextId: 'c1', status: { state } })
+  const unsupported = { error: { code: -32004, message: 'I do not stream.' } }
+  const cases: [string, Record<string, object[]>, RegExp][] = [
+    ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
+    ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }] }, /^taskchart: The agent ended the stream before there was a result\.\n$/],
+    ['the stream ends before the task', { SubscribeToTask: [{ result: { task: task('TASK_STATE_WORKING') } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream before/],
+    ['the agent does not stream, and the task goes on', { SubscribeToTask: [unsupported], GetTask: [{ result: task('TASK_STATE_WORKING') }] }, /^taskchart: I do not stream\.\n$/],
+    ['a task that has ended is gone when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
+  ]
+  for (const [what, answers, message] of cases) {
+    await t.test(what, async t => {
+      const { code, stdout, stderr } = await watch(await scripted(t, answers), ['t1'])
+      t.equal(code, 1)
+      t.equal(stdout, '')
+      t.match(stderr, message)
+    })
+  }
+
+  await t.test('but a stream that ends where the task waits ends with exit code 4', async t => {
+    const waiting = task('TASK_STATE_INPUT_REQUIRED')
+    const url = await scripted(t, { SubscribeToTask: [{ result: { task: waiting } }, { streamEnd: true }], GetTask: [{ result: waiting }] })
+    t.match(await watch(url, ['t1']), { code: 4, stderr: /Answer with:\n.* --context c1 --task t1\n$/ })
+  })
+})
+
+await t.test('an agent that tells no context, and artifacts only when it is asked, has them shown and no line to go on with', async t => {
+  const task = { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } }
+  const artifacts = [{ artifactId: 'a1', parts: [{ text: 'a ' }, { text: 'boat' }] }]
+  const url = await scripted(t, { SubscribeToTask: [{ result: { task } }, { streamEnd: true }], GetTask: [{ result: { ...task, artifacts } }] })
+  t.strictSame(await watch(url, ['t1']), { code: 0, stdout: 'a boat\n', stderr: 'completed (task t1)\n' })
+})
+
+await t.test('an artifact is shown with the size of what it holds, and put together also where a chunk was told before its task', async t => {
+  const task = { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } }
+  const parts = [{ text: 'é' }, { raw: 'iVBORw==' }, { data: [1, 2] }, { url: 'https://a.example/x' }]
+  const whole = await scripted(t, { SubscribeToTask: [{ result: { task: { ...task, artifacts: [{ artifactId: 'a1', parts }] } } }, { streamEnd: true }], GetTask: [{ result: task }] })
+  t.match(await watch(whole, ['t1']), { code: 0, stderr: 'artifact a1 (11 bytes)\n' })
+
+  const chunk = { taskId: 't1', contextId: 'c1', artifact: { artifactId: 'a1', parts: [{ text: 'boat' }] }, append: true }
+  const told = { taskId: 't1', contextId: 'c1', status: task.status }
+  const artifacts = [{ artifactId: 'a1', parts: [{ text: 'a ' }, { text: 'boat' }] }]
+  const chunked = await scripted(t, { SubscribeToTask: [{ result: { artifactUpdate: chunk } }, { result: { statusUpdate: told } }, { streamEnd: true }], GetTask: [{ result: { ...task, artifacts } }] })
+  t.match(await watch(chunked, ['t1']), { code: 0, stdout: 'a boat\n' })
+})
+
+await t.test('an authorization that a task waits for is told of at once, by send too, which goes on', async t => {
+  const status = (state: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } } })
+  const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
+  const stream = [{ result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } }, status('TASK_STATE_AUTH_REQUIRED'), status('TASK_STATE_COMPLETED'), { streamEnd: true }]
+  const url = await scripted(t, { SubscribeToTask: stream, SendStreamingMessage: stream, GetTask: [{ result: task }] })
+  for (const argv of [['watch', url, 't1'], ['send', url, 'hi']]) {
+    t.match(await runCommand(argv), { code: 0, stderr: /^submitted \(task t1\)\nauth-required\n\nAnswer with:\n.*\ncompleted\n\nGo on with:\n/ })
+  }
+})
+
+await t.test('a question that follows another is shown, without the line a second time', async t => {
+  const asked = (words: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] } } } } })
+  const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
+  const url = await scripted(t, { SubscribeToTask: [asked('One?'), asked('Two?'), { result: { task } }, { streamEnd: true }], GetTask: [{ result: task }] })
+  t.match(await runCommand(['watch', url, 't1']), { code: 0, stderr: /^input-required: One\?\n\nAnswer with:\n.*\ninput-required: Two\?\ncompleted \(task t1\)\n/ })
+})
+
+await t.test('a connection that is lost', async t => {
+  await t.test('is told of, and the stream goes on without a gap or repeat', async t => {
+    const { work, goOn } = storyteller()
+    const { url, runtime } = await serve(t, { work })
+    const proxy = await cuttingProxy(Number(new URL(url).port))
+    t.teardown(() => proxy.close())
+    const id = await told(runtime)
+    const cut = when(/^working/, () => proxy.cutAll())
+    const back = when(/there again/, goOn)
+    const heard = (text: string) => {
+      cut(text)
+      back(text)
+    }
+    const { code, stdout, stderr } = await watch(`ws://127.0.0.1:${proxy.port}/`, [id], { heard })
+    t.equal(code, 0)
+    t.equal(stdout, 'Once upon a time.\n')
+    t.match(stderr, /^working.*\nartifact .*\nThe connection is lost; trying again\.\nThe connection is there again\.\ncompleted\n/)
+  })
+
+  await t.test('to an agent that has forgotten the task ends with that, not with a line to watch it', async t => {
+    const { url, runtime, close } = await serve(t, { work: obedient })
+    const { id } = await open(runtime, 'wait')
+    const { port } = new URL(url)
+    const restart = async () => {
+      await close()
+      await serve(t, { work: obedient }, {}, { port: Number(port) })
+    }
+    const heard = when(/\(task/, () => void restart().catch(error => t.fail(error)))
+    const { code, stderr } = await watch(url, [id], { heard })
+    t.equal(code, 1)
+    t.match(stderr, new RegExp(`The connection is there again\\.\ntaskchart: Task ${id} was not found\\.\n$`))
+  })
+
+  await t.test('can be left, with the line to watch on', async t => {
+    const { url, runtime, close } = await serve(t, { work: obedient })
+    const { id } = await open(runtime, 'wait')
+    const stop = new AbortController()
+    const gone = when(/\(task/, () => void close().catch(error => t.fail(error)))
+    const heard = (text: string) => {
+      gone(text)
+      if (text.startsWith('The connection is lost')) stop.abort()
+    }
+    t.match(await watch(url, [id], { signal: stop.signal, heard }), { code: 130, stderr: new RegExp(`Task ${id} goes on without you\\.`) })
+  })
+})
