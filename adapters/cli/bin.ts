@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import { systemClock } from '../../runtime/clock.ts'
 import { EXIT } from './command.ts'
 import { main } from './main.ts'
+import { terminalOf } from './terminal.ts'
 
 /** npm passes a Ctrl-C on that the terminal has sent us already; within this time both count as one. */
 const SAME_SIGNAL_MS = 500
@@ -20,6 +22,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 process.stdout.on('error', () => process.exit(EXIT.error))
 
 const { stdout, stderr } = process
-const exitCode = await main(process.argv.slice(2), { stdout, stderr, signal: stop.signal, cwd: process.cwd() })
+const io = { stdout, stderr, terminal: terminalOf(stderr, process.env), clock: systemClock, signal: stop.signal, cwd: process.cwd() }
+const exitCode = await main(process.argv.slice(2), io)
 // The author's timers and sockets must not keep the process; what was written must be out.
 stdout.write('', () => stderr.write('', () => process.exit(exitCode)))

@@ -1,3 +1,6 @@
+import type { Clock } from '../../runtime/clock.ts'
+import type { Terminal } from './terminal.ts'
+
 /** Where a command writes: `process.stdout` and `process.stderr`, or what a test gives. */
 export interface Output {
   write(text: string): void
@@ -9,6 +12,10 @@ export interface Io {
   readonly stdout: Output
   /** Progress, hints and errors. */
   readonly stderr: Output
+  /** The terminal that stderr is. Without one nothing that was written is rewritten. */
+  readonly terminal?: Terminal | undefined
+  /** What progress is timed with. */
+  readonly clock: Clock
   /** Aborts when the user wants the command to stop. */
   readonly signal: AbortSignal
   /** What relative paths are relative to. */

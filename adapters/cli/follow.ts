@@ -4,9 +4,11 @@ import { isInterrupted, isTerminal, type TaskState } from '../../machines/protoc
 import type { AgentClient } from '../websocket/client.ts'
 import { connectTo } from './agent-connection.ts'
 import { artifactParts, messageParts } from './artifact-parts.ts'
-import { CommandError, EXIT, type Io, type Output } from './command.ts'
+import { CommandError, EXIT, type Io } from './command.ts'
 import { answerHint, continueHint, watchHint } from './hints.ts'
-import { progressLines } from './progress.ts'
+import { LiveLine } from './live-line.ts'
+import { liveText, progressLines } from './progress.ts'
+import { plainReporter, type Reporter } from './reporter.ts'
 import { showResults } from './results.ts'
 import { jsonLine } from './terminal-text.ts'
 import { note, nothingYet, type Watched } from './watch-stream.ts'
@@ -46,41 +48,63 @@ export async function follow(followed: Followed, io: Io): Promise<number> {
 
 async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {
   const watched = nothingYet()
-  client.on('lost', () => tellAll(io.stderr, ['The connection is lost; trying again.']))
-  client.on('open', () => tellAll(io.stderr, ['The connection is there again.']))
+  const reporter = reporterFor(watched, followed, io)
+  tellOfConnection(client, watched, reporter)
   try {
-    await showStream(followed.stream(client), watched, followed, io)
+    await showStream(followed.stream(client), watched, followed, reporter, io)
     await handOver(client, watched, followed, io)
   } catch (error) {
-    if (!isA2AError(error) || error.code !== 'TaskNotFound') tellAll(io.stderr, watchHint(watched, followed))
+    if (!isA2AError(error) || error.code !== 'TaskNotFound') tellAll(reporter, watchHint(watched, followed))
     throw error
   }
-  tellAll(io.stderr, continueHint(watched, followed))
+  tellAll(reporter, continueHint(watched, followed))
   return exitCode(watched.task?.state)
 }
 
-async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, { stdout, stderr }: Io): Promise<void> {
-  for await (const event of stream) {
-    const before = watched.task?.state
-    note(watched, event)
-    const state = watched.task?.state
-    if (followed.json) stdout.write(jsonLine(event))
-    tellAll(stderr, progressLines(event))
-    if (state && state !== before && followed.goesOnIn(state)) tellAll(stderr, answerHint(watched, followed))
+async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, reporter: Reporter, { stdout }: Io): Promise<void> {
+  try {
+    for await (const event of stream) {
+      const before = watched.task?.state
+      note(watched, event)
+      const state = watched.task?.state
+      if (followed.json) stdout.write(jsonLine(event))
+      const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
+      for (const line of progressLines(event)) reporter[isProgress ? 'mention' : 'tell'](line)
+      if (state && state !== before && followed.goesOnIn(state)) tellAll(reporter, answerHint(watched, followed))
+    }
+  } finally {
+    reporter.end()
   }
 }
 
-function tellAll(output: Output, lines: readonly string[]): void {
-  for (const line of lines) output.write(`${line}\n`)
+function tellOfConnection(client: AgentClient, watched: Watched, reporter: Reporter): void {
+  client.on('lost', () => {
+    watched.isLost = true
+    reporter.tell('The connection is lost; trying again.')
+  })
+  client.on('open', () => {
+    watched.isLost = false
+    reporter.tell('The connection is there again.')
+  })
+}
+
+function tellAll(reporter: Reporter, lines: readonly string[]): void {
+  for (const line of lines) reporter.tell(line)
+}
+
+/** Programs that read the JSON get plain lines too. */
+function reporterFor(watched: Watched, { json }: Followed, { stderr: output, terminal, clock }: Io): Reporter {
+  if (!terminal || json) return plainReporter(output)
+  return new LiveLine({ output, terminal, clock, text: elapsedMs => liveText(watched, elapsedMs) })
 }
 
 /** Shows the answer, or the task's artifacts as they are when all of their chunks are there. */
-async function handOver(client: AgentClient, { task, message, chunks }: Watched, { out, json }: Followed, io: Io): Promise<void> {
+async function handOver(client: AgentClient, { task, message, artifacts: known }: Watched, { out, json }: Followed, io: Io): Promise<void> {
   if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
   if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream before there was a result.')
   if (json && out === undefined) return
   const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
-  const parts = artifacts.flatMap(artifact => artifactParts(artifact, chunks.get(artifact.artifactId) !== 1))
+  const parts = artifacts.flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
   await showResults(parts, { out, json, savesText: true }, io)
 }
 

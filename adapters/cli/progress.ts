@@ -3,6 +3,7 @@ import type { TaskState } from '../../machines/protocol/states.ts'
 import { bytesIn } from './artifact-parts.ts'
 import { messageText } from './message-text.ts'
 import { oneLine, sizeText } from './terminal-text.ts'
+import type { Watched } from './watch-stream.ts'
 
 /**
  * An event of a stream as lines for the user. Later chunks say nothing new, and answers come as results; a task that
@@ -17,6 +18,12 @@ export function progressLines(event: StreamResponse): string[] {
   }
   const { artifact, append } = event.artifactUpdate
   return append ? [] : [`artifact ${nameOf(artifact)}`]
+}
+
+/** What goes on now, in one line: the task's state, how long it has been watched, and the newest that came of it. */
+export function liveText({ task, newest, isLost }: Watched, elapsedMs: number): string {
+  const state = isLost ? 'connection lost' : task ? stateText(task.state) : 'waiting for the agent'
+  return [`${state} (${durationText(elapsedMs)})`, ...(newest === undefined ? [] : [newest])].join(': ')
 }
 
 /** An artifact that was there at first, with what it held then. */
@@ -35,4 +42,12 @@ function statusText({ state, message }: TaskStatus): string {
 /** A task's state as people read it: `input-required`. */
 function stateText(state: TaskState): string {
   return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
+}
+
+/** `0:07`, `1:02:03`. */
+function durationText(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
+  const last = String(rest).padStart(2, '0')
+  return hours === 0 ? `${minutes}:${last}` : `${hours}:${String(minutes).padStart(2, '0')}:${last}`
 }

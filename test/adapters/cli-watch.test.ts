@@ -300,7 +300,8 @@ await t.test('a question that follows another is shown, without the line a secon
   const asked = (words: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] } } } } })
   const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
   const url = await scripted(t, { SubscribeToTask: [asked('One?'), asked('Two?'), { result: { task } }, { streamEnd: true }], GetTask: [{ result: task }] })
-  t.match(await runCommand(['watch', url, 't1']), { code: 0, stderr: /^input-required: One\?\n\nAnswer with:\n.*\ninput-required: Two\?\ncompleted \(task t1\)\n/ })
+  const terminal = { columns: 80, hasColours: false }
+  t.match(await runCommand(['watch', url, 't1'], { terminal }), { code: 0, stderr: /^input-required: One\?\n\nAnswer with:\n.*\ninput-required: Two\?\ncompleted \(task t1\)\n/ })
 })
 
 await t.test('a connection that is lost', async t => {
