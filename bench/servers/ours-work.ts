@@ -1,6 +1,6 @@
 import { emit, fromCallback } from 'xstate'
 import { setupWork } from '../../runtime/setup-work.ts'
-import type { WorkFunction } from '../../runtime/work-function.ts'
+import type { WorkFunction } from '../../runtime/work-runner.ts'
 import { artifact, text, textOf } from '../../runtime/words.ts'
 import { ARTIFACT_TEXT, CHUNK_TEXT, errandIn, nextTurn } from '../errands.ts'
 

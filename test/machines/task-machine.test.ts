@@ -380,7 +380,7 @@ await t.test('the deadline that a task begins with is kept in its context, and o
   for (const [deadline, kept] of [[{ deadlineAtMs: 5 }, { deadlineAtMs: 5 }], [{}, {}]]) {
     const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } }).start()
     actor.send({ type: 'task.start', taskId, input: 'b', ...deadline })
-    t.strictSame(actor.getSnapshot().context, { taskId, contextId: 'c1', ...kept })
+    t.strictSame(actor.getSnapshot().context, { taskId, contextId: 'c1', queue: [], restarts: [], ...kept })
     actor.stop()
   }
   t.end()
