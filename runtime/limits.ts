@@ -2,8 +2,13 @@
 export interface Limits {
   /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
   tasksPerContext: number
-  /** Contexts in memory. Idle ones leave first; when all are busy, new work is refused with Overloaded. Default 10,000. */
+  /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
+  /**
+   * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
+   * The longest unused leave; they come back with the next message, cancel or timer. Default 256.
+   */
+  idleContexts: number
   /** Events that wait in memory for one stream; what is over is read again from the log. Default 64. */
   bufferedEvents: number
   /** How long a message that is not to be taken twice is remembered. Default 1 hour. */
@@ -28,6 +33,7 @@ export interface Limits {
 export const defaultLimits: Limits = {
   tasksPerContext: 256,
   liveContexts: 10_000,
+  idleContexts: 256,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
   longPollMs: 30_000,

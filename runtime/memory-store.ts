@@ -1,6 +1,7 @@
 import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
 import { contextName, type Commit, type ContextKey, type MessageRow, type Scope, type Store, type TaskEvent, type TaskRow } from './store.ts'
+import { WakeIndex } from './wake-index.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
 interface ContextRecord {
@@ -22,6 +23,7 @@ export function memoryStore(): Store {
   const contexts = new Map<string, ContextRecord>()
   const tasks = new Map<string, LoggedTask>()
   const sends = new Map<string, SendRow>()
+  const wakes = new WakeIndex()
   let open = true
 
   const ownTask = (scope: Scope, taskId: string) => {
@@ -40,7 +42,7 @@ export function memoryStore(): Store {
       const context = contexts.get(contextName(commit.key)) ?? newContext(commit.key)
       if (context.commit !== commit.expected) return false
       contexts.set(contextName(commit.key), context)
-      write(context, commit, tasks)
+      write(context, commit, tasks, wakes)
       for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
       return true
     }),
@@ -48,7 +50,7 @@ export function memoryStore(): Store {
       const context = contexts.get(contextName(key))
       return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live.values()] }
     }),
-    unfinishedContexts: () => call(() => [...contexts.values()].filter(({ live }) => live.size > 0).map(({ key }) => key)),
+    readWakes: (limit, after) => call(() => wakes.read(limit, after)),
     readTask: (scope, taskId, options) => call(() => {
       const task = ownTask(scope, taskId)
       return task && projectTask(task, options)
@@ -66,7 +68,7 @@ export function memoryStore(): Store {
   }
 }
 
-function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>): void {
+function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>, wakes: WakeIndex): void {
   context.commit += 1
   context.snapshot = commit.snapshot
   for (const { taskId, snapshot, ...row } of commit.tasks) {
@@ -75,6 +77,7 @@ function write(context: ContextRecord, commit: Commit, tasks: Map<string, Logged
       tasks.set(taskId, task)
       context.tasks.push(task)
     }
+    moveWake(wakes, context, taskId, row.wakeAtMs)
     if (snapshot === undefined) context.live.delete(taskId)
     else context.live.set(taskId, { taskId, snapshot, ...row })
   }
@@ -88,6 +91,14 @@ function write(context: ContextRecord, commit: Commit, tasks: Map<string, Logged
       applyEvent(task, entry)
     }
   }
+}
+
+/** Puts a task's wake where its new row has it. */
+function moveWake(wakes: WakeIndex, { key, live }: ContextRecord, taskId: string, atMs: number | undefined): void {
+  const before = live.get(taskId)?.wakeAtMs
+  if (before === atMs) return
+  if (before !== undefined) wakes.delete({ atMs: before, taskId })
+  if (atMs !== undefined) wakes.add({ key, taskId, atMs })
 }
 
 /** Adds a row, oldest first, and drops those that have expired by then. */

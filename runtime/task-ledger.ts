@@ -1,5 +1,5 @@
 import type { TaskState } from '../machines/protocol/states.ts'
-import { isTerminal } from '../machines/protocol/states.ts'
+import { isInterrupted, isTerminal } from '../machines/protocol/states.ts'
 import type { TaskFact } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
 import { timestamp, type Clock } from './clock.ts'
@@ -37,6 +37,17 @@ export class TaskLedger {
   /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
   generationOf(taskId: string): number {
     return this.#entries.get(taskId)?.generation ?? 0
+  }
+
+  /** The ids of the tasks. */
+  ids(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
+  /** Whether a task waits for its client. */
+  isInterrupted(taskId: string): boolean {
+    const entry = this.#entries.get(taskId)
+    return entry !== undefined && isInterrupted(entry.state)
   }
 
   /** Makes a fact an event; nothing of a task that is not here, because it has ended. */
