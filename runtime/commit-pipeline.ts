@@ -13,6 +13,8 @@ export interface Committer {
   tell(turn: Turn): void
   /** Starts what waited for a commit. */
   run(effect: Effect): void
+  /** Hears when everything decided is committed and told. */
+  settled(): void
   /**
    * Hears that a commit failed, after which the pipeline is at its end; `answer` is what whoever waits gets. Nobody knows
    * whether the engine wrote what had been decided of the tasks with these ids.
@@ -85,6 +87,7 @@ export class CommitPipeline {
     this.#committer.tell(turn)
     for (const waiting of turn.waiting) waiting.told(turn)
     for (const effect of turn.effects) this.#committer.run(effect)
+    if (this.isSettled) this.#committer.settled()
   }
 
   #break(error: unknown): void {

@@ -8,6 +8,14 @@ import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { Store } from './store.ts'
 
+/** Who holds a live context, and hears from it. */
+export interface ContextOwner {
+  /** Everything decided is committed and told: it may be at rest. */
+  settled(): void
+  /** It has come to an end by itself, because a commit failed of which these tasks were part. */
+  broke(taskIds: ReadonlySet<string>): void
+}
+
 /** What every context of a runtime works with. */
 export interface ContextServices {
   readonly store: Store

@@ -2,19 +2,25 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import type { ContextServices } from './context-services.ts'
 import { LiveContext } from './live-context.ts'
 import { contextName, type ContextKey } from './store.ts'
+import { Wakes } from './wakes.ts'
 
 /**
- * The contexts in memory, by tenant, principal and id; the others are in the store and come back when they are needed.
- * At most `limits.liveContexts`: idle ones leave first, the longest unused before the others.
+ * The contexts in memory, by tenant, principal and id; the others are in the store, and come back when a message needs
+ * them or their time has come. Of those in which nothing is under way `limits.idleContexts` stay, the longest unused leave;
+ * in all there are at most `limits.liveContexts`.
  */
 export class Contexts {
   readonly #services: ContextServices
+  readonly #wakes: Wakes
   readonly #live = new Map<string, LiveContext>()
   readonly #loading = new Map<string, Promise<LiveContext>>()
-  #closed = false
+  /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
+  readonly #resting = new Map<string, LiveContext>()
+  #isClosed = false
 
   constructor(services: ContextServices) {
     this.#services = services
+    this.#wakes = new Wakes(services, { has: key => this.#live.has(contextName(key)), wake: key => this.#wake(key) })
   }
 
   /** How many are in memory. */
@@ -25,37 +31,35 @@ export class Contexts {
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
     const name = contextName(key)
-    const live = this.#live.get(name)
-    if (live) {
-      this.#live.delete(name)
-      this.#live.set(name, live)
-      return live
-    }
-    const loading = this.#loading.get(name) ?? this.#load(key, name)
-    return loading
+    this.#resting.delete(name)
+    return this.#live.get(name) ?? this.#loading.get(name) ?? this.#load(key, name)
   }
 
-  /** Restores the contexts that have tasks which have not ended, so that their work goes on. */
-  async resume(): Promise<void> {
-    for (const key of await this.#services.store.unfinishedContexts()) {
-      await this.get(key).catch(error => this.#services.logger.error('a context could not be loaded', { contextId: key.contextId, error }))
-    }
+  /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
+  resume(): void {
+    this.#wakes.start()
   }
 
   /** Stops every context. What is committed stays. */
   close(): void {
-    this.#closed = true
+    this.#isClosed = true
+    this.#wakes.close()
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
+    this.#resting.clear()
   }
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
+    if (this.#isClosed) throw shutDown()
     const loading = this.#services.store
       .loadContext(key)
       .then(stored => {
-        if (this.#closed) throw new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.')
+        if (this.#isClosed) throw shutDown()
         this.#makeRoom()
-        const live = new LiveContext(key, stored, this.#services, taskIds => void this.#reload(live, taskIds))
+        const live: LiveContext = new LiveContext(key, stored, this.#services, {
+          settled: () => this.#settled(name, live),
+          broke: taskIds => void this.#reload(key, name, taskIds)
+        })
         this.#live.set(name, live)
         return live
       })
@@ -64,34 +68,58 @@ export class Contexts {
     return loading
   }
 
+  async #wake(key: ContextKey): Promise<void> {
+    this.#settled(contextName(key), await this.get(key))
+  }
+
+  #settled(name: string, live: LiveContext): void {
+    this.#resting.delete(name)
+    if (!live.isAtRest) return
+    this.#resting.set(name, live)
+    while (this.#resting.size > this.#services.limits.idleContexts) this.#dismissOne()
+  }
+
+  /** Lets the longest unused context leave memory that can. Answers whether there was one. */
+  #dismissOne(): boolean {
+    for (const [name, live] of this.#resting) {
+      this.#resting.delete(name)
+      if (!live.isAtRest) continue
+      live.stop()
+      this.#live.delete(name)
+      this.#wakes.expect(live.nextWakeMs)
+      return true
+    }
+    return false
+  }
+
   /**
    * A context whose commit failed starts again from what the store holds, so that its work goes on; who listens to tasks
    * of which nobody knows whether they were written hears of what was.
    */
-  async #reload({ key }: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
+  async #reload(key: ContextKey, name: string, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger } = this.#services
-    this.#live.delete(contextName(key))
+    this.#live.delete(name)
+    this.#resting.delete(name)
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
         if (stored) feeds.advance(taskId, stored.generation)
       }
-      await this.get(key)
+      await this.#wake(key)
     } catch (error) {
       logger.error('a context could not be loaded again', { contextId: key.contextId, error })
+      this.#wakes.retry()
     }
   }
 
   #makeRoom(): void {
-    if (this.#live.size < this.#services.limits.liveContexts) return
-    for (const [name, live] of this.#live) {
-      if (!live.isIdle) continue
-      live.stop()
-      this.#live.delete(name)
-      return
-    }
+    if (this.#live.size < this.#services.limits.liveContexts || this.#dismissOne()) return
     throw new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', {
       retryAfterMs: 1000
     })
   }
+}
+
+function shutDown(): A2AError {
+  return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.')
 }

@@ -19,7 +19,9 @@ const ATTEMPTS = 5
 
 /** Has a live context decide; when another writer was faster, the context as it is now decides again. */
 export async function decided<T>(contexts: Contexts, key: ContextKey, decide: (live: LiveContext) => Promise<T>, attempts = ATTEMPTS): Promise<T> {
-  const live = await contexts.get(key)
+  let live = await contexts.get(key)
+  // It may have left memory again before it was our turn.
+  while (live.isLeaving) live = await contexts.get(key)
   try {
     return await decide(live)
   } catch (error) {

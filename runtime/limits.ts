@@ -6,8 +6,13 @@ export interface Limits {
   eventsPerTask: number
   /** Messages that wait for the next question of one task. One more is refused with RateLimited. Default 16. */
   queuedMessages: number
-  /** Contexts in memory. Idle ones leave first; when all are busy, new work is refused with Overloaded. Default 10,000. */
+  /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
+  /**
+   * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
+   * The longest unused leave; they come back with the next message, cancel or timer. Default 256.
+   */
+  idleContexts: number
   /** Events that wait in memory for one stream; what is over is read again from the log. Default 64. */
   bufferedEvents: number
   /** How long a message that is not to be taken twice is remembered. Default 1 hour. */
@@ -34,6 +39,7 @@ export const defaultLimits: Limits = {
   eventsPerTask: 10_000,
   queuedMessages: 16,
   liveContexts: 10_000,
+  idleContexts: 256,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
   longPollMs: 30_000,

@@ -4,15 +4,15 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
-import { reasonOf, type TaskFact } from '../machines/task.machine.ts'
+import { reasonOf, type MessageContent, type TaskFact } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
+import { isAtWork } from './at-work.ts'
 import { hostActors, type ActorHost } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
 import { full, noAnswer, SHUT_DOWN, tooManyEvents } from './context-errors.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { ContextServices } from './context-services.ts'
-import { DEADLINE, notInTime } from './deadline.ts'
+import type { ContextOwner, ContextServices } from './context-services.ts'
 import type { Logger } from './logger.ts'
 import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
@@ -48,27 +48,28 @@ export class LiveContext implements ActorHost {
   readonly #timers: TaskTimers
   #commit: number
   #saved: SavedContext | undefined
-  readonly #onBroken: (taskIds: ReadonlySet<string>) => void
+  readonly #owner: ContextOwner
 
-  /** `onBroken` hears when the context has come to an end by itself, because a commit failed, and of which tasks. */
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, onBroken: (taskIds: ReadonlySet<string>) => void) {
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner) {
     this.key = key
     this.#services = services
-    this.#onBroken = onBroken
+    this.#owner = owner
     this.#commit = stored?.commit ?? 0
     this.#tasks = new TaskLedger(key.contextId, services)
     this.#pipeline = new CommitPipeline(services.store, {
       commitOf: turn => this.#commitOf(turn),
       tell: turn => this.#tell(turn),
       run: effect => this.#run(effect),
+      settled: () => owner.settled(),
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
     const { logic, clock, agent, limits } = services
     const moved = (taskId: string) => this.noteMove(taskId)
+    const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
     const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
     this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored) }) })
-    this.#timers = new TaskTimers(this.#root, eventClock, clock, moved)
+    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
     if (stored) this.#saved = { context, value, snapshot: stored.snapshot }
@@ -83,9 +84,17 @@ export class LiveContext implements ActorHost {
     return this.#services.clock
   }
 
-  /** True while nothing is under way, so that the context may leave memory without a loss. */
-  get isIdle(): boolean {
-    return this.#pipeline.isSettled && this.#root.getSnapshot().value === 'idle'
+  /** True while nothing is under way and nothing is due, so that the context may leave memory without a loss. */
+  get isAtRest(): boolean {
+    if (this.isLeaving || !this.#pipeline.isSettled) return false
+    return this.#root.getSnapshot().context.negotiations.length === 0 && this.nextWakeMs > this.clock.now()
+  }
+
+  /** When the context has to be in memory: 0 while it is at work, Infinity if only a message needs it. */
+  get nextWakeMs(): number {
+    let nextMs = Infinity
+    for (const taskId of this.#tasks.ids()) nextMs = Math.min(nextMs, this.#wakeOf(taskId))
+    return nextMs
   }
 
   get isLeaving(): boolean {
@@ -168,7 +177,9 @@ export class LiveContext implements ActorHost {
   }
 
   keep(row: JournalRow): void {
-    if (!this.isLeaving) this.#pipeline.turn.journal.push(row)
+    if (this.isLeaving) return
+    this.#pipeline.turn.journal.push(row)
+    this.noteMove(row.taskId)
   }
 
   cleansUp(taskId: string, settled: Promise<unknown>): void {
@@ -192,16 +203,11 @@ export class LiveContext implements ActorHost {
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (this.isLeaving || !this.#tasks.has(taskId)) return
-    this.#timers.alarms.set(taskId, name, dueMs, () => {
-      this.noteMove(taskId)
-      this.#run({ taskId, run: ring })
-    })
-    this.noteMove(taskId)
+    if (!this.isLeaving && this.#tasks.has(taskId)) this.#timers.setAlarm(taskId, name, dueMs, ring)
   }
 
   clearAlarm(taskId: string, name: string): void {
-    if (this.#timers.alarms.clear(taskId, name)) this.noteMove(taskId)
+    this.#timers.clearAlarm(taskId, name)
   }
 
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
@@ -224,13 +230,13 @@ export class LiveContext implements ActorHost {
     }
     this.#root.start()
     for (const { taskId, snapshot } of rows) this.#failUnrestored(taskId, snapshot)
-    this.#timers.resume(rows.map(row => ({ taskId: row.taskId, saved: savedTimers(row) })), (taskId, atMs) => this.#setDeadline(taskId, atMs))
+    this.#timers.resume(rows.map(row => ({ taskId: row.taskId, saved: savedTimers(row) })))
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
     this.logger.error(what, { contextId: this.key.contextId, error })
     this.stop(answer)
-    this.#onBroken(taskIds)
+    this.#owner.broke(taskIds)
   }
 
   /** Ends the tasks as failed whose actors, or whose work, could not be restored from what was stored. */
@@ -288,16 +294,9 @@ export class LiveContext implements ActorHost {
   }
 
   #begin(taskId: string, input: WorkInput): void {
-    const { deadlineMs } = this.#services.agent
-    const isFirst = this.#tasks.generationOf(taskId) === 1
-    const deadline = deadlineMs === undefined || !isFirst ? {} : { deadlineAtMs: this.clock.now() + deadlineMs }
+    if (this.isLeaving || !this.#tasks.has(taskId)) return
+    const deadline = this.#tasks.generationOf(taskId) === 1 ? this.#timers.startDeadline(taskId) : {}
     this.#root.send({ type: 'task.start', taskId, input, ...deadline })
-    if (deadline.deadlineAtMs !== undefined && this.#tasks.has(taskId) && !this.isLeaving) this.#setDeadline(taskId, deadline.deadlineAtMs)
-  }
-
-  /** Ends the task as failed at that time, if it has not ended by then. The time is in the task chart's context. */
-  #setDeadline(taskId: string, atMs: number): void {
-    this.#timers.alarms.set(taskId, DEADLINE, atMs, () => this.#root.send({ type: 'task.fail', taskId, message: notInTime(this.#services.agent.deadlineMs) }))
   }
 
   #commitOf(turn: Turn): Commit | undefined {
@@ -318,16 +317,22 @@ export class LiveContext implements ActorHost {
   }
 
   #save(taskId: string, turn: Turn): void {
-    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#timers.nextOf(taskId))
+    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
     if (!this.#tasks.has(taskId)) this.#timers.clearTask(taskId)
     if (row) turn.rows.set(taskId, row)
+  }
+
+  /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */
+  #wakeOf(taskId: string): number {
+    const actor = this.#actorOf(taskId)
+    return actor && this.#tasks.isInterrupted(taskId) && !isAtWork(actor) ? this.#timers.nextOf(taskId) : 0
   }
 
   /** A task's actor as text; if it cannot be saved the task has failed, and there is nothing to save any more. */
   #snapshotOf(taskId: string): string | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && persistTask(actor, this.#timers.events.of(taskId))
+      return actor && persistTask(actor, this.#timers.eventsOf(taskId))
     } catch (error) {
       this.failTask(taskId, error)
       return undefined

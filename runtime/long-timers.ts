@@ -4,13 +4,14 @@ import type { Clock } from './clock.ts'
 const LONGEST_MS = 2 ** 31 - 1
 
 /**
- * The clock with timers of any length: long ones go by chunks, and by the time of the clock. A timer whose delay is
- * infinite never fires; one whose delay is below 0, or no number, fires as soon as possible.
+ * The clock with timers of any length. Long ones go by chunks, and by the time of the clock. One that is due, because its
+ * delay is 0, below, or no number, waits for no time to pass: it fires when what runs has come to rest. One whose delay is
+ * infinite never fires.
  */
 export function withLongTimers(clock: Clock): Clock {
   return {
     now: () => clock.now(),
-    setTimeout: (callback, delayMs) => new LongTimer(clock, callback, clock.now() + (delayMs > 0 ? delayMs : 0)),
+    setTimeout: (callback, delayMs) => new LongTimer(clock, callback, delayMs > 0 ? delayMs : 0),
     clearTimeout: timer => {
       if (timer instanceof LongTimer) timer.clear()
     }
@@ -21,16 +22,19 @@ class LongTimer {
   readonly #clock: Clock
   readonly #callback: () => void
   readonly #dueMs: number
+  #immediate: NodeJS.Immediate | undefined
   #chunk: unknown
 
-  constructor(clock: Clock, callback: () => void, dueMs: number) {
+  constructor(clock: Clock, callback: () => void, delayMs: number) {
     this.#clock = clock
     this.#callback = callback
-    this.#dueMs = dueMs
-    if (dueMs < Infinity) this.#wait()
+    this.#dueMs = clock.now() + delayMs
+    if (delayMs === 0) this.#immediate = setImmediate(callback)
+    else if (delayMs < Infinity) this.#wait()
   }
 
   clear(): void {
+    clearImmediate(this.#immediate)
     this.#clock.clearTimeout(this.#chunk)
   }
 

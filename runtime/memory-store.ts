@@ -2,6 +2,7 @@ import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
 import { StatusOrder } from './status-order.ts'
 import { contextName, type Commit, type ContextKey, type JournalRow, type MessageRow, type Scope, type Store, type TaskEvent, type TaskQuery, type TaskRow } from './store.ts'
+import { WakeIndex } from './wake-index.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
 interface ContextRecord {
@@ -30,6 +31,7 @@ export function memoryStore(): Store {
   const tasks = new Map<string, LoggedTask>()
   const orders = new Map<string, StatusOrder>()
   const sends = new Map<string, SendRow>()
+  const wakes = new WakeIndex()
   let open = true
 
   const ownTask = (scope: Scope, taskId: string) => {
@@ -59,7 +61,7 @@ export function memoryStore(): Store {
         contexts.set(contextName(commit.key), context)
         orders.set(nameOfScope(commit.key), context.scopeOrder)
       }
-      write(context, commit, tasks)
+      write(context, commit, tasks, wakes)
       for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
       return true
     }),
@@ -67,7 +69,7 @@ export function memoryStore(): Store {
       const context = contexts.get(contextName(key))
       return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live.values()] }
     }),
-    unfinishedContexts: () => call(() => [...contexts.values()].filter(({ live }) => live.size > 0).map(({ key }) => key)),
+    readWakes: (limit, after) => call(() => wakes.read(limit, after)),
     readTask: (scope, taskId, options) => call(() => {
       const task = ownTask(scope, taskId)
       return task && projectTask(task, options)
@@ -94,7 +96,7 @@ export function memoryStore(): Store {
   }
 }
 
-function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>): void {
+function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>, wakes: WakeIndex): void {
   context.commit += 1
   context.snapshot = commit.snapshot
   for (const { taskId, snapshot, ...row } of commit.tasks) {
@@ -103,6 +105,7 @@ function write(context: ContextRecord, commit: Commit, tasks: Map<string, Logged
       tasks.set(taskId, task)
       context.tasks.push(task)
     }
+    moveWake(wakes, context, taskId, row.wakeAtMs)
     if (snapshot === undefined) {
       context.live.delete(taskId)
       context.journals.delete(taskId)
@@ -147,6 +150,14 @@ function logEvent({ scopeOrder, order }: ContextRecord, task: LoggedTask, event:
   applyEvent(task, event)
   scopeOrder.add(task)
   order?.add(task)
+}
+
+/** Puts a task's wake where its new row has it. */
+function moveWake(wakes: WakeIndex, { key, live }: ContextRecord, taskId: string, atMs: number | undefined): void {
+  const before = live.get(taskId)?.wakeAtMs
+  if (before === atMs) return
+  if (before !== undefined) wakes.delete({ atMs: before, taskId })
+  if (atMs !== undefined) wakes.add({ key, taskId, atMs })
 }
 
 /** Adds a row, oldest first, and drops those that have expired by then. */

@@ -104,7 +104,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     await cleanUps.settled()
     await store.close()
   }
-  contexts.resume().catch(error => logger.error('unfinished work could not be loaded', { error }))
+  contexts.resume()
 
   /** Makes the checks common to all operations. */
   const admitted: typeof admit = (name, request, call) => {

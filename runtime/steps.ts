@@ -29,13 +29,17 @@ export class Steps {
     const key = `${this.#prefix}step/${name}/${count}`
     const kept = this.#log.kept(key) as { result?: T } | undefined
     if (kept) return kept.result as T
+    const result = await this.#made(name, key, run)
+    signal.throwIfAborted()
+    this.#log.keep(key, { result })
+    await this.#log.committed()
+    return result
+  }
+
+  async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
     this.#underWay += 1
     try {
-      const result = plainValue(await run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal }), `the result of step ${name}`)
-      signal.throwIfAborted()
-      this.#log.keep(key, { result })
-      await this.#log.committed()
-      return result
+      return plainValue(await run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }), `the result of step ${name}`)
     } finally {
       this.#underWay -= 1
     }

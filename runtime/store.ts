@@ -50,8 +50,22 @@ export interface TaskRow {
   readonly state: TaskState
   /** Generation of its newest event. */
   readonly generation: number
-  /** The earliest moment at which something is to happen to it by itself, in milliseconds since 1970; none if nothing is. */
+  /**
+   * The earliest moment at which the task has to be in memory, in milliseconds since 1970: 0 while it is at work. None if
+   * only a message brings it there, and when it has ended.
+   */
   readonly wakeAtMs?: number
+}
+
+/** Where a wake stands in the order of all wakes: by its time, those of one moment by task. */
+export interface WakeCursor {
+  readonly atMs: number
+  readonly taskId: string
+}
+
+/** A task that has to be in memory from some time on, with its context. */
+export interface Wake extends WakeCursor {
+  readonly key: ContextKey
 }
 
 /** All that one turn of a context changed. */
@@ -133,8 +147,12 @@ export interface TaskPage {
 export interface Store {
   commit(commit: Commit): Promise<boolean>
   loadContext(key: ContextKey): Promise<StoredContext | undefined>
-  /** Keys of the contexts that have tasks which have not ended: those with work to go on with after a start. */
-  unfinishedContexts(): Promise<ContextKey[]>
+  /**
+   * The wakes of all scopes after a cursor, the earliest first, at most `limit`: one for each task whose newest row has
+   * `wakeAtMs`. Those of one moment come in any order of their tasks' ids, as long as it is always the same and the empty
+   * id comes first. Quick, however many tasks wait: an index by (wakeAtMs, taskId).
+   */
+  readWakes(limit: number, after: WakeCursor): Promise<Wake[]>
   readTask(scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask | undefined>
   /** A task's events after a generation, oldest first, at most `limit`. */
   readEvents(scope: Scope, taskId: string, after: number, limit: number): Promise<TaskEvent[]>

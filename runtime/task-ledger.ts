@@ -34,15 +34,20 @@ export class TaskLedger {
     return this.#entries.has(taskId)
   }
 
+  /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
+  generationOf(taskId: string): number {
+    return this.#entries.get(taskId)?.generation ?? 0
+  }
+
+  /** The ids of the tasks. */
+  ids(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
   /** Whether a task waits for its client. */
   isInterrupted(taskId: string): boolean {
     const entry = this.#entries.get(taskId)
     return entry !== undefined && isInterrupted(entry.state)
-  }
-
-  /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
-  generationOf(taskId: string): number {
-    return this.#entries.get(taskId)?.generation ?? 0
   }
 
   /** Makes a fact an event; nothing of a task that is not here, because it has ended. */

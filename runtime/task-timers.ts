@@ -1,8 +1,11 @@
 import type { AnyActorRef } from 'xstate'
+import type { MessageContent } from '../machines/task.machine.ts'
 import { Alarms } from './alarms.ts'
 import type { Clock } from './clock.ts'
+import { DEADLINE, notInTime } from './deadline.ts'
 import { DelayedEvents, type DelayedEvent } from './delayed-events.ts'
 import type { EventClock } from './event-clock.ts'
+import type { Effect } from './turn.ts'
 
 /** What of a task's time is saved with its snapshot. */
 export interface SavedTimers {
@@ -10,46 +13,92 @@ export interface SavedTimers {
   readonly context?: { readonly deadlineAtMs?: number }
 }
 
+/** What the timers are told of, and tell, their context. */
+export interface TimedContext {
+  readonly clock: Clock
+  /** The clock of the context's actors, which have not started. */
+  readonly eventClock: EventClock
+  /** Hears that what is to happen to a task has changed, so that the task is saved. */
+  readonly moved: (taskId: string) => void
+  /** Runs what an alarm is for. */
+  readonly run: (effect: Effect) => void
+  /** Ends a task as failed. */
+  readonly fail: (taskId: string, message: MessageContent) => void
+  /** How long the work of a task may take. */
+  readonly deadlineMs: number | undefined
+}
+
 /** All that is to happen to the tasks of one context by itself: alarms of the runtime, and delayed events of authors' charts. */
 export class TaskTimers {
-  readonly alarms: Alarms
-  readonly events: DelayedEvents
-  readonly #eventClock: EventClock
+  readonly #context: TimedContext
+  readonly #alarms: Alarms
+  readonly #events: DelayedEvents
 
-  /** `eventClock` is that of the actors below `root`, which have not started; `moved` hears of the events that they schedule. */
-  constructor(root: AnyActorRef, eventClock: EventClock, clock: Clock, moved: (taskId: string) => void) {
-    this.#eventClock = eventClock
-    this.alarms = new Alarms(clock)
-    this.events = new DelayedEvents(root, eventClock, moved)
+  constructor(root: AnyActorRef, context: TimedContext) {
+    this.#context = context
+    this.#alarms = new Alarms(context.clock)
+    this.#events = new DelayedEvents(root, context.eventClock, context.moved)
+  }
+
+  setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
+    const { moved, run } = this.#context
+    this.#alarms.set(taskId, name, dueMs, () => {
+      moved(taskId)
+      run({ taskId, run: ring })
+    })
+    moved(taskId)
+  }
+
+  clearAlarm(taskId: string, name: string): void {
+    if (this.#alarms.clear(taskId, name)) this.#context.moved(taskId)
+  }
+
+  /** Sets the deadline of a task whose work starts now, if it has one. The task chart keeps it. */
+  startDeadline(taskId: string): { deadlineAtMs?: number } {
+    const { clock, deadlineMs } = this.#context
+    if (deadlineMs === undefined) return {}
+    const deadlineAtMs = clock.now() + deadlineMs
+    this.#setDeadline(taskId, deadlineAtMs)
+    return { deadlineAtMs }
   }
 
   /**
    * Takes up again what was saved of the tasks, in the order of its time: what is overdue happens as soon as possible, in
    * that order too.
    */
-  resume(tasks: readonly { readonly taskId: string; readonly saved: SavedTimers }[], setDeadline: (taskId: string, atMs: number) => void): void {
+  resume(tasks: readonly { readonly taskId: string; readonly saved: SavedTimers }[]): void {
     const timers = tasks.flatMap(({ taskId, saved: { delayed = [], context } }) => {
-      const events = delayed.map(event => ({ dueMs: event.dueMs, set: () => this.events.resume(taskId, event) }))
+      const events = delayed.map(event => ({ dueMs: event.dueMs, set: () => this.#events.resume(taskId, event) }))
       const dueMs = context?.deadlineAtMs
-      return dueMs === undefined ? events : [...events, { dueMs, set: () => setDeadline(taskId, dueMs) }]
+      return dueMs === undefined ? events : [...events, { dueMs, set: () => this.#setDeadline(taskId, dueMs) }]
     })
     for (const { set } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) set()
   }
 
+  /** The delayed events of a task's charts, as they are to be saved. */
+  eventsOf(taskId: string): DelayedEvent[] {
+    return this.#events.of(taskId)
+  }
+
   /** When the next thing happens to a task, in milliseconds since 1970; Infinity if nothing does. */
   nextOf(taskId: string): number {
-    return Math.min(this.alarms.nextOf(taskId), this.events.nextOf(taskId))
+    return Math.min(this.#alarms.nextOf(taskId), this.#events.nextOf(taskId))
   }
 
   /** Nothing happens any more to a task that has ended. */
   clearTask(taskId: string): void {
-    this.alarms.clearTask(taskId)
-    this.#eventClock.clearTask(taskId)
+    this.#alarms.clearTask(taskId)
+    this.#context.eventClock.clearTask(taskId)
   }
 
   /** Nothing happens any more here: the context leaves memory. */
   clearAll(): void {
-    this.alarms.clearAll()
-    this.#eventClock.clearAll()
+    this.#alarms.clearAll()
+    this.#context.eventClock.clearAll()
+  }
+
+  #setDeadline(taskId: string, atMs: number): void {
+    const { fail, deadlineMs } = this.#context
+    this.#alarms.set(taskId, DEADLINE, atMs, () => fail(taskId, notInTime(deadlineMs)))
   }
 }

@@ -483,10 +483,10 @@ await t.test('a new start', async t => {
   })
 
   await t.test('serves, though the store cannot say what is unfinished', async t => {
-    const store: Store = { ...memoryStore(), unfinishedContexts: () => Promise.reject(new Error('slow disk')) }
+    const store: Store = { ...memoryStore(), readWakes: () => Promise.reject(new Error('slow disk')) }
     const { runtime, log } = start(t, { work: echo }, { store })
     t.equal(taskIn(await runtime.sendMessage(say('x'))).status.state, 'TASK_STATE_COMPLETED')
-    t.match(log, [{ level: 'error', message: 'unfinished work could not be loaded' }])
+    t.match(log, [{ level: 'error', message: 'the store does not say what is due' }])
   })
 
   await t.test('fails the tasks whose chart no longer has their state, and goes on with the others', async t => {
@@ -496,7 +496,8 @@ await t.test('a new start', async t => {
     const { id } = taskIn(await before.runtime.sendMessage(say('x')))
     await before.runtime.close()
     const after = start(t, { work: asking('new') }, { store })
-    const task = await reaches(after.runtime, id, 'failed')
+    t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
+    const task = await after.runtime.getTask({ id })
     t.equal(textOf(task.status.message), 'The work ended with an error.')
     t.equal(taskIn(await after.runtime.sendMessage(say('y', { contextId: task.contextId ?? '' }))).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
@@ -516,7 +517,7 @@ await t.test('a new start', async t => {
       }
     }
     const after = start(t, { work: painter() }, { store })
-    await reaches(after.runtime, id, 'failed')
+    t.match(await refusal(after.runtime.sendMessage(say('red', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
     t.ok(await isGapless(inner, id))
     t.equal(taskIn(await after.runtime.sendMessage(say('red', { taskId: other }))).status.state, 'TASK_STATE_COMPLETED')
   })
@@ -531,7 +532,7 @@ await t.test('a new start', async t => {
       const { id } = taskIn(await before.runtime.sendMessage(say('x')))
       await before.runtime.close()
       const after = start(t, { work: now }, { store })
-      await reaches(after.runtime, id, 'failed')
+      t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
     }
   })
 

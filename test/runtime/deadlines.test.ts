@@ -1,9 +1,10 @@
 import t from 'tap'
-import { defineAgent, setupWork } from '../../runtime/index.ts'
+import { defineAgent, memoryStore, setupWork } from '../../runtime/index.ts'
 import { notInTime } from '../../runtime/deadline.ts'
+import type { Store } from '../../runtime/store.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { lives } from '../fixtures/lives.ts'
-import { open, reaches, rest, say, start, stateName, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
+import { deferred, open, reaches, rest, say, start, stateName, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
 
 const MINUTE = 60_000
 
@@ -52,7 +53,7 @@ await t.test('a task with a deadline', async t => {
         agent.clock.increment(31 * 24 * 60 * MINUTE)
       }
       await agent.restart()
-      await agent.pass(overdue ? 0 : 30 * 24 * 60 * MINUTE - 1)
+      if (!overdue) await agent.pass(30 * 24 * 60 * MINUTE - 1)
       if (!overdue) {
         t.equal(stateName((await agent.now.runtime.getTask({ id })).status.state), 'working')
         await agent.pass(1)
@@ -79,7 +80,6 @@ await t.test('a task with a deadline', async t => {
       await agent.now.runtime.close()
       agent.clock.increment(2 * MINUTE)
       await agent.restart()
-      await agent.pass(0)
       await reaches(agent.now.runtime, id, state)
     }
   })
@@ -90,6 +90,22 @@ await t.test('a task with a deadline', async t => {
     t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
     t.equal(clock.pending, 0)
   })
+})
+
+await t.test('a task that is canceled, or whose runtime closes, before its work could start sets no alarm', async t => {
+  for (const closes of [false, true]) {
+    const inner = memoryStore()
+    const gate = deferred()
+    const slow: Store = { ...inner, close: async () => {}, readTask: async (scope, taskId, options) => (options ? inner.readTask(scope, taskId, options) : (await gate.promise, inner.readTask(scope, taskId))) }
+    const { runtime, clock } = start(t, { work: echo, deadlineMs: MINUTE }, { store: slow })
+    const opened = taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true, historyLength: 0 })))
+    if (closes) await runtime.close()
+    else void runtime.cancelTask({ id: opened.id })
+    await rest()
+    gate.resolve()
+    await rest()
+    t.equal(clock.pending, 0)
+  }
 })
 
 await t.test('a deadline is told in the largest unit of which it is a whole number', t => {

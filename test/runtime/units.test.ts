@@ -5,8 +5,6 @@ import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/acto
 import { namedArtifacts } from '../../runtime/artifact-references.ts'
 import { systemClock, timestamp } from '../../runtime/clock.ts'
 import { CommitPipeline, LOST_RACE } from '../../runtime/commit-pipeline.ts'
-import { contextLogic } from '../../runtime/context-logic.ts'
-import { Contexts } from '../../runtime/contexts.ts'
 import { Feeds } from '../../runtime/feeds.ts'
 import { gated, isMachine } from '../../runtime/gated-logic.ts'
 import { randomIds } from '../../runtime/ids.ts'
@@ -18,8 +16,8 @@ import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
 import { TaskTail } from '../../runtime/task-tail.ts'
 import { Turn, type Effect } from '../../runtime/turn.ts'
-import { echo, steeredWork } from '../fixtures/agents.ts'
-import { cleanUps, collect, countingIds, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { echo } from '../fixtures/agents.ts'
+import { collect, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const scope = { tenant: '', principal: 'anna' }
@@ -154,10 +152,11 @@ await t.test('a commit pipeline', async t => {
     const told: Turn[] = []
     const ran: Effect[] = []
     const broke: unknown[] = []
+    const settled: number[] = []
     let number = 0
     const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [] }) : undefined)
     const store: Store = { ...memoryStore(), commit }
-    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), broke: error => void broke.push(error) }), told, ran, broke }
+    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), settled: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
   }
 
   await t.test('holds all that one run of the event loop adds in one turn, and opens another for the next', async t => {
@@ -171,6 +170,26 @@ await t.test('a commit pipeline', async t => {
     await rest()
     t.equal(told.length, 2)
     t.ok(pipeline.isSettled)
+  })
+
+  await t.test('says when everything decided is told, and not while a turn is open or on its way', async t => {
+    const gates = [deferred<boolean>(), deferred<boolean>()]
+    const commits = [...gates]
+    const { pipeline, settled } = piped(() => commits.shift()?.promise ?? Promise.resolve(true))
+    for (const n of [1, 2]) {
+      pipeline.turn.log.push(event(n))
+      await Promise.resolve()
+    }
+    gates[0]?.resolve(true)
+    await rest()
+    t.strictSame(settled, [])
+    gates[1]?.resolve(true)
+    await rest()
+    t.strictSame(settled, [2])
+    const { turn } = pipeline
+    turn.waiting.push({ told: () => void pipeline.turn.log.push(event(3)), failed: () => {} })
+    await rest()
+    t.strictSame(settled, [2, 4])
   })
 
   await t.test('runs effects in order after who waits was told', async t => {
@@ -367,20 +386,6 @@ await t.test('leaf logic without a start, and logic that observes, wait for the 
   t.equal(subscribed, 1)
   ticks.stop()
   for (const effect of held.splice(0)) effect.run()
-})
-
-await t.test('contexts leave memory when they are idle, and the number of those in memory is known', async t => {
-  const agent = defineAgent({ card: { name: 'A' }, work: steeredWork().work })
-  const contexts = new Contexts({
-    store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: { ...defaultLimits, liveContexts: 2 }, feeds: new Feeds(),
-    logic: contextLogic(agent), agent, cleanUps: cleanUps()
-  })
-  t.teardown(() => contexts.close())
-  for (const contextId of ['a', 'b', 'c']) await contexts.get({ ...scope, contextId })
-  t.equal(contexts.size, 2)
-  const live = await contexts.get({ ...scope, contextId: 'c' })
-  t.ok(live.isIdle)
-  t.equal(await contexts.get({ ...scope, contextId: 'c' }), live)
 })
 
 await t.test('a limit that is not above 0 is refused at once, by its name', t => {
