@@ -1,6 +1,6 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
-import type { SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
+import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
@@ -18,6 +18,7 @@ import { inputModesOf } from './input-modes.ts'
 import { limitsWith, type Limits } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
+import { listTasks } from './list-tasks.ts'
 import { memoryStore } from './memory-store.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
 import type { Store } from './store.ts'
@@ -57,6 +58,7 @@ export interface Runtime {
   sendMessage(params: OperationRequests['sendMessage'], call?: CallContext): Promise<SendMessageResponse>
   sendStreamingMessage(params: OperationRequests['sendStreamingMessage'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
   getTask(params: OperationRequests['getTask'], call?: CallContext): Promise<Task>
+  listTasks(params: OperationRequests['listTasks'], call?: CallContext): Promise<ListTasksResponse>
   cancelTask(params: OperationRequests['cancelTask'], call?: CallContext): Promise<Task>
   subscribeToTask(params: OperationRequests['subscribeToTask'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
   /**
@@ -65,7 +67,6 @@ export interface Runtime {
    * Throws UnsupportedOperation if the task waits for none, InvalidParams if the work cannot take the data.
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
-  listTasks: Refused<'listTasks'>
   createTaskPushNotificationConfig: Refused<'createTaskPushNotificationConfig'>
   getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
   listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
@@ -119,11 +120,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sendStreamingMessage: (params, call = {}) =>
       streamed(call, 'sendStreamingMessage', () => sendStreamingMessage(services, admitted('sendStreamingMessage', params, call))),
     getTask: (params, call = {}) => answered(call, 'getTask', async () => getTask(services, admitted('getTask', params, call))),
+    listTasks: (params, call = {}) => answered(call, 'listTasks', async () => listTasks(services, admitted('listTasks', params, call))),
     cancelTask: (params, call = {}) => answered(call, 'cancelTask', async () => cancelTask(services, admitted('cancelTask', params, call))),
     subscribeToTask: (params, call = {}) => streamed(call, 'subscribeToTask', () => subscribeToTask(services, admitted('subscribeToTask', params, call))),
     authorized: (taskId, data, call = {}) =>
       answered(call, 'authorized', async () => authorized(services, admitted('getTask', { id: taskId, historyLength: 0 }, call), data)),
-    listTasks: refused('listTasks'),
     createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig'),
     getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig'),
     listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs'),

@@ -5,15 +5,13 @@ import { admit, type CallContext } from './call.ts'
 /** The operations that no agent of this runtime offers. */
 export type UnservedOperation = Exclude<
   OperationName,
-  'sendMessage' | 'sendStreamingMessage' | 'getTask' | 'cancelTask' | 'subscribeToTask'
+  'sendMessage' | 'sendStreamingMessage' | 'getTask' | 'listTasks' | 'cancelTask' | 'subscribeToTask'
 >
 
 const NO_PUSH = ['PushNotificationNotSupported', 'This agent sends no push notifications. Subscribe to the task, or poll it with GetTask.'] as const
-const NO_LIST = ['UnsupportedOperation', 'This agent does not list tasks. Read each one with GetTask.'] as const
 const NO_EXTENDED_CARD = ['UnsupportedOperation', 'This agent has no extended card. Its public card says all.'] as const
 
 const REFUSALS = {
-  listTasks: NO_LIST,
   createTaskPushNotificationConfig: NO_PUSH,
   getTaskPushNotificationConfig: NO_PUSH,
   listTaskPushNotificationConfigs: NO_PUSH,

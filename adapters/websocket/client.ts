@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { SendMessageResponseSchema, TaskSchema, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
+import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import type { Conditions } from '../../runtime/call.ts'
@@ -28,6 +28,7 @@ export interface AgentClient {
   sendMessage: Unary<'sendMessage', SendMessageResponse>
   sendStreamingMessage: Streaming<'sendStreamingMessage'>
   getTask: Unary<'getTask', Task>
+  listTasks: Unary<'listTasks', ListTasksResponse>
   cancelTask: Unary<'cancelTask', Task>
   subscribeToTask: Streaming<'subscribeToTask'>
   /** Where the agent is. */
@@ -54,6 +55,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     sendMessage: unary('SendMessage', SendMessageResponseSchema),
     sendStreamingMessage: streaming('SendStreamingMessage'),
     getTask: unary('GetTask', TaskSchema),
+    listTasks: unary('ListTasks', ListTasksResponseSchema),
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
     url: calls.url,

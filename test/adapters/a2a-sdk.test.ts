@@ -93,6 +93,26 @@ await t.test('the official client', async t => {
     t.same(kindsOf(await rest), ['statusUpdate'])
   })
 
+  await t.test('lists tasks page by page, by context and state, with artifacts if they are wanted', async t => {
+    const client = await officialClient(t)
+    const all = { tenant: '', contextId: '', status: TaskState.TASK_STATE_UNSPECIFIED, pageToken: '', statusTimestampAfter: undefined }
+    const one = taskIn(await client.sendMessage(saying('a sailboat')))
+    const { contextId } = one
+    const two = taskIn(await client.sendMessage(saying('another sailboat', { contextId })))
+    taskIn(await client.sendMessage(saying('a sailboat')))
+    const first = await client.listTasks({ ...all, contextId, pageSize: 1, includeArtifacts: true })
+    t.match(first, { tasks: [{ contextId, status: { state: TaskState.TASK_STATE_COMPLETED } }], pageSize: 1, totalSize: 2 })
+    t.equal(first.tasks[0]?.artifacts.length, 1)
+    const second = await client.listTasks({ ...all, contextId, pageSize: 1, pageToken: first.nextPageToken, historyLength: 0 })
+    t.match(second, { tasks: [{ artifacts: [], history: [] }], nextPageToken: '' })
+    t.same(new Set([...first.tasks, ...second.tasks].map(({ id }) => id)), new Set([one.id, two.id]))
+    const whole = await client.listTasks(all)
+    t.match([whole.tasks.length, whole.pageSize, whole.totalSize, whole.nextPageToken], [3, 50, 3, ''])
+    t.equal((await client.listTasks({ ...all, status: TaskState.TASK_STATE_WORKING })).totalSize, 0)
+    t.equal((await client.listTasks({ ...all, statusTimestampAfter: whole.tasks[0]?.status?.timestamp })).tasks[0]?.id, whole.tasks[0]?.id)
+    await t.rejects(client.listTasks({ ...all, pageToken: first.nextPageToken }), { name: 'RequestMalformedError' })
+  })
+
   await t.test('gets our errors as its own classes', async t => {
     const client = await officialClient(t)
     const { id: taskId } = taskIn(await client.sendMessage(saying('a sailboat')))
@@ -108,7 +128,6 @@ await t.test('the official client', async t => {
     await t.rejects(transport.getTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' }), PushNotificationNotSupportedError)
     await t.rejects(transport.listTaskPushNotificationConfig({ tenant: '', taskId: 't', pageSize: 0, pageToken: '' }), PushNotificationNotSupportedError)
     await t.rejects(transport.deleteTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' }), PushNotificationNotSupportedError)
-    await t.rejects(transport.listTasks({ tenant: '', contextId: '', status: TaskState.TASK_STATE_UNSPECIFIED, pageSize: undefined, pageToken: '', historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined }), UnsupportedOperationError)
     await t.rejects(transport.getExtendedAgentCard({ tenant: '' }), UnsupportedOperationError)
   })
 

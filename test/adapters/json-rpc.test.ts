@@ -63,7 +63,7 @@ await t.test('every method of A2A is dispatched, and no other', async t => {
   const { runtime } = start(t, { work: echo })
   for (const [method, { streaming }] of Object.entries(OPERATIONS)) {
     t.equal(isStreaming(method), streaming)
-    const dispatched = dispatch(runtime, method, { id: 'nobody', taskId: 'nobody', url: 'https://a.example' }, {})
+    const dispatched = dispatch(runtime, method, { id: 'nobody', taskId: 'nobody', url: 'https://a.example', pageToken: 'made up' }, {})
     t.equal(dispatched.streaming, streaming)
     t.match(await rejection(dispatched.streaming ? collect(dispatched.events) : dispatched.answer), { name: 'A2AError' }, method)
   }

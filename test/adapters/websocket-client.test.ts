@@ -203,6 +203,35 @@ await t.test('a client has the methods of a runtime, and the same answers', asyn
   t.match(await client.cancelTask({ id: other.id }), { status: { state: 'TASK_STATE_CANCELED' } })
 })
 
+await t.test('a client lists its tasks page by page, the same ones as the runtime', async t => {
+  const { url, runtime, clock } = await serve(t, { work: obedient })
+  const client = await connected(t, url)
+  for (const text of ['ask', 'one', 'ask', 'two']) {
+    await client.sendMessage(say(text, { contextId: 'c' }))
+    clock.increment(1)
+  }
+  const filters = { contextId: 'c', status: 'TASK_STATE_COMPLETED' } as const
+  const first = await client.listTasks({ ...filters, pageSize: 1, includeArtifacts: true })
+  t.match(first, { tasks: [{ artifacts: [{ parts: [{ text: 'two' }] }] }], pageSize: 1, totalSize: 2 })
+  const second = await client.listTasks({ ...filters, pageSize: 1, pageToken: first.nextPageToken })
+  t.match(second.tasks, [{ history: [{ parts: [{ text: 'one' }] }], artifacts: undefined }])
+  t.equal(second.nextPageToken, '')
+  t.strictSame(await client.listTasks({}), await runtime.listTasks({}, { extensions: [RELIABILITY_EXTENSION] }))
+  const error = await rejection(client.listTasks({ pageToken: first.nextPageToken }))
+  t.match(error, { code: 'InvalidParams', violations: [{ field: 'pageToken' }] }, 'a token of another list')
+})
+
+await t.test('an answer that is no page of tasks is refused with InvalidAgentResponse', async t => {
+  const { url, sent, socket } = await scripted(t)
+  const client = await connected(t, url)
+  for (const [index, result] of ['5', '[]', '{"tasks":{}}', '{"tasks":[{"id":"t"}]}', '{"totalSize":-1}'].entries()) {
+    const listed = refusal(client.listTasks({}))
+    const { id } = await until(() => sent[index])
+    ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"result":${result}}`)
+    t.equal((await listed).code, 'InvalidAgentResponse', result)
+  }
+})
+
 await t.test('errors are A2AErrors, as the agent gave them', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await connected(t, url)

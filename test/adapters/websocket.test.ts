@@ -325,12 +325,12 @@ await t.test('every operation of A2A has a method; those that the agent does not
   const config = { taskId: task.id, id: 'c', url: 'https://a.example' }
   t.match(await client.call('GetTask', { id: task.id, historyLength: 0 }), { result: { id: task.id, history: undefined } })
   t.match(told(await client.stream(client.request('SendStreamingMessage', say('hello')))), ['task:submitted'])
-  t.match(await client.call('ListTasks', {}), { error: { code: -32004, data: [{ reason: 'UNSUPPORTED_OPERATION' }] } })
+  t.match(await client.call('ListTasks', { contextId: task.contextId }), { result: { tasks: [{ id: task.id }], nextPageToken: '', pageSize: 50, totalSize: 1 } })
   t.match(await client.call('CreateTaskPushNotificationConfig', config), { error: { code: -32003, data: [{ reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' }] } })
   t.match(await client.call('GetTaskPushNotificationConfig', config), { error: { code: -32003 } })
   t.match(await client.call('ListTaskPushNotificationConfigs', config), { error: { code: -32003 } })
   t.match(await client.call('DeleteTaskPushNotificationConfig', config), { error: { code: -32003 } })
-  t.match(await client.call('GetExtendedAgentCard', {}), { error: { code: -32004 } })
+  t.match(await client.call('GetExtendedAgentCard', {}), { error: { code: -32004, data: [{ reason: 'UNSUPPORTED_OPERATION' }] } })
   t.match(await client.call('GetExtendedAgentCard', undefined), { error: { code: -32004 } }, 'its parameters may be left out')
   const subscribed = client.request('SubscribeToTask', { id: task.id })
   t.match(await client.next(), { id: subscribed, result: { task: { id: task.id } } })
@@ -442,6 +442,11 @@ await t.test('to others a task is not there: the answer is that for a task that 
     const answers = [bob, nobody].map(client => client.text(client.request(method, params)))
     t.match(await answers[0], '-32001')
     t.equal(await answers[0], await answers[1])
+  }
+  for (const params of [{}, { contextId: 'shared' }]) {
+    const answers = [bob, nobody].map(client => client.text(client.request('ListTasks', params)))
+    t.match(await answers[0], '"result":{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}')
+    t.equal((await answers[0])?.replace(/"id":\d+/, ''), (await answers[1])?.replace(/"id":\d+/, ''))
   }
   t.equal(full.commits(), before)
   t.match(await anna.call('GetTask', { id: task.id }), { result: { status: { state: 'TASK_STATE_INPUT_REQUIRED' } } })

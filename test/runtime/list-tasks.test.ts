@@ -1,0 +1,340 @@
+import t, { type Test } from 'tap'
+import type { ListTasksResponse, Task } from '../../machines/protocol/objects.ts'
+import type { ListTasksRequest } from '../../machines/protocol/requests.ts'
+import type { TaskState } from '../../machines/protocol/states.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import { memoryStore } from '../../runtime/memory-store.ts'
+import type { Runtime, RuntimeOptions } from '../../runtime/runtime.ts'
+import { open, reaches, refusal, rejection, say, start, taskIn, until, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
+import { obedient } from '../fixtures/served-agent.ts'
+
+/** The time at which the test's clock begins. */
+const START = '2026-01-02T03:04:05.006Z'
+
+const RESTING: Record<string, TaskState> = { wait: 'TASK_STATE_WORKING', ask: 'TASK_STATE_INPUT_REQUIRED' }
+
+interface Listed extends Started {
+  /** Opens a task and waits until it rests. */
+  readonly rested: (text: string, contextId?: string, call?: CallContext) => Promise<Task>
+}
+
+function listed(t: Test, options: Partial<RuntimeOptions> = {}): Listed {
+  const started = start(t, { work: obedient }, options)
+  const { runtime } = started
+  const rested = async (text: string, contextId?: string, call?: CallContext) => {
+    const { id } = await open(runtime, text, contextId === undefined ? {} : { contextId }, call)
+    const at = RESTING[text] ?? 'TASK_STATE_COMPLETED'
+    return until(async () => {
+      const task = await runtime.getTask({ id }, call)
+      return task.status.state === at && task
+    })
+  }
+  return { ...started, rested }
+}
+
+const idsOf = ({ tasks }: ListTasksResponse) => tasks.map(({ id }) => id)
+
+/** Every page of a list, one after the other; `between` runs after each. */
+async function walk(runtime: Runtime, params: ListTasksRequest, call?: CallContext, between: () => Promise<void> = async () => {}): Promise<ListTasksResponse[]> {
+  const pages: ListTasksResponse[] = []
+  do {
+    const pageToken = pages.at(-1)?.nextPageToken ?? ''
+    pages.push(await runtime.listTasks({ ...params, pageToken }, call))
+    await between()
+  } while (pages.at(-1)?.nextPageToken !== '')
+  return pages
+}
+
+await t.test('the caller’s tasks are listed as they are, the latest status first', async t => {
+  const { runtime, clock, rested } = listed(t)
+  t.strictSame(await runtime.listTasks({}), { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 }, 'every member is there when there is nothing')
+  const asked = await rested('ask')
+  clock.increment(1)
+  const done = await rested('hello', asked.contextId)
+  clock.increment(1)
+  const waiting = await rested('wait')
+  const { artifacts: _, ...shown } = done
+  t.strictSame(await runtime.listTasks({}), { tasks: [waiting, shown, asked], nextPageToken: '', pageSize: 50, totalSize: 3 })
+  clock.increment(1)
+  await runtime.sendMessage(say('now', { taskId: asked.id }))
+  t.strictSame(idsOf(await runtime.listTasks({})), [asked.id, waiting.id, done.id], 'a task that has moved on stands in front')
+})
+
+await t.test('pages', async t => {
+  const { runtime, clock, rested } = listed(t)
+  const tasks: Task[] = []
+  for (let i = 0; i < 120; i += 1) {
+    tasks.unshift(await rested('hello'))
+    clock.increment(i % 3 && 1)
+  }
+  const times = new Map(tasks.map(({ id, status }) => [id, status.timestamp]))
+
+  await t.test('have 50 tasks unless another size is asked for, and the size and the total are told', async t => {
+    const pages = await walk(runtime, {})
+    t.strictSame(pages.map(({ tasks, pageSize, totalSize }) => [tasks.length, pageSize, totalSize]), [[50, 50, 120], [50, 50, 120], [20, 50, 120]])
+    t.same(pages.map(({ nextPageToken }) => nextPageToken === ''), [false, false, true])
+  })
+
+  await t.test('of any size give every task once, in one order', async t => {
+    const whole = (await walk(runtime, {})).flatMap(idsOf)
+    t.strictSame(new Set(whole), new Set(times.keys()))
+    t.strictSame(whole.map(id => times.get(id)), tasks.map(({ status }) => status.timestamp))
+    for (const pageSize of [1, 7, 40, 60, 100]) {
+      const pages = await walk(runtime, { pageSize })
+      t.strictSame(pages.flatMap(idsOf), whole)
+      t.equal(pages.length, Math.ceil(120 / pageSize), 'no empty page comes last')
+      t.ok(pages.every(page => page.pageSize === pageSize && page.totalSize === 120))
+    }
+  })
+
+  await t.test('may change their size, and what they show of a task, on the way', async t => {
+    const whole = (await walk(runtime, {})).flatMap(idsOf)
+    const first = await runtime.listTasks({ pageSize: 3 })
+    const second = await runtime.listTasks({ pageSize: 100, historyLength: 0, includeArtifacts: true, pageToken: first.nextPageToken }, withGenerations)
+    const third = await runtime.listTasks({ pageToken: second.nextPageToken })
+    t.strictSame([first, second, third].flatMap(idsOf), whole)
+  })
+
+  await t.test('of no size, too large a size or no number are refused', async t => {
+    for (const pageSize of [0, 101, -1, 1.5, Number.NaN, '', 'ten', true]) {
+      const refused = await refusal(runtime.listTasks({ pageSize } as ListTasksRequest))
+      t.match(refused, { code: 'InvalidParams', message: 'Invalid parameters: pageSize must be a whole number from 1 to 100' }, String(pageSize))
+    }
+  })
+})
+
+await t.test('filters', async t => {
+  const { runtime, clock, rested } = listed(t)
+  const all: Task[] = []
+  for (let i = 0; i < 36; i += 1) {
+    all.push(await rested(['wait', 'ask', 'hello'][i % 3] ?? '', `context ${i % 4}`))
+    clock.increment(i % 2)
+  }
+
+  await t.test('list exactly what matches all of them, page by page', async t => {
+    const times = [undefined, START, all[17]?.status.timestamp, all[35]?.status.timestamp, '2026-01-02T03:04:06Z']
+    for (const contextId of [undefined, 'context 1', 'context 2', 'context']) {
+      for (const status of [undefined, 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED', 'TASK_STATE_FAILED'] as const) {
+        for (const statusTimestampAfter of times) {
+          const filters = { ...(contextId && { contextId }), ...(status && { status }), ...(statusTimestampAfter && { statusTimestampAfter }) }
+          const expected = all.filter(task =>
+            (!contextId || task.contextId === contextId) && (!status || task.status.state === status) && Date.parse(task.status.timestamp ?? '') >= Date.parse(statusTimestampAfter ?? START)
+          )
+          const pages = await walk(runtime, { ...filters, pageSize: 5 })
+          t.strictSame(new Set(pages.flatMap(idsOf)), new Set(expected.map(({ id }) => id)), JSON.stringify(filters))
+          t.equal(pages.flatMap(idsOf).length, expected.length)
+          t.ok(pages.every(({ totalSize }) => totalSize === expected.length))
+        }
+      }
+    }
+  })
+
+  await t.test('that are empty or unspecified count as none', async t => {
+    const filters = { contextId: '', pageToken: '', status: 'TASK_STATE_UNSPECIFIED', statusTimestampAfter: null, pageSize: null }
+    t.equal((await runtime.listTasks(filters as unknown as ListTasksRequest)).totalSize, 36)
+  })
+
+  await t.test('take a time inclusively, to the millisecond, however it is written', async t => {
+    const newest = Math.max(...all.map(({ status }) => Date.parse(status.timestamp ?? '')))
+    const count = all.filter(({ status }) => Date.parse(status.timestamp ?? '') === newest).length
+    const utc = new Date(newest).toISOString()
+    const local = (hours: number) => new Date(newest + hours * 3_600_000).toISOString().slice(0, -1)
+    for (const same of [utc, utc.replace('Z', '000000Z'), utc.replace('Z', '999999Z'), utc.toLowerCase(), `${local(2)}+02:00`, `${local(-9)}-09:00`, `${local(14)}000+14:00`]) {
+      t.equal((await runtime.listTasks({ statusTimestampAfter: same })).totalSize, count, same)
+    }
+    for (const later of [new Date(newest + 1).toISOString(), `${local(2)}+01:59`, '9999-12-31T23:59:59.999Z']) {
+      t.equal((await runtime.listTasks({ statusTimestampAfter: later })).totalSize, 0, later)
+    }
+    t.equal((await runtime.listTasks({ statusTimestampAfter: '0001-01-01T00:00:00Z' })).totalSize, 36)
+  })
+
+  await t.test('that make no sense are refused, each by its name', async t => {
+    const bad = { status: 'done', statusTimestampAfter: 'yesterday', historyLength: -1, includeArtifacts: 'yes', contextId: '\u0000', pageToken: 5, tenant: [] }
+    for (const [name, value] of Object.entries(bad)) {
+      const error = await rejection(runtime.listTasks({ [name]: value }))
+      t.match(error, { code: 'InvalidParams', violations: [{ field: name }] }, name)
+    }
+  })
+})
+
+await t.test('of a task is shown what was asked for', async t => {
+  const { runtime, rested } = listed(t)
+  const asked = await rested('ask')
+  await runtime.sendMessage(say('first', { taskId: asked.id }))
+  await rested('wait')
+
+  await t.test('artifacts only if they are wanted, and then always', async t => {
+    for (const params of [{}, { includeArtifacts: false }]) t.ok((await runtime.listTasks(params)).tasks.every(task => !('artifacts' in task)))
+    const { tasks } = await runtime.listTasks({ includeArtifacts: true })
+    t.strictSame(new Set(tasks.map(({ artifacts }) => artifacts?.map(({ parts }) => parts).flat())), new Set([[{ text: 'first' }], []]))
+  })
+
+  await t.test('the newest of its history, all of it unless a length is given', async t => {
+    const lengthsOf = async (params: ListTasksRequest) => (await runtime.listTasks({ ...params, status: 'TASK_STATE_COMPLETED' })).tasks.map(({ history }) => history?.length)
+    t.same(await lengthsOf({}), [3])
+    t.same(await lengthsOf({ historyLength: 9 }), [3])
+    t.same(await lengthsOf({ historyLength: 2 }), [2])
+    t.same(await lengthsOf({ historyLength: 0 }), [undefined])
+    const { tasks } = await runtime.listTasks({ historyLength: 1, status: 'TASK_STATE_COMPLETED' })
+    t.match(tasks, [{ history: [{ parts: [{ text: 'first' }] }] }])
+    const page = await runtime.listTasks({ status: 'TASK_STATE_COMPLETED', includeArtifacts: true })
+    t.strictSame(page.tasks, [await runtime.getTask({ id: asked.id })], 'with all of it as GetTask shows it')
+  })
+
+  await t.test('its generation, if the reliability extension is active', async t => {
+    const { tasks } = await runtime.listTasks({}, withGenerations)
+    for (const { id, metadata } of tasks) t.same(metadata, (await runtime.getTask({ id }, withGenerations)).metadata)
+    t.match(tasks[0]?.metadata?.[RELIABILITY_EXTENSION], { generation: Number })
+    t.ok((await runtime.listTasks({})).tasks.every(({ metadata }) => metadata === undefined))
+  })
+})
+
+await t.test('nobody sees the tasks of another principal or tenant, whatever they ask for', async t => {
+  const { runtime, rested } = listed(t)
+  const callers: CallContext[] = [{ principal: 'anna' }, { principal: 'ann' }, { principal: 'anna', tenant: 'a' }, { tenant: 'anna' }]
+  const tasks = []
+  for (const caller of callers) tasks.push(await rested('hello', 'shared', caller), await rested('wait', 'shared', caller))
+  for (const [i, caller] of callers.entries()) {
+    const own = tasks.slice(2 * i, 2 * i + 2).map(({ id }) => id)
+    for (const filters of [{}, { contextId: 'shared' }, { statusTimestampAfter: START }]) {
+      const pages = await walk(runtime, { ...filters, pageSize: 1 }, caller)
+      t.strictSame(new Set(pages.flatMap(idsOf)), new Set(own))
+      t.ok(pages.every(({ totalSize }) => totalSize === 2))
+    }
+  }
+  t.equal((await runtime.listTasks({ tenant: 'a' }, { principal: 'anna' })).totalSize, 2, 'the tenant of the parameters counts')
+  t.equal((await runtime.listTasks({ tenant: 'b' }, { principal: 'anna' })).totalSize, 0)
+  await t.rejects(runtime.listTasks({ tenant: 'b' }, { principal: 'anna', tenant: 'a' }), { code: 'InvalidParams' })
+})
+
+await t.test('a page token', async t => {
+  const store = memoryStore()
+  const shared = { ...store, close: async () => {} }
+  const { runtime, clock, rested } = listed(t, { store: shared })
+  const anna = { principal: 'anna' }
+  const contextId = 'c'
+  for (const text of ['wait', 'hello', 'hello', 'wait']) {
+    await rested(text, contextId, anna)
+    await rested(text, contextId, { principal: 'bob' })
+    clock.increment(1)
+  }
+  const filters: ListTasksRequest = { contextId, status: 'TASK_STATE_WORKING', statusTimestampAfter: START }
+  const { nextPageToken: token } = await runtime.listTasks({ ...filters, pageSize: 1 }, anna)
+  const refusedWith = (pageToken: string, params: ListTasksRequest = filters, call: CallContext = anna) => refusal(runtime.listTasks({ ...params, pageToken }, call))
+  const asRefused = { code: 'InvalidParams', message: /^Invalid parameters: pageToken must be .*Leave it out to begin again$/ }
+
+  await t.test('is good for the same list, as often as one likes, however the filters are written', async t => {
+    const page = await runtime.listTasks({ ...filters, pageToken: token }, anna)
+    t.match(page, { tasks: [{ status: { state: 'TASK_STATE_WORKING' } }], nextPageToken: '', totalSize: 2 })
+    t.strictSame(await runtime.listTasks({ ...filters, pageToken: token }, anna), page)
+    t.strictSame(await runtime.listTasks({ ...filters, statusTimestampAfter: '2026-01-02T05:04:05.006+02:00', pageToken: token }, anna), page)
+  })
+
+  await t.test('is good after a restart', async t => {
+    const before = await runtime.listTasks({ ...filters, pageToken: token }, anna)
+    const { runtime: again } = listed(t, { store: shared })
+    const after = await again.listTasks({ ...filters, pageToken: token }, anna)
+    t.strictSame(idsOf(after), idsOf(before))
+  })
+
+  await t.test('is refused to anybody else, and with other filters', async t => {
+    for (const caller of [{ principal: 'bob' }, { principal: 'ann' }, {}, { ...anna, tenant: 'a' }, { tenant: 'anna', principal: '' }]) {
+      t.match(await refusedWith(token, filters, caller), asRefused, JSON.stringify(caller))
+    }
+    const { contextId: _, ...noContext } = filters
+    const others: ListTasksRequest[] = [{}, noContext, { ...filters, contextId: 'cc' }, { ...filters, status: 'TASK_STATE_COMPLETED' }, { ...filters, statusTimestampAfter: '2026-01-02T03:04:05.005Z' }]
+    for (const other of others) t.match(await refusedWith(token, other), asRefused, JSON.stringify(other))
+    const { nextPageToken: theirs } = await runtime.listTasks({ ...filters, pageSize: 1 }, { principal: 'bob' })
+    t.match(await refusedWith(theirs), asRefused)
+  })
+
+  await t.test('is refused if a character of it is another, or if it was made up', async t => {
+    for (let i = 0; i < token.length; i += 1) {
+      t.match(await refusedWith(`${token.slice(0, i)}${token[i] === 'A' ? 'B' : 'A'}${token.slice(i + 1)}`), asRefused, `character ${i}`)
+    }
+    const text = (place: string) => token.slice(0, 43) + Buffer.from(place).toString('base64url')
+    const madeUp = [
+      token.slice(0, -1), `${token}A`, ` ${token}`, `${token}=`, token.toLowerCase(), token.slice(43), token.slice(0, 43), encodeURIComponent(`${token}/`),
+      text('2026-01-02T03:04:05.006Z x'), text(''), text(' '), text('x'), '0', 'null', '{}', '../../etc/passwd', '\u0000', 'é', '😀'.repeat(100), '[', 'A'.repeat(10_000)
+    ]
+    for (const each of madeUp) t.match(await refusedWith(each), asRefused, each.slice(0, 60))
+  })
+
+  await t.test('names in the refusal its field, and what to do', async t => {
+    const error = await rejection(runtime.listTasks({ pageToken: 'x' }))
+    const description = 'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
+    t.match(error, { code: 'InvalidParams', violations: [{ field: 'pageToken', description }] })
+  })
+
+  await t.test('tells of nobody but the one who was given it', async t => {
+    const text = Buffer.from(token.slice(43), 'base64url').toString()
+    const { tasks: [last] } = await runtime.listTasks({ ...filters, pageSize: 1 }, anna)
+    t.equal(text, `${last?.status.timestamp} ${last?.id}`)
+  })
+})
+
+await t.test('while tasks move and new ones come, no task comes twice, and none is missing that kept its status', async t => {
+  const { runtime, clock, rested } = listed(t)
+  for (let i = 0; i < 40; i += 1) {
+    await rested(i % 2 ? 'ask' : 'wait')
+    clock.increment(i % 3)
+  }
+  const { tasks: before } = await runtime.listTasks({ pageSize: 100 })
+  const moved = new Set<string>()
+  let step = 0
+  const moveSome = async () => {
+    clock.increment(step % 2)
+    const unseen = before[39 - step]
+    const seen = before[3 * step]
+    for (const task of [unseen, seen]) {
+      if (!task || moved.has(task.id)) continue
+      moved.add(task.id)
+      if (task.status.state === 'TASK_STATE_WORKING') await runtime.cancelTask({ id: task.id })
+      else await runtime.sendMessage(say('an answer', { taskId: task.id }))
+    }
+    await rested('wait')
+    step += 1
+  }
+  const pages = await walk(runtime, { pageSize: 4 }, undefined, moveSome)
+  const shown = pages.flatMap(idsOf)
+  t.equal(new Set(shown).size, shown.length)
+  for (const { id } of before) if (!moved.has(id)) t.ok(shown.includes(id), id)
+  t.ok(moved.size > 10 && [...moved].some(id => shown.includes(id)) && [...moved].some(id => !shown.includes(id)), 'of both kinds some moved')
+
+  const [newest] = before
+  const { tasks: since } = await runtime.listTasks({ pageSize: 100, ...(newest?.status.timestamp && { statusTimestampAfter: newest.status.timestamp }) })
+  const { tasks: now } = await runtime.listTasks({ pageSize: 100 })
+  const known = new Set([...shown, ...since.map(({ id }) => id)])
+  t.same(now.filter(({ id }) => !known.has(id)), [], 'what moved is in a list of what changed since the first page')
+})
+
+await t.test('a list is refused like any call: first for its version, then for its tenant and parameters, never after the end', async t => {
+  const { runtime } = listed(t)
+  await t.rejects(runtime.listTasks({ pageSize: 0 }, { version: '' }), { code: 'VersionNotSupported' })
+  t.match(await rejection(runtime.listTasks({ pageSize: 0, pageToken: 'x' })), { code: 'InvalidParams', violations: [{ field: 'pageSize' }] })
+  await runtime.close()
+  await t.rejects(runtime.listTasks({}), { code: 'Overloaded' })
+})
+
+await t.test('a list changes nothing, and its own error is not for the caller', async t => {
+  const store = memoryStore()
+  let commits = 0
+  let isBroken = false
+  const { runtime, rested, log } = listed(t, {
+    store: {
+      ...store,
+      commit: commit => ((commits += 1), store.commit(commit)),
+      listTasks: (...args) => (isBroken ? Promise.reject(new Error('disk /dev/sda1')) : store.listTasks(...args))
+    }
+  })
+  const { id } = await rested('ask')
+  await reaches(runtime, id, 'input-required')
+  const before = commits
+  t.equal((await runtime.listTasks({})).totalSize, 1)
+  t.equal(commits, before)
+  isBroken = true
+  t.match(await refusal(runtime.listTasks({})), { code: 'InternalError', message: 'Internal error' })
+  t.match(log, [{ message: 'an operation failed', details: { operation: 'listTasks' } }])
+  t.equal(taskIn(await runtime.sendMessage(say('x', { taskId: id }))).status.state, 'TASK_STATE_COMPLETED')
+})
