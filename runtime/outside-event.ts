@@ -31,13 +31,13 @@ export type Refusal = 'refused' | 'stale' | 'full' | readonly FieldViolation[]
 export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
-  if (event.type === 'task.cancel') return snapshot.can(event) ? event : 'refused'
   const work: AnyActorRef | undefined = snapshot.children.work
   if (snapshot.can(event)) {
+    if (event.type === 'task.cancel') return event
     const faults = faultsOf(work, event)
     return faults?.length === 0 ? event : (faults ?? 'refused')
   }
-  if (event.type === 'authorization.received' || policy === 'reject') return 'refused'
+  if (event.type !== 'message.received' || policy === 'reject') return 'refused'
   const { taskId, message } = event
   const early = { type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const), taskId, message }
   if (!snapshot.can(early)) return 'refused'

@@ -9,7 +9,9 @@ import { tsImport } from 'tsx/esm/api'
 import { WebSocket } from 'ws'
 import { serveWebSocket } from '../adapters/websocket/server.ts'
 import { isObject } from '../machines/protocol/json.ts'
+import { taskMachine } from '../machines/task.machine.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
+import { transitionsOf } from './fixtures/chart-paths.ts'
 
 const execute = promisify(execFile)
 
@@ -34,6 +36,19 @@ await t.test('the first code of the README starts before its line 20', async t =
 
 await t.test('every block of the README is of a kind that a test knows', async t => {
   t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'mermaid', 'ts', 'json'])
+})
+
+await t.test('the drawing of the README shows every way from one state of the task chart to another, and no other', async t => {
+  const drawn = Array.from((blocks[3]?.text ?? '').matchAll(/^ *(\w+) --> (\w+): (.+)$/gm), ([, from = '', to = '', label = '']) => ({ from, to, label }))
+  const ways = [...transitionsOf(taskMachine).keys()].flatMap(({ source, target = [], eventType }) => target.map(({ key }) => ({ from: source.key, to: key, event: eventType })))
+  // Work may ask again while its question is open: what leads from `started` to a question is drawn from `working`.
+  const drawnFrom = (from: string, to: string) => (from === 'started' && to.endsWith('Required') ? 'working' : from)
+  const isOfAll = (to: string) => ways.some(way => way.from === 'active' && way.to === to)
+  const wanted = ways.filter(({ from, to }) => from !== to).map(({ from, to }) => `${isOfAll(to) ? 'active' : drawnFrom(from, to)} --> ${to}`)
+  t.strictSame(drawn.map(({ from, to }) => `${from} --> ${to}`).toSorted(), [...new Set(wanted)].toSorted())
+  for (const { from, to, label } of drawn.filter(({ label }) => /^\w+\.\w+$/.test(label))) {
+    t.ok(ways.some(way => way.event === label && way.to === to && drawnFrom(way.from, to) === from), `${from} --> ${to}: ${label}`)
+  }
 })
 
 await t.test('the TypeScript of the README compiles under the strictest settings', async t => {
