@@ -233,7 +233,12 @@ function messageOf({ event }: { event: { message: Message } }): Message {
 
 /** What a client may know of an error in the author's code: our own words, never the error's. */
 export function reasonOf(error: unknown): string {
-  return isA2AError(error) ? error.message : 'The work ended with an error.'
+  try {
+    if (isA2AError(error)) return error.message
+  } catch {
+    // An error that throws when it is looked at is one of the author's, too.
+  }
+  return 'The work ended with an error.'
 }
 
 /** What the work is given: `started` is entered by nothing but `task.start`. */

@@ -67,7 +67,7 @@ function describe(card: AgentDescription): Agent['card'] {
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
-  if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${String(messages)}.`)
+  if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
   if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart; a function takes 'queue', and asks for its messages.")
 }
 

@@ -17,17 +17,20 @@ export class CleanUps {
   /** Waits for a work that was told to stop; one that does not in time is reported. */
   add(taskId: string, settled: Promise<unknown>): void {
     const done = new Promise<void>(resolve => {
+      const end = () => {
+        this.#underWay.delete(done)
+        resolve()
+      }
       const timer = this.#clock.setTimeout(() => {
         this.#logger.warn('a work did not stop within its grace period', { taskId, cancelGraceMs: this.#graceMs })
-        resolve()
+        end()
       }, this.#graceMs)
       void settled.finally(() => {
         this.#clock.clearTimeout(timer)
-        resolve()
+        end()
       })
     })
     this.#underWay.add(done)
-    void done.then(() => this.#underWay.delete(done))
   }
 
   /** Resolves when none is under way. */

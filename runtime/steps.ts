@@ -28,14 +28,16 @@ export class Steps {
     this.#counts.set(name, count)
     const key = `${this.#prefix}step/${name}/${count}`
     const kept = this.#log.kept(key) as { result?: T } | undefined
-    if (kept) return kept.result as T
+    // A copy each time: what the author changes in it does not reach the journal.
+    if (kept) return structuredClone(kept.result) as T
     this.#underWay += 1
     try {
       const result = plainValue(await run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal }), `the result of step ${name}`)
+      const own = structuredClone(result)
       signal.throwIfAborted()
       this.#log.keep(key, { result })
       await this.#log.committed()
-      return result
+      return own
     } finally {
       this.#underWay -= 1
     }

@@ -1,7 +1,8 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, Snapshot } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, ErrorActorEvent, Snapshot } from 'xstate'
 import type { TaskContext, ToWork, WorkOutcome } from '../machines/task.machine.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import type { WorkArguments, WorkEnd } from './work-arguments.ts'
+import { driven, isAsyncGenerator } from './driven.ts'
 import type { WorkInput } from './work-input.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
@@ -22,9 +23,12 @@ export function runOf(work: AnyActorRef): WorkRun | undefined {
   return runs.get(work)
 }
 
-/** A work function as the actor `work` of a task. */
+/** A work function as the actor `work` of a task. One that returns an async generator is a generator as well. */
 export function workFunction(work: WorkFunction): AnyActorLogic {
-  return workRunner(given => work(given))
+  return workRunner((given, run) => {
+    const returned = work(given)
+    return isAsyncGenerator(returned) ? driven(returned, run) : returned
+  })
 }
 
 /** A program as the actor `work` of a task: it runs from its start, in one {@link WorkRun} each time that the actor starts. */
@@ -44,7 +48,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
       runs.set(self, run)
       hostOf(system).afterCommit({ taskId: familyOf(self), run: () => run.begin(input) })
     },
-    transition: (snapshot: RunnerSnapshot, event: ToWork | { type: typeof ENDED; outcome: WorkOutcome } | { type: 'xstate.stop' }, { self, system, defer }) => {
+    transition: (snapshot: RunnerSnapshot, event: ToWork | { type: typeof ENDED; outcome: WorkOutcome } | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
       const host = hostOf(system)
       host.noteMove(familyOf(self))
       switch (event.type) {
@@ -58,6 +62,8 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
           host.afterCommit({ taskId: familyOf(self), run: () => runs.get(self)?.stop() })
           return { ...snapshot, status: 'stopped', input: undefined }
         default:
+          // The actors that the work has spawned tell it of their ends: who waits for one has subscribed to it.
+          if ('error' in event) host.logger.error('an actor that a work spawned failed', { taskId: familyOf(self), error: event.error })
           return snapshot
       }
     },
