@@ -37,12 +37,12 @@ export class WorkRun {
   readonly #asking: Asking
   readonly #steps: Steps
   readonly #children: AnyActorRef[] = []
+  readonly #reported = new Set<string>()
   #abort: AbortController | undefined
   #over: { reason: unknown } | undefined
   #settled: Promise<unknown> | undefined
   #cleanUp: () => Promise<unknown> = async () => {}
   #isCatchingUp: boolean
-  #hasDropped = false
   #caughtUp = () => {}
 
   constructor(options: RunOptions) {
@@ -113,8 +113,10 @@ export class WorkRun {
   }
 
   emit(words: unknown): void {
-    if (this.#over) return this.#dropped()
+    if (this.#over) return this.#unheard('what a work said after its end was dropped')
     const event = workEventOf(words)
+    // A status of its own would take the question away.
+    if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
     if (word) this.#say({ ...word, ordinal })
@@ -127,10 +129,10 @@ export class WorkRun {
     return answer as Promise<Answer>
   }
 
-  /** Nobody hears what a work says after its end: once it is reported. */
-  #dropped(): void {
-    if (!this.#hasDropped) this.#host.logger.warn('what a work said after its end was dropped', { taskId: this.#log.taskId })
-    this.#hasDropped = true
+  /** Reports, once in a run for each reason, that a word goes unheard. */
+  #unheard(why: string): void {
+    if (!this.#reported.has(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
+    this.#reported.add(why)
   }
 
   async #work(input: WorkInput | undefined): Promise<void> {

@@ -15,7 +15,16 @@ export type WorkFunction = (work: WorkArguments) => WorkEnd | Promise<WorkEnd>
  */
 type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting: boolean }
 
-const ENDED = 'work.ended'
+/** The end of a run. A class, so that no actor of the author's can send one. */
+class WorkEnded {
+  readonly type = 'work.ended'
+  readonly outcome: WorkOutcome
+
+  constructor(outcome: WorkOutcome) {
+    this.outcome = outcome
+  }
+}
+
 const runs = new WeakMap<AnyActorRef, WorkRun>()
 
 /** The run behind the actor `work` of a task; none if the work is a chart. */
@@ -44,16 +53,15 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     restoreSnapshot: (_, scope) => snapshotOf(scope, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
       const { self, system } = scope
-      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send({ type: ENDED, outcome }) })
+      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send(new WorkEnded(outcome)) })
       runs.set(self, run)
       hostOf(system).afterCommit({ taskId: familyOf(self), run: () => run.begin(input) })
     },
-    transition: (snapshot: RunnerSnapshot, event: ToWork | { type: typeof ENDED; outcome: WorkOutcome } | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
+    transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
       const host = hostOf(system)
       host.noteMove(familyOf(self))
+      if (event instanceof WorkEnded) return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
       switch (event.type) {
-        case ENDED:
-          return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
         case 'message.received':
         case 'authorization.received':
           defer(() => runs.get(self)?.receive(event))
