@@ -240,7 +240,12 @@ function messageOf({ event }: { event: { message: Message } }): Message {
 
 /** What a client may know of an error in the author's code: our own words, never the error's. */
 export function reasonOf(error: unknown): string {
-  return isA2AError(error) ? error.message : 'The work ended with an error.'
+  try {
+    if (isA2AError(error)) return error.message
+  } catch {
+    // An error that throws when it is looked at is one of the author's, too.
+  }
+  return 'The work ended with an error.'
 }
 
 /** The deadline that a task begins with, if it has one. */

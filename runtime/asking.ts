@@ -2,7 +2,7 @@ import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../machines/task.machine.ts'
 import { questionEventOf } from './outcomes.ts'
 import { answerTo, type Question } from './questions.ts'
-import type { RunLog } from './run-log.ts'
+import { checkWait, type RunLog } from './run-log.ts'
 
 interface OpenQuestion {
   readonly ordinal: number
@@ -11,30 +11,42 @@ interface OpenQuestion {
   readonly reject: (error: unknown) => void
 }
 
+/** What a run's questions need of their task. */
+interface AskedTask {
+  readonly say: (event: WorkEvent) => void
+  /** Whether the task waits for its client already. */
+  readonly isInterrupted: () => boolean
+}
+
 /** In the journal in place of an answer: nobody answered in time. */
 const EXPIRED = { expired: true } as const
 
 /** The questions of one run of work: one at a time, each answered, expired, or given up with the run. */
 export class Asking {
   readonly #log: RunLog
-  readonly #say: (event: WorkEvent) => void
+  readonly #task: AskedTask
   #open: OpenQuestion | undefined
 
-  constructor(log: RunLog, say: (event: WorkEvent) => void) {
+  constructor(log: RunLog, task: AskedTask) {
     this.#log = log
-    this.#say = say
+    this.#task = task
   }
 
   get isOpen(): boolean {
     return this.#open !== undefined
   }
 
-  /** Asks, unless the question was asked before the work ran again; then only the answer is waited for, or there already. */
+  /**
+   * Asks, unless the question was asked before the work ran again; then only the answer is waited for, or there already.
+   * Work that crashed while its question was open asks it again.
+   */
   ask(question: Question): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#open) throw new TypeError('The work has a question open: it can ask the next one when that is answered.')
       const log = this.#log
       const event = questionEventOf(question)
+      const { deadlineMs } = question.options
+      if (deadlineMs !== undefined) checkWait(deadlineMs)
       const ordinal = log.next()
       const word = log.word(ordinal, event)
       const open = { ordinal, question, resolve, reject }
@@ -43,15 +55,18 @@ export class Asking {
       this.#open = open
       this.#expireIn(open)
       // Asked before, it is asked again only if the task does not wait: the work was started again meanwhile.
-      if (word || !log.isInterrupted) this.#say({ ...event, ordinal })
+      if (word || !this.#task.isInterrupted()) this.#task.say({ ...event, ordinal })
       else log.afterCommit(() => {})
     })
   }
 
-  /** What is wrong with an answer to the open question, by field; nothing if it may be given. `undefined` if no question is open. */
+  /**
+   * What is wrong with an answer to the open question, by field; nothing if it may be given, also if the schema throws:
+   * then the work gets the error. `undefined` if no question is open.
+   */
   faultsOf(given: ToWork): readonly FieldViolation[] | undefined {
     if (!this.#open) return undefined
-    const result = answerTo(this.#open.question, given)
+    const result = checked(this.#open.question, given)
     return 'violations' in result ? result.violations : []
   }
 
@@ -59,9 +74,10 @@ export class Asking {
   receive(given: ToWork): void {
     const open = this.#open
     if (!open) return
-    const result = answerTo(open.question, given)
+    const result = checked(open.question, given)
     if ('answer' in result) this.#close(open, given, () => open.resolve(result.answer))
-    else this.#say({ ...questionEventOf(open.question), ordinal: open.ordinal })
+    else if ('error' in result) this.#close(open, given, () => open.reject(result.error))
+    else this.#task.say({ ...questionEventOf(open.question), ordinal: open.ordinal })
   }
 
   /** Gives the open question up: without a word, or with an error to whoever waits for its answer. */
@@ -83,8 +99,17 @@ export class Asking {
     this.#open = undefined
     if (open.question.options.deadlineMs !== undefined) this.#log.noAlarm(`${open.ordinal}/until`)
     this.#log.keep(String(open.ordinal), given)
-    this.#say({ type: 'work.resumed' })
+    this.#task.say({ type: 'work.resumed' })
     this.#log.afterCommit(settle)
+  }
+}
+
+/** What the question makes of what came, or the error that its schema throws. */
+function checked(question: Question, given: ToWork): ReturnType<typeof answerTo> | { readonly error: unknown } {
+  try {
+    return answerTo(question, given)
+  } catch (error) {
+    return { error }
   }
 }
 

@@ -11,7 +11,7 @@ import { taskNotFound } from './task-not-found.ts'
 /** Brings what arrived out of band to a task that waits for an authorization (§7.6.1), and answers with the task. */
 export async function authorized({ store, contexts }: OperationServices, { params, scope, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
   const { id: taskId } = params
-  const given = plainValue(data, 'data')
+  const given = jsonOf(data)
   const found = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
   if (!found) throw taskNotFound(taskId)
   const { contextId, status } = found.task
@@ -24,6 +24,15 @@ export async function authorized({ store, contexts }: OperationServices, { param
   /* c8 ignore next -- only an engine that forgets tasks gets here */
   if (!stored) throw taskNotFound(taskId)
   return shownTask(stored, reliable)
+}
+
+function jsonOf(data: unknown): unknown {
+  try {
+    return plainValue(data, 'data')
+  } catch (cause) {
+    const violations = [{ field: 'data', description: 'must be JSON: without cycles and BigInt' }]
+    throw new A2AError('InvalidParams', 'Invalid parameters: data must be JSON: without cycles and BigInt', { violations, cause })
+  }
 }
 
 function notAsked(taskId: string, state: string): A2AError {

@@ -18,18 +18,21 @@ export class CleanUps {
   add(taskId: string, settled: Promise<unknown>): void {
     if (this.#graceMs === 0) return
     const cleanUp = new Promise<void>(resolve => {
+      const end = () => {
+        this.#underWay.delete(cleanUp)
+        resolve()
+      }
       const timer = this.#clock.setTimeout(() => {
         this.#logger.warn('a work did not stop within its grace period', { taskId, cancelGraceMs: this.#graceMs })
-        resolve()
+        end()
       }, this.#graceMs)
       const stopped = () => {
         this.#clock.clearTimeout(timer)
-        resolve()
+        end()
       }
       settled.then(stopped, stopped)
     })
     this.#underWay.add(cleanUp)
-    void cleanUp.then(() => this.#underWay.delete(cleanUp))
   }
 
   /** Resolves when none is under way. */

@@ -3,6 +3,7 @@ import { familyOf, hostOf, pathOf } from './actor-host.ts'
 import { Replay } from './replay.ts'
 import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
+import { unheard } from './unheard.ts'
 import type { Step } from './work-arguments.ts'
 
 /** What a promise of a work chart is made with: what XState gives, and `step`. */
@@ -29,7 +30,7 @@ export function fromPromise<Output, Input = undefined>(create: (given: PromiseAr
     const log = new RunLog(taskId, host)
     if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
-    return create({ input, self, system, signal, step: (name, make) => steps.run(name, make) })
+    return create({ input, self, system, signal, step: (name, make) => unheard(steps.run(name, make)) })
   })
   return {
     ...logic,

@@ -43,7 +43,7 @@ export function plainValue<T>(value: T, name: string): T {
 /** What a work's return or output means; `undefined` is a result without artifacts. */
 export function outcomeOf(result: unknown): WorkOutcome {
   const given = result ?? {}
-  if (typeof given !== 'object' || Array.isArray(given)) throw invalid("result must be an object such as { artifact: text('…') }")
+  if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }

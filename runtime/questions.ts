@@ -34,8 +34,7 @@ export interface Question<Answer = unknown> {
   readonly options: QuestionOptions<unknown>
   /** The type of the answer; there is no such member. */
   readonly answer?: Answer
-  // oxlint-disable-next-line typescript/no-explicit-any -- a generator that asks several questions takes back what each gives
-  [Symbol.iterator](): Generator<Question<Answer>, Answer, any>
+  [Symbol.iterator](): Generator<Question<Answer>, Answer>
 }
 
 /**
@@ -58,7 +57,7 @@ export function authRequired<T = unknown>(message: Words, options: QuestionOptio
 }
 
 export function isQuestion(word: unknown): word is Question {
-  return typeof word === 'object' && word !== null && 'type' in word && (word.type === 'input-required' || word.type === 'auth-required')
+  return typeof word === 'object' && word !== null && 'options' in word && 'type' in word && (word.type === 'input-required' || word.type === 'auth-required')
 }
 
 /** What a question makes of what came: its answer, or what is wrong with it, by field. Throws TypeError for a schema that wants to wait. */
@@ -91,7 +90,7 @@ function valueOf(message: Message): unknown {
 
 function validated(schema: AnswerSchema<unknown>, value: unknown, field: string): { answer: unknown } | { violations: FieldViolation[] } {
   const result = schema['~standard'].validate(value)
-  if (result instanceof Promise) throw new TypeError('The schema of a question has to validate at once: one that waits for a promise cannot be used.')
+  if ('then' in result) throw new TypeError('The schema of a question has to validate at once: one that waits for a promise cannot be used.')
   if (!result.issues) return { answer: result.value }
   return { violations: result.issues.map(({ message, path = [] }) => ({ field: [field, ...path.map(nameOf)].join('.'), description: message })) }
 }

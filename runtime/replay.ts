@@ -1,9 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { A2AError } from '../machines/protocol/errors.ts'
-import type { Part } from '../machines/protocol/parts.ts'
+import type { Artifact } from '../machines/protocol/objects.ts'
 import type { WorkWord as Word } from '../machines/task.machine.ts'
 import type { JournalRow, TaskEvent } from './store.ts'
+import { appendTo } from './task-projection.ts'
 
+type Produced = Extract<Word, { type: 'work.produced' }>
+type ArtifactUpdate = Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']
 type Kind = 'progress' | 'artifact' | 'question' | 'authorization' | 'sleep'
 
 /** What a work has left behind when it runs again from its start: the events that its words made, and its journal. */
@@ -19,16 +22,20 @@ const KINDS = {
   'work.needsAuthorization': 'authorization'
 } as const satisfies Record<Word['type'], Kind>
 
+/** The keys under which a journal keeps ends of sleeps and answers; those of deadlines and steps are longer. */
+const ORDINAL = /^\d+$/
+
 /**
  * What a work that runs again said before: the words of the record are not said twice. An artifact whose content is
- * another one this time is begun again; a word of another kind is an error, for nobody could tell what was meant.
+ * another one this time is begun again; a word of another kind, or an artifact of another id, is an error, for nobody
+ * could tell what was meant.
  */
 export class Replay {
   readonly #words = new Map<number, TaskEvent>()
   readonly #journal: Map<string, unknown>
   readonly #upTo: number
-  /** The parts of each artifact so far, by id: what it is begun again with. */
-  readonly #parts = new Map<string, Part[]>()
+  /** Each artifact so far, by id: what it is begun again with. */
+  readonly #artifacts = new Map<string, Artifact>()
   readonly #begunAgain = new Set<string>()
 
   constructor({ events, journal }: WorkRecord) {
@@ -36,8 +43,8 @@ export class Replay {
       if (event.ordinal !== undefined) this.#words.set(event.ordinal, event)
     }
     this.#journal = new Map(journal.map(({ key, value }) => [key, value]))
-    const waits = journal.map(({ key }) => Number(key)).filter(Number.isInteger)
-    this.#upTo = [...this.#words.keys(), ...waits].reduce((most, ordinal) => Math.max(most, ordinal), 0)
+    const kept = journal.flatMap(({ key }) => (ORDINAL.test(key) ? [Number(key)] : []))
+    this.#upTo = [...this.#words.keys(), ...kept].reduce((one, other) => Math.max(one, other), 0)
   }
 
   /** What the journal holds under a key; `undefined` if nothing. */
@@ -51,38 +58,47 @@ export class Replay {
     const said = this.#words.get(ordinal)
     this.check(ordinal, KINDS[word.type])
     if (word.type !== 'work.produced' || !said || !('artifactUpdate' in said.update)) return undefined
-    return this.#artifact(word, said.update.artifactUpdate)
+    return this.#artifact(ordinal, word, said.update.artifactUpdate)
   }
 
   /** Throws InvalidAgentResponse if what has this ordinal was of another kind. */
   check(ordinal: number, kind: Kind): void {
     const was = this.#kindOf(ordinal)
     if (was === undefined || was === kind) return
-    throw new A2AError('InvalidAgentResponse', `The work did something else when it ran again: word ${ordinal} was ${was} and is ${kind} now. What may differ belongs into a step.`)
+    throw another(ordinal, was, kind)
   }
 
   #kindOf(ordinal: number): Kind | undefined {
-    if (isSleep(this.#journal.get(String(ordinal)))) return 'sleep'
+    const kept = this.#journal.get(String(ordinal))
+    if (isSleep(kept)) return 'sleep'
     const update = this.#words.get(ordinal)?.update
-    if (!update) return undefined
+    // A queued message answered it, so that nobody was told of the question.
+    if (!update) return kept === undefined ? undefined : 'question'
     if ('artifactUpdate' in update) return 'artifact'
     const { state } = update.statusUpdate.status
     if (state === 'TASK_STATE_INPUT_REQUIRED') return 'question'
     return state === 'TASK_STATE_AUTH_REQUIRED' ? 'authorization' : 'progress'
   }
 
-  #artifact(word: Extract<Word, { type: 'work.produced' }>, said: Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']): Word | undefined {
+  #artifact(ordinal: number, word: Produced, said: ArtifactUpdate): Word | undefined {
     const { artifactId } = said.artifact
+    const named = word.artifact.artifactId
+    if (named !== undefined && named !== artifactId) throw another(ordinal, `artifact ${artifactId}`, `artifact ${named}`)
     const artifact = { ...word.artifact, artifactId }
-    const before = word.append ? (this.#parts.get(artifactId) ?? []) : []
-    this.#parts.set(artifactId, [...before, ...artifact.parts])
+    const known = word.append ? this.#artifacts.get(artifactId) : undefined
+    const whole = known ?? { ...artifact, parts: [...artifact.parts] }
+    if (known) appendTo(known, artifact)
+    else this.#artifacts.set(artifactId, whole)
     if (this.#begunAgain.has(artifactId)) return { ...word, artifact }
-    const whole = { ...artifact, parts: [...before, ...artifact.parts] }
     if (isDeepStrictEqual(said.append ? artifact : whole, said.artifact)) return undefined
     this.#begunAgain.add(artifactId)
     const { append: _, ...others } = word
-    return { ...others, artifact: whole }
+    return { ...others, artifact: { ...whole, parts: [...whole.parts] } }
   }
+}
+
+function another(ordinal: number, was: string, is: string): A2AError {
+  return new A2AError('InvalidAgentResponse', `The work did something else when it ran again: word ${ordinal} was ${was} and is ${is} now. What may differ belongs into a step.`)
 }
 
 /** A sleep in the journal: when it ends, in milliseconds since 1970. */

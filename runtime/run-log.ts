@@ -28,11 +28,6 @@ export class RunLog {
     return (this.#ordinal += 1)
   }
 
-  /** Whether the task waits for its client. */
-  get isInterrupted(): boolean {
-    return this.#host.isInterrupted(this.taskId)
-  }
-
   /** The word as it has to be said now; nothing if it was said before. */
   word(ordinal: number, word: WorkWord): WorkWord | undefined {
     return this.#replay ? this.#replay.word(ordinal, word) : word
@@ -55,7 +50,7 @@ export class RunLog {
 
   /** Rings once, this long after the first run got here; the journal keeps when. */
   alarm(key: string, delayMs: number, ring: () => void): void {
-    if (!(delayMs >= 0)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${String(delayMs)}.`)
+    checkWait(delayMs)
     const kept = this.kept(key)
     const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs
     if (!isSleep(kept)) this.keep(key, { untilMs })
@@ -74,4 +69,9 @@ export class RunLog {
   committed(): Promise<void> {
     return new Promise(resolve => this.afterCommit(resolve))
   }
+}
+
+/** Throws RangeError for a wait that nobody could keep: in milliseconds, from 0, and with an end. */
+export function checkWait(delayMs: number): void {
+  if (!(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${String(delayMs)}.`)
 }

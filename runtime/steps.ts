@@ -28,12 +28,14 @@ export class Steps {
     this.#counts.set(name, count)
     const key = `${this.#prefix}step/${name}/${count}`
     const kept = this.#log.kept(key) as { result?: T } | undefined
-    if (kept) return kept.result as T
+    // A copy each time: what the author changes in it does not reach the journal.
+    if (kept) return structuredClone(kept.result) as T
     const result = await this.#made(name, key, run)
+    const own = structuredClone(result)
     signal.throwIfAborted()
     this.#log.keep(key, { result })
     await this.#log.committed()
-    return result
+    return own
   }
 
   async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {

@@ -57,7 +57,11 @@ function applyArtifact(record: TaskRecord, artifact: Artifact, append = false): 
     record.artifacts.set(artifact.artifactId, copyOf(artifact))
     return
   }
-  const { parts, metadata, ...others } = artifact
+  appendTo(known, artifact)
+}
+
+/** Appends a chunk to an artifact: its parts come after those that are there, its other members win (§4.2.2). */
+export function appendTo(known: Artifact, { parts, metadata, ...others }: Artifact): void {
   for (const part of parts) known.parts.push(part)
   Object.assign(known, others, metadata && { metadata: { ...known.metadata, ...metadata } })
 }

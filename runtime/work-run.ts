@@ -9,6 +9,7 @@ import type { Question } from './questions.ts'
 import { Replay } from './replay.ts'
 import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
+import { unheard } from './unheard.ts'
 import type { WorkArguments, WorkEnd } from './work-arguments.ts'
 import type { WorkInput } from './work-input.ts'
 
@@ -24,9 +25,6 @@ export interface RunOptions {
   readonly ended: (outcome: WorkOutcome) => void
 }
 
-/** How many words a work may say before it lets others have their turn. */
-const WORDS_AT_ONCE = 32
-
 /**
  * One run of work as a function or as a generator, from its start. What it says becomes events of its task; what it
  * learns (answers, results of steps, ends of sleeps) is durable before it goes on, so that it may run again: after a
@@ -39,12 +37,12 @@ export class WorkRun {
   readonly #asking: Asking
   readonly #steps: Steps
   readonly #children: AnyActorRef[] = []
+  readonly #reported = new Set<string>()
   #abort: AbortController | undefined
   #over: { reason: unknown } | undefined
   #settled: Promise<unknown> | undefined
   #cleanUp: () => Promise<unknown> = async () => {}
   #isCatchingUp: boolean
-  #hasDropped = false
   #caughtUp = () => {}
 
   constructor(options: RunOptions) {
@@ -52,7 +50,10 @@ export class WorkRun {
     this.#options = options
     this.#host = hostOf(scope.system)
     this.#log = new RunLog(familyOf(scope.self), this.#host)
-    this.#asking = new Asking(this.#log, event => this.#say(event))
+    this.#asking = new Asking(this.#log, {
+      say: event => this.#say(event),
+      isInterrupted: () => this.#host.isInterrupted(this.#log.taskId)
+    })
     this.#steps = new Steps(this.#log, '', () => this.signal)
     this.#isCatchingUp = isRerun
   }
@@ -88,9 +89,12 @@ export class WorkRun {
     this.#asking.receive(given)
   }
 
-  /** Waits now and then, so that work that says much is told as it goes on, and others have their turn. */
+  get isOver(): boolean {
+    return this.#over !== undefined
+  }
+
+  /** Waits until what was said is told, and others have had their turn. */
   async flow(): Promise<void> {
-    if (this.#log.ordinal % WORDS_AT_ONCE !== 0) return
     await this.#log.committed()
     await new Promise(resolve => setImmediate(resolve))
   }
@@ -109,8 +113,10 @@ export class WorkRun {
   }
 
   emit(words: unknown): void {
-    if (this.#over) return this.#dropped()
+    if (this.#over) return this.#unheard('what a work said after its end was dropped')
     const event = workEventOf(words)
+    // A status of its own would take the question away.
+    if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
     if (word) this.#say({ ...word, ordinal })
@@ -123,10 +129,10 @@ export class WorkRun {
     return answer as Promise<Answer>
   }
 
-  /** Nobody hears what a work says after its end: once it is reported. */
-  #dropped(): void {
-    if (!this.#hasDropped) this.#host.logger.warn('what a work said after its end was dropped', { taskId: this.#log.taskId })
-    this.#hasDropped = true
+  /** Reports, once in a run for each reason, that a word goes unheard. */
+  #unheard(why: string): void {
+    if (!this.#reported.has(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
+    this.#reported.add(why)
   }
 
   async #work(input: WorkInput | undefined): Promise<void> {
@@ -154,9 +160,9 @@ export class WorkRun {
         return signal()
       },
       emit: words => this.emit(words),
-      ask: question => handled(this.ask(question)),
-      step: (name, run) => handled(this.#steps.run(name, run)),
-      sleep: ms => handled(this.#sleep(ms)),
+      ask: question => this.#handed(this.ask(question)),
+      step: (name, run) => this.#handed(this.#steps.run(name, run)),
+      sleep: ms => this.#handed(this.#sleep(ms)),
       spawn: (logic, options) => this.#spawn(logic, options)
     }
   }
@@ -203,12 +209,20 @@ export class WorkRun {
   #check(): void {
     if (this.#over) throw this.#over.reason
   }
-}
 
-/** A promise that may be left alone: if nobody waits for it, its error is nobody's. */
-function handled<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => {})
-  return promise
+  /**
+   * A promise as the author's code gets it. Work that leaves memory hears no more of it, so that nothing is undone that
+   * will go on. After its end the error comes in another turn of the event loop: code that tries again for ever, whatever
+   * it catches, holds up nobody else.
+   */
+  #handed<T>(promise: Promise<T>): Promise<T> {
+    return unheard(new Promise((resolve, reject) => {
+      promise.then(resolve, error => {
+        if (!this.#over) reject(error)
+        else if (!this.#host.isLeaving) setImmediate(reject, error)
+      })
+    }))
+  }
 }
 
 function chain(first: () => void, second: () => void): () => void {

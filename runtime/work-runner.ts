@@ -1,7 +1,8 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, Snapshot } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, ErrorActorEvent, Snapshot } from 'xstate'
 import type { TaskContext, ToWork, WorkOutcome } from '../machines/task.machine.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import type { WorkArguments, WorkEnd } from './work-arguments.ts'
+import { driven, isAsyncGenerator } from './driven.ts'
 import type { WorkInput } from './work-input.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
@@ -14,7 +15,16 @@ export type WorkFunction = (work: WorkArguments) => WorkEnd | Promise<WorkEnd>
  */
 type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting: boolean }
 
-const ENDED = 'work.ended'
+/** The end of a run. A class, so that no actor of the author's can send one. */
+class WorkEnded {
+  readonly type = 'work.ended'
+  readonly outcome: WorkOutcome
+
+  constructor(outcome: WorkOutcome) {
+    this.outcome = outcome
+  }
+}
+
 const runs = new WeakMap<AnyActorRef, WorkRun>()
 
 /** The run behind the actor `work` of a task; none if the work is a chart. */
@@ -22,9 +32,12 @@ export function runOf(work: AnyActorRef): WorkRun | undefined {
   return runs.get(work)
 }
 
-/** A work function as the actor `work` of a task. */
+/** A work function as the actor `work` of a task. One that returns an async generator is a generator as well. */
 export function workFunction(work: WorkFunction): AnyActorLogic {
-  return workRunner(given => work(given))
+  return workRunner((given, run) => {
+    const returned = work(given)
+    return isAsyncGenerator(returned) ? driven(returned, run) : returned
+  })
 }
 
 /** A program as the actor `work` of a task: it runs from its start, in one {@link WorkRun} each time that the actor starts. */
@@ -40,16 +53,15 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     restoreSnapshot: (_, scope) => snapshotOf(scope, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
       const { self, system } = scope
-      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send({ type: ENDED, outcome }) })
+      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send(new WorkEnded(outcome)) })
       runs.set(self, run)
       hostOf(system).afterCommit({ taskId: familyOf(self), run: () => run.begin(input) })
     },
-    transition: (snapshot: RunnerSnapshot, event: ToWork | { type: typeof ENDED; outcome: WorkOutcome } | { type: 'xstate.stop' }, { self, system, defer }) => {
+    transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
       const host = hostOf(system)
       host.noteMove(familyOf(self))
+      if (event instanceof WorkEnded) return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
       switch (event.type) {
-        case ENDED:
-          return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
         case 'message.received':
         case 'authorization.received':
           defer(() => runs.get(self)?.receive(event))
@@ -58,6 +70,8 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
           host.afterCommit({ taskId: familyOf(self), run: () => runs.get(self)?.stop() })
           return { ...snapshot, status: 'stopped', input: undefined }
         default:
+          // The actors that the work has spawned tell it of their ends: who waits for one has subscribed to it.
+          if ('error' in event) host.logger.error('an actor that a work spawned failed', { taskId: familyOf(self), error: event.error })
           return snapshot
       }
     },

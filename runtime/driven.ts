@@ -1,0 +1,44 @@
+import { isQuestion } from './questions.ts'
+import type { WorkEnd } from './work-arguments.ts'
+import type { WorkRun } from './work-run.ts'
+
+/** How much a generator may yield before others have their turn. */
+const AT_ONCE = 32
+
+/** How much the `finally` blocks of a generator may yield, which nobody hears, before it is left where it is. */
+const LAST_WORDS = 1000
+
+/** Has a generator say what it yields, and gives it the answers to what it asks, until it returns or its run is over. */
+export async function driven(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
+  run.onStop(() => finished(generator, run))
+  let step = await generator.next()
+  for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
+    step = await heard(step.value, run).then(
+      answer => (run.isOver ? step : generator.next(answer)),
+      error => (run.isOver ? step : generator.throw(error))
+    )
+    if (yielded % AT_ONCE === 0) await run.flow()
+  }
+  return step.done ? step.value : undefined
+}
+
+/** Whether what a work returned is an async generator, to be driven. */
+export function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknown, WorkEnd, unknown> {
+  return Object.prototype.toString.call(value) === '[object AsyncGenerator]'
+}
+
+/** Runs the `finally` blocks of a generator whose task has ended. */
+async function finished(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<void> {
+  let step = await generator.return(undefined)
+  for (let yielded = 1; !step.done && yielded < LAST_WORDS; yielded += 1) {
+    step = await heard(step.value, run).then(
+      answer => generator.next(answer),
+      error => generator.throw(error)
+    )
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}
+
+async function heard(word: unknown, run: WorkRun): Promise<unknown> {
+  return isQuestion(word) ? run.ask(word) : run.emit(word)
+}
