@@ -18,6 +18,7 @@ export interface Move {
 
 /** What a chart is in: a state without inner states, and those around it. */
 export interface Configuration {
+  readonly leaf: AnyStateNode
   /** A snapshot in this configuration, of which all but context and children is taken. */
   readonly template: AnyMachineSnapshot
   /** What is done when the chart ends here: the exits of every state. */
@@ -49,17 +50,21 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
   const nodes = [leaf, ...ancestorsOf(leaf)]
   // Made when first asked for: moves lead to configurations that may not be there yet.
   const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
+  const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
+  const wildcards = [...named].filter(descriptor => descriptor.endsWith('*'))
   const known = new Map<string, Move[]>()
   let always: Move[] | undefined
   return {
+    leaf,
     template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
     exits: nodes.flatMap(node => node.exit),
     moves: type => {
-      const found = known.get(type)
+      // Types that the chart does not name share what their wildcards give: there is no end of such types.
+      const name = named.has(type) ? type : wildcards.filter(descriptor => matches(type, descriptor)).join(' ')
+      const found = known.get(name)
       if (found) return found
       const moves = nodes.flatMap(node => transitionsOf(node, type)).map(move)
-      // Only what the chart names is kept: the types of events from outside have no end.
-      if (nodes.some(node => node.transitions.has(type))) known.set(type, moves)
+      known.set(name, moves)
       return moves
     },
     get always() {

@@ -3,6 +3,7 @@ import type { AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, A
 import { evaluateGuard } from 'xstate/guards'
 import { perform, tellInspectors, type Step } from './builtin-actions.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './chart-table.ts'
+import { persistedChart } from './persisted-chart.ts'
 
 /**
  * The machine with its transitions looked up in a table that is made once, instead of being worked out from the chart
@@ -13,10 +14,10 @@ export function compiled<Machine extends AnyStateMachine>(machine: Machine): Mac
   const table = chartTable(machine)
   if (!table) return machine
   const interpreter = new TableInterpreter(machine, table)
-  const replaced: Pick<AnyStateMachine, 'getInitialSnapshot' | 'transition' | 'restoreSnapshot'> = {
+  const replaced: Pick<AnyStateMachine, 'getInitialSnapshot' | 'transition' | 'getPersistedSnapshot'> = {
     getInitialSnapshot: (scope, input) => interpreter.begin(scope, input),
     transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope),
-    restoreSnapshot: (persisted, scope) => interpreter.restore(persisted, scope)
+    getPersistedSnapshot: persistedChart
   }
   return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced)
 }
@@ -43,7 +44,7 @@ class TableInterpreter {
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
     const event: InitEvent = { type: 'xstate.init', input }
-    const step: Step = { event, scope, queue: [] }
+    const step: Step = { event, scope, internalQueue: [] }
     let snapshot = this.#unborn
     try {
       snapshot = perform(this.#birth, snapshot, step)
@@ -54,18 +55,12 @@ class TableInterpreter {
   }
 
   take(before: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope): AnyMachineSnapshot {
-    const step: Step = { event, scope, queue: [] }
+    const step: Step = { event, scope, internalQueue: [] }
     if (event.type === 'xstate.init') return this.#settle(before, step)
     if (event.type === 'xstate.stop') return stopped(before, step, { status: 'stopped' })
     const move = this.#chosen(before, event)
     if (!move && event.type.startsWith('xstate.error.actor')) return stopped(before, step, { status: 'error', error: (event as ErrorActorEvent).error })
     return this.#settle(this.#moved(move, before, step), step)
-  }
-
-  restore(persisted: Snapshot<unknown>, scope: AnyActorScope): AnyMachineSnapshot {
-    const restored = this.#machine.restoreSnapshot(persisted, scope)
-    const { _nodes, value, tags } = this.#configurationOf(restored).template
-    return { ...restored, _nodes, value, tags } as AnyMachineSnapshot
   }
 
   /** Goes on with what happens by itself: the events that the chart raises, and transitions without an event. */
@@ -77,7 +72,7 @@ class TableInterpreter {
       const before: AnyMachineSnapshot = snapshot
       const eventless: Move | undefined = isChanged ? this.#eventless(snapshot, step.event) : undefined
       if (!eventless) {
-        const event = step.queue.shift()
+        const event = step.internalQueue.shift()
         if (!event) break
         step = { ...step, event }
       }
@@ -111,10 +106,10 @@ class TableInterpreter {
 
   #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
     let snapshot = before
-    for (const { actions, invoked } of steps) snapshot = perform(actions, snapshot, step, invoked)
+    for (const { actions, invoked } of steps) snapshot = perform(actions, snapshot, invoked ? { ...step, deferredActorIds: invoked } : step)
     if (ends) snapshot = { ...snapshot, status: 'done', output: this.#outputAt(ends, snapshot, step) } as AnyMachineSnapshot
     if (snapshot.status === 'done') snapshot = perform(target.exits, snapshot, step)
-    if (snapshot._nodes === target.template._nodes) return snapshot
+    if (before._nodes.includes(target.leaf)) return snapshot
     const { status, output, error, context, children } = snapshot
     return { ...target.template, status, output, error, context, children } as AnyMachineSnapshot
   }
@@ -138,7 +133,8 @@ class TableInterpreter {
 
 /** The context's factory as an action, which is how XState runs it too. */
 function birthOf(context: (args: object) => object): UnknownAction {
-  return assign(({ spawn, event, self }) => context({ spawn, input: (event as InitEvent).input, self }))
+  // `spawn` is taken only by a factory that wants it: without it an assignment costs less.
+  return assign(args => context({ input: (args.event as InitEvent).input, self: args.self, get spawn() { return args.spawn } }))
 }
 
 function holds({ guard }: AnyTransitionDefinition, snapshot: AnyMachineSnapshot, event: EventObject): boolean {

@@ -9,8 +9,8 @@ import type { ContextKey, StoredTask, TaskRow } from './store.ts'
 export interface Placed {
   readonly key: ContextKey
   readonly row: TaskRow
-  /** The whole task, if the message opened it. */
-  readonly opened?: StoredTask
+  /** Gives the whole task, if the message opened it. */
+  readonly opened?: () => StoredTask
   /** The message had been taken before: the task may have moved on since it was read. */
   readonly isRepeated?: boolean
 }

@@ -45,7 +45,7 @@ function request<T>(
         answered: reply => resolve({ message: reply }),
         opened: (taskId, turn) => {
           const row = turn.rows.get(taskId)
-          if (row) resolve({ attached: attach({ key, row, opened: taskOf(turn, key, taskId) }) })
+          if (row) resolve({ attached: attach({ key, row, opened: () => taskOf(turn, key, taskId) }) })
         },
         failed: reject
       }

@@ -45,7 +45,7 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
   }
   const { placed, tail: events } = outcome.attached
   try {
-    const stored = placed.opened ? limited(placed.opened, configuration) : await read(services, placed, configuration)
+    const stored = placed.opened ? limited(placed.opened(), configuration) : await read(services, placed, configuration)
     yield { task: shownTask(stored, call.reliable) }
     if (!endsStream(stored.task.status.state)) yield* toldBy(events.startAfter(stored.generation), call.reliable)
   } finally {

@@ -16,7 +16,7 @@ export interface ContextKey extends Scope {
 
 /** A context's key as one text, for maps: different keys have different texts, whatever characters they hold. */
 export function contextName({ tenant, principal, contextId }: ContextKey): string {
-  return JSON.stringify([tenant, principal, contextId])
+  return `${tenant.length}.${principal.length}.${tenant}${principal}${contextId}`
 }
 
 /** One event of a task: a status or artifact update as it goes out on the wire, with the task's next generation (1, 2, 3, …). */
