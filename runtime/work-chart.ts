@@ -21,8 +21,7 @@ const INTERRUPTIONS = {
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
   const voices = new WeakMap<AnyActorRef, Voice>()
   const logic = inScope(gatedMachine(machine), scope => {
-    const emitted = (words: unknown) => voices.get(scope.self)?.emitted(words)
-    return { ...heldActions(scope), emit: words => (scope.emit(words), emitted(words)) }
+    return { ...heldActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }
   })
   const unborn = new WeakSet<AnyActorRef>()
   return {
@@ -78,9 +77,10 @@ class Voice {
     this.#hasTakenQueued = true
   }
 
-  emitted(words: unknown): void {
+  emitted(words: unknown, emit: () => void): void {
     try {
       this.#words.push(workEventOf(words))
+      emit()
     } catch (error) {
       this.#failure ??= { error }
     }
