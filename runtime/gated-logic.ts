@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import { familyOf, hostOf } from './actor-host.ts'
+import { endingWhole } from './whole-step.ts'
 
 const START_FAILED = 'taskchart.start.failed'
 
@@ -10,7 +11,7 @@ const START_FAILED = 'taskchart.start.failed'
  * cascade; the actors that it names are gated in turn.
  */
 export function gated(logic: AnyActorLogic): AnyActorLogic {
-  return isMachine(logic) ? inScope(gatedMachine(logic), heldActions) : gatedLeaf(logic)
+  return isMachine(logic) ? endingWhole(inScope(gatedMachine(logic), heldActions)) : gatedLeaf(logic)
 }
 
 /** The machine with its actors gated; its own actions are not held yet. */

@@ -1,9 +1,10 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { WorkEvent } from '../machines/task.machine.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import { gatedMachine, heldActions, inScope } from './gated-logic.ts'
 import { endedFor, messageOf, outcomeOf, workEventOf } from './outcomes.ts'
 import type { WorkMeta, WorkTag } from './setup-work.ts'
+import { wholeStep } from './whole-step.ts'
 
 /** The event with which an interruption begins, by the tag of the author's state. */
 const INTERRUPTIONS = {
@@ -20,8 +21,7 @@ const INTERRUPTIONS = {
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
   const voices = new WeakMap<AnyActorRef, Voice>()
   const logic = inScope(gatedMachine(machine), scope => {
-    const emitted = (words: unknown) => voices.get(scope.self)?.emitted(words)
-    return { ...heldActions(scope), emit: words => (scope.emit(words), emitted(words)) }
+    return { ...heldActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }
   })
   const unborn = new WeakSet<AnyActorRef>()
   return {
@@ -29,7 +29,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     getInitialSnapshot: (scope, input) => {
       voices.set(scope.self, new Voice(scope, undefined))
       try {
-        return settled(logic.getInitialSnapshot(scope, input))
+        return wholeStep(scope, kept => settled(logic.getInitialSnapshot(kept, input)))
       } catch (error) {
         unborn.add(scope.self)
         crash(scope, error)
@@ -43,10 +43,9 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     },
     transition: (before, event, scope) => {
       if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
+      if ('queued' in event) voices.get(scope.self)?.takesQueued()
       try {
-        const after = settled(logic.transition(before, event, scope))
-        if (after === before) voices.get(scope.self)?.missed(event)
-        return after
+        return wholeStep(scope, kept => settled(logic.transition(before, event, kept)))
       } catch (error) {
         crash(scope, error)
         return before
@@ -64,6 +63,7 @@ class Voice {
   #words: WorkEvent[] = []
   #question: Question | undefined
   #failure: { error: unknown } | undefined
+  #hasTakenQueued = false
 
   /** `restored` is where the chart was before a restart: what it said then it does not say again. */
   constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
@@ -72,14 +72,15 @@ class Voice {
     self.subscribe({ next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot), error() {} })
   }
 
-  /** A message that was queued for the question and does not answer it: the question is asked, or the next message tried. */
-  missed(event: EventObject): void {
-    if ('queued' in event && this.#question) this.#say(this.#question.event)
+  /** A message comes that was queued for the question: if the question is still there after it, it is asked, or the next message tried. */
+  takesQueued(): void {
+    this.#hasTakenQueued = true
   }
 
-  emitted(words: unknown): void {
+  emitted(words: unknown, emit: () => void): void {
     try {
       this.#words.push(workEventOf(words))
+      emit()
     } catch (error) {
       this.#failure ??= { error }
     }
@@ -88,14 +89,16 @@ class Voice {
   #speak(snapshot: AnyMachineSnapshot): void {
     const was = this.#question
     const words = this.#words
+    const isOwed = this.#hasTakenQueued
     this.#words = []
+    this.#hasTakenQueued = false
     try {
       if (this.#failure) throw this.#failure.error
       const is = snapshot.status === 'active' ? questionOf(snapshot) : undefined
       this.#question = is
       if (was && was.states !== is?.states) this.#say({ type: 'work.resumed' })
       for (const event of words) this.#say(event)
-      if (is && (was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
+      if (is && (isOwed || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }

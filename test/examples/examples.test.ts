@@ -5,12 +5,18 @@ import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import countdown from '../../examples/countdown.ts'
 import echo from '../../examples/echo.ts'
 import sailboat from '../../examples/sailboat.ts'
-import { createRuntime, type Agent, type Artifact, type SendMessageResponse, type StreamResponse, type Task } from '../../runtime/index.ts'
+import trip from '../../examples/trip.ts'
+import { createRuntime, type Agent, type Artifact, type Runtime, type SendMessageResponse, type StreamResponse, type Task } from '../../runtime/index.ts'
+import { brief, collect, withGenerations } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 /** Serves an agent on a port of its own, and gives a client that is connected to it. */
-async function talkTo(t: Test, agent: Agent, clock = new TestClock()): Promise<AgentClient> {
-  const runtime = createRuntime({ agent, clock })
+function talkTo(t: Test, agent: Agent, clock = new TestClock()): Promise<AgentClient> {
+  return talkWith(t, createRuntime({ agent, clock }))
+}
+
+/** Serves a runtime on a port of its own, and gives a client that is connected to it. */
+async function talkWith(t: Test, runtime: Runtime): Promise<AgentClient> {
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -141,5 +147,41 @@ await t.test('sailboat', async t => {
     await client.sendMessage(saying('another sailboat', { contextId }))
     const changed = taskOf(await client.sendMessage(saying('make it black', { contextId, referenceTaskIds: [first.id] })))
     t.match(pictureOf(changed), { name: 'sailboat_image.png', description: /black/ })
+  })
+})
+
+await t.test('trip', async t => {
+  await t.test('it asks for a day and a budget, hands over the itinerary in chunks, and books when the payment is authorized', async t => {
+    const runtime = createRuntime({ agent: trip, clock: new TestClock() })
+    const client = await talkWith(t, runtime)
+    const { id: taskId, status } = taskOf(await client.sendMessage(saying('a trip to Rome')))
+    t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'Which day do you want to see Rome?' }] } })
+    const second = taskOf(await client.sendMessage(saying('Monday', { taskId })))
+    t.match(second.status.message?.parts, [{ text: /How many euros/ }])
+    for (const [words, why] of [['cheap', /in numbers/], ['20', /50 at least/]] as const) {
+      await t.rejects(client.sendMessage(saying(words, { taskId })), { code: 'InvalidParams', message: why })
+    }
+
+    for await (const event of client.sendStreamingMessage(saying('about 400 euros', { taskId }))) {
+      if (statesOf([event])[0] === 'TASK_STATE_AUTH_REQUIRED') await runtime.authorized(taskId, { payment: 'card 7' })
+    }
+    const events = await collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
+    t.strictSame(events.map(brief).slice(5), [
+      'working', 'working: Looking at what there is in Rome on Monday.', 'artifact: Monday, 9:00: the market of Rome\n', 'artifact: 12:30: lunch in the old town\n',
+      'artifact: 15:00: the museum, with a guide\n', 'auth-required: Please authorize a payment of 400 euros.', 'working',
+      `artifact: One day in Rome, paid by card 7, request ${taskId}/step/book/1`, 'completed: Have a nice day in Rome!'
+    ])
+    const { artifacts } = await client.getTask({ id: taskId })
+    t.strictSame(artifacts?.map(({ name, parts }) => [name, parts.length]), [['itinerary.txt', 3], ['ticket.txt', 1]])
+  })
+
+  await t.test('it keeps its itinerary and books nothing if the traveller says something instead', async t => {
+    const client = await talkTo(t, trip)
+    const { id: taskId } = taskOf(await client.sendMessage(saying('a day off')))
+    await client.sendMessage(saying('Monday', { taskId }))
+    await client.sendMessage({ message: { ...saying('').message, taskId, parts: [{ data: 80 }] } })
+    const { status, artifacts } = taskOf(await client.sendMessage(saying('too dear', { taskId })))
+    t.match(status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'Not booked: "too dear". Your itinerary is above.' }] } })
+    t.strictSame(artifacts?.map(({ name }) => name), ['itinerary.txt'])
   })
 })

@@ -211,7 +211,7 @@ await t.test('questions', async t => {
     const schemas: [what: string, schema: AnswerSchema<unknown>, why: RegExp][] = [
       ['one of zod that is async', z.string().refine(async () => true), /has to validate at once/],
       ['one that is async', validating(async () => ({ value: 1 })), /has to validate at once/],
-      ['a thenable', validating(() => Object.fromEntries([['then', () => {}]])), /has to validate at once/],
+      ['a thenable', validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))), /has to validate at once/],
       ['one that throws', validating(() => { throw new Error('broken') }), /broken/],
       ['one that answers nothing', validating(() => undefined), /undefined/],
       ['none', 7 as never, /validate/]

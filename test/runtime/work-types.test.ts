@@ -1,0 +1,114 @@
+/* oxlint-disable typescript/no-unnecessary-type-parameters -- types are compared by them */
+import t from 'tap'
+import { z } from 'zod'
+import {
+  artifact, authRequired, defineAgent, failed, fromPromise, inputRequired, progress, setupWork, text,
+  type AnswerSchema, type Authorization, type Message, type Question, type WorkFunction, type WorkGenerator
+} from '../../runtime/index.ts'
+
+/** Holds if two types are the same, and not only assignable to each other. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+
+/** Compiles if `Claim` holds. */
+function holds<Claim extends true>(_claim?: Claim): void {}
+
+const trip = z.object({ day: z.iso.date(), people: z.string().transform(Number) })
+declare const byHand: AnswerSchema<{ count: number }>
+
+/** Never called: that it compiles, and what does not, is the test. */
+export function answersAreTyped() {
+  const generator: WorkGenerator = async function* ({ step, sleep, signal, spawn }) {
+    const day: Message = yield* inputRequired('Which day?')
+    const late: Message = yield* inputRequired('Which day?', { deadlineMs: 1000 })
+    const booked = yield* inputRequired('When, and how many?', { schema: trip, deadlineMs: 1000 })
+    holds<Same<typeof booked, { day: string; people: number }>>()
+    const { count } = yield* inputRequired('How many?', { schema: byHand })
+    holds<Same<typeof count, number>>()
+    // @ts-expect-error -- an answer without a schema is a message
+    const words: string = yield* inputRequired('Which day?')
+
+    const authorization = yield* authRequired('Log in.')
+    holds<Same<typeof authorization, Authorization>>()
+    // @ts-expect-error -- which of the two came has to be looked at
+    void authorization.data
+    if ('message' in authorization) holds<Same<typeof authorization.message, Message>>()
+    else holds<Same<typeof authorization.data, unknown>>()
+    const typed = yield* authRequired('Log in.', { schema: z.object({ token: z.string() }) })
+    if ('data' in typed) holds<Same<typeof typed.data, { token: string }>>()
+
+    const result = await step('book', ({ idempotencyKey }) => ({ key: idempotencyKey }))
+    holds<Same<typeof result, { key: string }>>()
+    const later = await step('book', async () => 7)
+    holds<Same<typeof later, number>>()
+    holds<Same<typeof signal, AbortSignal>>()
+    await sleep(1000)
+    // @ts-expect-error -- milliseconds are a number
+    await sleep('1s')
+    const child = spawn(fromPromise<string, { n: number }>(async ({ input }) => String(input.n)), { input: { n: 1 } })
+    holds<Same<ReturnType<typeof child.getSnapshot>['output'], string | undefined>>()
+    // @ts-expect-error -- the input is that of the logic
+    spawn(fromPromise<string, { n: number }>(async ({ input }) => String(input.n)), { input: { n: '1' } })
+
+    yield progress('on the way')
+    yield artifact({ parts: [text(JSON.stringify([day, late, words, later]))] })
+    return { artifact: 'done' }
+  }
+  // @ts-expect-error -- text is no word: progress(…) or artifact(…) is
+  const unclear: WorkGenerator = async function* () { yield 'text' }
+  // @ts-expect-error -- a reason to end with is returned
+  const yielded: WorkGenerator = async function* () { yield failed('no') }
+
+  const functional: WorkFunction = async ({ ask, emit }) => {
+    const day = await ask(inputRequired('Which day?'))
+    holds<Same<typeof day, Message>>()
+    const { people } = await ask(inputRequired('How many?', { schema: trip }))
+    holds<Same<typeof people, number>>()
+    const authorization = await ask(authRequired('Log in.'))
+    holds<Same<typeof authorization, Authorization>>()
+    emit(progress())
+    // @ts-expect-error -- a question is asked, so that there is an answer
+    emit(inputRequired('Which day?'))
+    return failed('no')
+  }
+
+  // @ts-expect-error -- a schema is one of Standard Schema
+  inputRequired('?', { schema: { parse: (value: unknown) => value } })
+  // @ts-expect-error -- there is no such option
+  inputRequired('?', { timeout: 1000 })
+  holds<Same<ReturnType<typeof authRequired>, Question<Authorization>>>()
+
+  return [
+    unclear, yielded,
+    defineAgent({ card: { name: 'A' }, work: generator, messages: 'queue', restart: { type: 'transient', intensity: 3 } }),
+    defineAgent({ card: { name: 'A' }, work: functional, restart: 'transient' }),
+    defineAgent({
+      card: { name: 'A' },
+      async *work({ message }) {
+        holds<Same<typeof message, Message>>()
+        const { day } = yield* inputRequired('When?', { schema: trip })
+        return { artifact: day }
+      }
+    }),
+    // @ts-expect-error -- a generator's words are typed in place, too
+    defineAgent({ card: { name: 'A' }, work: async function* () { yield 7 } }),
+    // @ts-expect-error -- a task has an end
+    defineAgent({ card: { name: 'A' }, work: functional, restart: 'permanent' }),
+    // @ts-expect-error -- an intensity alone says nothing
+    defineAgent({ card: { name: 'A' }, work: functional, restart: { intensity: 3 } }),
+    // @ts-expect-error -- there is no such policy
+    defineAgent({ card: { name: 'A' }, work: functional, messages: 'drop' }),
+    setupWork({
+      actors: {
+        buy: fromPromise<number, { what: string }>(async ({ input, step, signal }) => {
+          holds<Same<typeof input, { what: string }>>()
+          holds<Same<typeof signal, AbortSignal>>()
+          const paid = await step('pay', () => input.what.length)
+          holds<Same<typeof paid, number>>()
+          return paid
+        })
+      }
+    })
+  ]
+}
+
+t.ok(answersAreTyped, 'answers, results and wrong uses are what the types say, for this file compiles')
