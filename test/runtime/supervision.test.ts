@@ -198,6 +198,8 @@ await t.test('work that crashes', async t => {
     await life.again()
     t.equal((await life.told(taskId)).length, 6, 'and asks no more when it comes back with it')
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]), 'yes')
+    life.clock.increment(60 * SECOND)
+    await rest()
     t.equal(life.clock.pending, 0)
   })
 
