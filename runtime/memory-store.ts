@@ -1,34 +1,55 @@
+import { MemoryContext, type LoggedTask } from './memory-context.ts'
 import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
-import { contextName, type Commit, type ContextKey, type MessageRow, type Scope, type Store, type TaskEvent, type TaskRow } from './store.ts'
+import { contextName, type Commit, type ContextKey, type Scope, type Store } from './store.ts'
+import { projectTask } from './task-projection.ts'
 import { WakeIndex } from './wake-index.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
-interface ContextRecord {
-  readonly key: ContextKey
-  commit: number
-  snapshot: string
-  readonly live: Map<string, TaskRow & { snapshot: string }>
-  /** Every task of the context, oldest first. */
-  readonly tasks: LoggedTask[]
-  readonly messages: MessageRow[]
-}
-
-type LoggedTask = TaskRecord & { readonly log: TaskEvent[] }
+/** How many contexts that wait are kept as they are; those that have waited longer are folded. */
+const UNFOLDED = 256
 
 /**
  * A store in this process's memory: the default, and for tests. Whole while the process lives, gone with it.
  */
 export function memoryStore(): Store {
-  const contexts = new Map<string, ContextRecord>()
+  const contexts = new Map<string, MemoryContext>()
   const tasks = new Map<string, LoggedTask>()
   const sends = new Map<string, SendRow>()
   const wakes = new WakeIndex()
+  /** Contexts that wait and are not folded, the longest unused first. */
+  const waiting = new Set<MemoryContext>()
   let open = true
+
+  /** Unfolds a context for use; if it waits, it is the last to be folded again. */
+  const used = (context: MemoryContext) => {
+    context.unfold()
+    waiting.delete(context)
+    if (context.isWaiting) waiting.add(context)
+    for (const other of waiting) {
+      if (waiting.size <= UNFOLDED) break
+      waiting.delete(other)
+      other.fold()
+    }
+    return context
+  }
+
+  const contextOf = (key: ContextKey) => {
+    const context = contexts.get(contextName(key))
+    return context && used(context)
+  }
 
   const ownTask = (scope: Scope, taskId: string) => {
     const task = tasks.get(taskId)
-    return task && task.key.tenant === scope.tenant && task.key.principal === scope.principal ? task : undefined
+    if (!task || task.key.tenant !== scope.tenant || task.key.principal !== scope.principal) return undefined
+    used(task.context)
+    return task
+  }
+
+  const write = (context: MemoryContext, commit: Commit) => {
+    moveWakes(wakes, context, commit)
+    for (const task of context.writeRows(commit, taskId => tasks.has(taskId))) tasks.set(task.taskId, task)
+    for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : tasks.get(entry.taskId))
+    for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
   }
 
   /** Runs a call now, in the order of the calls, and answers with a promise as slower engines do. */
@@ -39,16 +60,16 @@ export function memoryStore(): Store {
 
   return {
     commit: commit => call(() => {
-      const context = contexts.get(contextName(commit.key)) ?? newContext(commit.key)
+      const context = contextOf(commit.key) ?? new MemoryContext(commit.key)
       if (context.commit !== commit.expected) return false
       contexts.set(contextName(commit.key), context)
-      write(context, commit, tasks, wakes)
-      for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
+      write(context, commit)
+      used(context)
       return true
     }),
     loadContext: key => call(() => {
-      const context = contexts.get(contextName(key))
-      return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live.values()] }
+      const context = contextOf(key)
+      return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live] }
     }),
     readWakes: (limit, after) => call(() => wakes.read(limit, after)),
     readTask: (scope, taskId, options) => call(() => {
@@ -56,9 +77,9 @@ export function memoryStore(): Store {
       return task && projectTask(task, options)
     }),
     readEvents: (scope, taskId, after, limit) => call(() => ownTask(scope, taskId)?.log.slice(after, after + limit) ?? []),
-    readMessages: (key, limit) => call(() => newest(contexts.get(contextName(key))?.messages ?? [], limit)),
+    readMessages: (key, limit) => call(() => newest(contextOf(key)?.messages ?? [], limit)),
     readTasks: (key, limit) => call(() => {
-      const tasks = newest(contexts.get(contextName(key))?.tasks ?? [], limit)
+      const tasks = newest(contextOf(key)?.tasks ?? [], limit)
       return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
     }),
     readSend: (scope, key) => call(() => sends.get(nameOfSend(scope, key))),
@@ -68,37 +89,14 @@ export function memoryStore(): Store {
   }
 }
 
-function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>, wakes: WakeIndex): void {
-  context.commit += 1
-  context.snapshot = commit.snapshot
-  for (const { taskId, snapshot, ...row } of commit.tasks) {
-    if (!tasks.has(taskId)) {
-      const task = { ...newTaskRecord(commit.key, taskId), log: [] }
-      tasks.set(taskId, task)
-      context.tasks.push(task)
-    }
-    moveWake(wakes, context, taskId, row.wakeAtMs)
-    if (snapshot === undefined) context.live.delete(taskId)
-    else context.live.set(taskId, { taskId, snapshot, ...row })
+/** Puts the wakes of tasks where their new rows have them. */
+function moveWakes(wakes: WakeIndex, { key, live }: MemoryContext, { tasks }: Commit): void {
+  for (const { taskId, wakeAtMs } of tasks) {
+    const before = live.find(row => row.taskId === taskId)?.wakeAtMs
+    if (before === wakeAtMs) continue
+    if (before !== undefined) wakes.delete({ atMs: before, taskId })
+    if (wakeAtMs !== undefined) wakes.add({ key, taskId, atMs: wakeAtMs })
   }
-  for (const entry of commit.log) {
-    const task = entry.taskId === undefined ? undefined : tasks.get(entry.taskId)
-    if ('message' in entry) {
-      context.messages.push(entry)
-      if (task) applyMessage(task, entry)
-    } else if (task) {
-      task.log.push(entry)
-      applyEvent(task, entry)
-    }
-  }
-}
-
-/** Puts a task's wake where its new row has it. */
-function moveWake(wakes: WakeIndex, { key, live }: ContextRecord, taskId: string, atMs: number | undefined): void {
-  const before = live.get(taskId)?.wakeAtMs
-  if (before === atMs) return
-  if (before !== undefined) wakes.delete({ atMs: before, taskId })
-  if (atMs !== undefined) wakes.add({ key, taskId, atMs })
 }
 
 /** Adds a row, oldest first, and drops those that have expired by then. */
@@ -108,10 +106,6 @@ function remember(sends: Map<string, SendRow>, name: string, row: SendRow): void
     sends.delete(oldName)
   }
   sends.set(name, row)
-}
-
-function newContext(key: ContextKey): ContextRecord {
-  return { key, commit: 0, snapshot: '', live: new Map(), tasks: [], messages: [] }
 }
 
 function nameOfSend({ tenant, principal }: Scope, key: string): string {
