@@ -277,7 +277,7 @@ export class LiveContext implements ActorHost {
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)
-    turn.log.push({ message: { ...request.message, taskId, contextId }, taskId, generation: 0 })
+    turn.log.push({ message: Object.assign({}, request.message, { taskId, contextId }), taskId, generation: 0 })
     turn.effects.push({ taskId, run: () => this.#startTask(taskId) })
     this.#calls.settle(callId, turn, { taskId })
   }

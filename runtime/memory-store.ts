@@ -1,49 +1,72 @@
+import { MemoryContext, type LoggedTask } from './memory-context.ts'
 import { newest } from './newest.ts'
 import type { SendRow } from './sends.ts'
 import { StatusOrder } from './status-order.ts'
-import { contextName, type Commit, type ContextKey, type JournalRow, type MessageRow, type Scope, type Store, type TaskEvent, type TaskQuery, type TaskRow } from './store.ts'
+import { contextName, type Commit, type ContextKey, type Scope, type Store, type TaskQuery } from './store.ts'
+import { projectTask } from './task-projection.ts'
 import { WakeIndex } from './wake-index.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from './task-projection.ts'
 
-interface ContextRecord {
-  readonly key: ContextKey
-  commit: number
-  snapshot: string
-  readonly live: Map<string, TaskRow & { snapshot: string }>
-  /** What the works of live tasks keep, by task and key. */
-  readonly journals: Map<string, Map<string, JournalRow>>
-  /** Every task of the context, oldest first. */
-  readonly tasks: LoggedTask[]
-  readonly messages: MessageRow[]
-  /** The tasks of the whole scope, in the order of their status times. */
-  readonly scopeOrder: StatusOrder
-  /** Those of this context, from when they are first listed. */
-  order?: StatusOrder
-}
-
-type LoggedTask = TaskRecord & { readonly log: TaskEvent[] }
+/** How many contexts that wait are kept as they are; those that have waited longer are folded. */
+const UNFOLDED = 256
 
 /**
  * A store in this process's memory: the default, and for tests. Whole while the process lives, gone with it.
  */
 export function memoryStore(): Store {
-  const contexts = new Map<string, ContextRecord>()
+  const contexts = new Map<string, MemoryContext>()
   const tasks = new Map<string, LoggedTask>()
-  const orders = new Map<string, StatusOrder>()
+  const orders = new Map<string, StatusOrder<LoggedTask>>()
   const sends = new Map<string, SendRow>()
   const wakes = new WakeIndex()
+  /** Contexts that wait and are not folded, the longest unused first. */
+  const waiting = new Set<MemoryContext>()
   let open = true
+
+  /** Unfolds a context for use; if it waits, it is the last to be folded again. */
+  const used = (context: MemoryContext) => {
+    context.unfold()
+    waiting.delete(context)
+    if (context.isWaiting) waiting.add(context)
+    for (const other of waiting) {
+      if (waiting.size <= UNFOLDED) break
+      waiting.delete(other)
+      other.fold()
+    }
+    return context
+  }
+
+  const contextOf = (key: ContextKey) => {
+    const context = contexts.get(contextName(key))
+    return context && used(context)
+  }
+
+  const unfolded = (task: LoggedTask) => {
+    used(task.context)
+    return task
+  }
+
+  const orderOf = (scope: Scope) => {
+    const name = nameOfScope(scope)
+    const order = orders.get(name) ?? new StatusOrder<LoggedTask>()
+    orders.set(name, order)
+    return order
+  }
 
   const ownTask = (scope: Scope, taskId: string) => {
     const task = tasks.get(taskId)
-    return task && task.key.tenant === scope.tenant && task.key.principal === scope.principal ? task : undefined
+    return task && task.key.tenant === scope.tenant && task.key.principal === scope.principal ? unfolded(task) : undefined
+  }
+
+  const write = (context: MemoryContext, commit: Commit) => {
+    moveWakes(wakes, context, commit)
+    for (const task of context.writeRows(commit, taskId => tasks.has(taskId))) tasks.set(task.taskId, task)
+    for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : tasks.get(entry.taskId))
+    for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
   }
 
   /** The tasks that a query is about, but for its state and time. */
   const orderFor = (scope: Scope, { contextId }: TaskQuery) => {
-    if (contextId === undefined) return orders.get(nameOfScope(scope))
-    const context = contexts.get(contextName({ ...scope, contextId }))
-    return context && ownOrder(context)
+    return contextId === undefined ? orders.get(nameOfScope(scope)) : contexts.get(contextName({ ...scope, contextId }))?.order
   }
 
   /** Runs a call now, in the order of the calls, and answers with a promise as slower engines do. */
@@ -54,20 +77,16 @@ export function memoryStore(): Store {
 
   return {
     commit: commit => call(() => {
-      const known = contexts.get(contextName(commit.key))
-      const context = known ?? newContext(commit.key, orders.get(nameOfScope(commit.key)))
+      const context = contextOf(commit.key) ?? new MemoryContext(commit.key, orderOf(commit.key))
       if (context.commit !== commit.expected) return false
-      if (!known) {
-        contexts.set(contextName(commit.key), context)
-        orders.set(nameOfScope(commit.key), context.scopeOrder)
-      }
-      write(context, commit, tasks, wakes)
-      for (const row of commit.sends) remember(sends, nameOfSend(commit.key, row.key), row)
+      contexts.set(contextName(commit.key), context)
+      write(context, commit)
+      used(context)
       return true
     }),
     loadContext: key => call(() => {
-      const context = contexts.get(contextName(key))
-      return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live.values()] }
+      const context = contextOf(key)
+      return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live] }
     }),
     readWakes: (limit, after) => call(() => wakes.read(limit, after)),
     readTask: (scope, taskId, options) => call(() => {
@@ -75,19 +94,15 @@ export function memoryStore(): Store {
       return task && projectTask(task, options)
     }),
     readEvents: (scope, taskId, after, limit) => call(() => ownTask(scope, taskId)?.log.slice(after, after + limit) ?? []),
-    readJournal: (scope, taskId) => call(() => {
-      const task = ownTask(scope, taskId)
-      const journal = task && contexts.get(contextName(task.key))?.journals.get(taskId)
-      return [...(journal?.values() ?? [])]
-    }),
-    readMessages: (key, limit) => call(() => newest(contexts.get(contextName(key))?.messages ?? [], limit)),
+    readJournal: (scope, taskId) => call(() => ownTask(scope, taskId)?.context.journalOf(taskId) ?? []),
+    readMessages: (key, limit) => call(() => newest(contextOf(key)?.messages ?? [], limit)),
     readTasks: (key, limit) => call(() => {
-      const tasks = newest(contexts.get(contextName(key))?.tasks ?? [], limit)
+      const tasks = newest(contextOf(key)?.tasks ?? [], limit)
       return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
     }),
     listTasks: (scope, query) => call(() => {
       const page = orderFor(scope, query)?.page(query)
-      return page ? { ...page, tasks: page.tasks.map(task => projectTask(task, query)) } : { tasks: [], total: 0 }
+      return page ? { ...page, tasks: page.tasks.map(task => projectTask(unfolded(task), query)) } : { tasks: [], total: 0 }
     }),
     readSend: (scope, key) => call(() => sends.get(nameOfSend(scope, key))),
     close: async () => {
@@ -96,68 +111,14 @@ export function memoryStore(): Store {
   }
 }
 
-function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>, wakes: WakeIndex): void {
-  context.commit += 1
-  context.snapshot = commit.snapshot
-  for (const { taskId, snapshot, ...row } of commit.tasks) {
-    if (!tasks.has(taskId)) {
-      const task = { ...newTaskRecord(commit.key, taskId), log: [] }
-      tasks.set(taskId, task)
-      context.tasks.push(task)
-    }
-    moveWake(wakes, context, taskId, row.wakeAtMs)
-    if (snapshot === undefined) {
-      context.live.delete(taskId)
-      context.journals.delete(taskId)
-    } else context.live.set(taskId, { taskId, snapshot, ...row })
+/** Puts the wakes of tasks where their new rows have them. */
+function moveWakes(wakes: WakeIndex, { key, live }: MemoryContext, { tasks }: Commit): void {
+  for (const { taskId, wakeAtMs } of tasks) {
+    const before = live.find(row => row.taskId === taskId)?.wakeAtMs
+    if (before === wakeAtMs) continue
+    if (before !== undefined) wakes.delete({ atMs: before, taskId })
+    if (wakeAtMs !== undefined) wakes.add({ key, taskId, atMs: wakeAtMs })
   }
-  for (const row of commit.journal) {
-    if (!context.live.has(row.taskId)) continue
-    const journal = context.journals.get(row.taskId) ?? new Map<string, JournalRow>()
-    context.journals.set(row.taskId, journal.set(row.key, row))
-  }
-  for (const entry of commit.log) {
-    const task = entry.taskId === undefined ? undefined : tasks.get(entry.taskId)
-    if ('message' in entry) {
-      context.messages.push(entry)
-      if (task) applyMessage(task, entry)
-    } else if (task) {
-      logEvent(context, task, entry)
-    }
-  }
-}
-
-function newContext(key: ContextKey, scopeOrder = new StatusOrder()): ContextRecord {
-  return { key, commit: 0, snapshot: '', live: new Map(), journals: new Map(), tasks: [], messages: [], scopeOrder }
-}
-
-function ownOrder(context: ContextRecord): StatusOrder {
-  if (context.order) return context.order
-  context.order = new StatusOrder()
-  for (const task of context.tasks) context.order.add(task)
-  return context.order
-}
-
-/** Adds an event to its task, which has its place in the orders from its first event on. */
-function logEvent({ scopeOrder, order }: ContextRecord, task: LoggedTask, event: TaskEvent): void {
-  if ('artifactUpdate' in event.update) {
-    task.log.push(event)
-    return applyEvent(task, event)
-  }
-  scopeOrder.remove(task)
-  order?.remove(task)
-  task.log.push(event)
-  applyEvent(task, event)
-  scopeOrder.add(task)
-  order?.add(task)
-}
-
-/** Puts a task's wake where its new row has it. */
-function moveWake(wakes: WakeIndex, { key, live }: ContextRecord, taskId: string, atMs: number | undefined): void {
-  const before = live.get(taskId)?.wakeAtMs
-  if (before === atMs) return
-  if (before !== undefined) wakes.delete({ atMs: before, taskId })
-  if (atMs !== undefined) wakes.add({ key, taskId, atMs })
 }
 
 /** Adds a row, oldest first, and drops those that have expired by then. */

@@ -6,12 +6,12 @@ import type { TaskRecord } from './task-projection.ts'
  * Tasks by state, and of each state in the order of their status times, so that a page of ListTasks is cut out without a
  * look at the tasks of other pages. It costs a slot of a list for each task.
  */
-export class StatusOrder {
+export class StatusOrder<Record extends TaskRecord> {
   /** Oldest first, since most changes are at the newest end. */
-  readonly #lists = new Map<TaskState, TaskRecord[]>()
+  readonly #lists = new Map<TaskState, Record[]>()
 
   /** Puts a task in where its status belongs. */
-  add(task: TaskRecord): void {
+  add(task: Record): void {
     const { state } = task.status
     const list = this.#lists.get(state)
     if (!list) return void this.#lists.set(state, [task])
@@ -21,16 +21,16 @@ export class StatusOrder {
   }
 
   /** Takes a task out. It still has the status with which it was put in. */
-  remove(task: TaskRecord): void {
+  remove(task: Record): void {
     const list = this.#lists.get(task.status.state) ?? []
     const index = countOlder(list, timeOf(task), task.taskId)
     if (list[index] === task) list.splice(index, 1)
   }
 
   /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */
-  page({ state, since = '', after, limit }: TaskQuery): { tasks: TaskRecord[]; total: number; next?: TaskPlace } {
+  page({ state, since = '', after, limit }: TaskQuery): { tasks: Record[]; total: number; next?: TaskPlace } {
     let total = 0
-    const newest: TaskRecord[] = []
+    const newest: Record[] = []
     for (const [ofState, list] of this.#lists) {
       if (state !== undefined && state !== ofState) continue
       const first = countOlder(list, since, '')

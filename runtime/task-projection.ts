@@ -1,5 +1,6 @@
 import type { Artifact, Task, TaskStatus } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import { appended } from './appended.ts'
 import { newest } from './newest.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
 
@@ -13,15 +14,16 @@ export interface TaskRecord {
   readonly taskId: string
   generation: number
   status: TaskStatus
-  readonly artifacts: Map<string, Artifact>
-  readonly said: Message[]
+  /** By id; none before the first. */
+  artifacts: Map<string, Artifact> | undefined
+  said: Message[]
   metadata: Record<string, unknown> | undefined
 }
 
 /** A task before its first event. */
 export function newTaskRecord(key: ContextKey, taskId: string): TaskRecord {
   const status: TaskStatus = { state: 'TASK_STATE_SUBMITTED' }
-  return { key, taskId, generation: 0, status, artifacts: new Map(), said: [], metadata: undefined }
+  return { key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined }
 }
 
 /** Adds what an event says. Events come in the order of their generations. */
@@ -30,13 +32,13 @@ export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent
   if ('artifactUpdate' in update) return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
   const { status, metadata } = update.statusUpdate
   record.status = status
-  if (status.message) record.said.push(status.message)
+  if (status.message) record.said = appended(record.said, status.message)
   if (metadata) record.metadata = { ...record.metadata, ...metadata }
 }
 
 /** Adds a client's message. */
 export function applyMessage(record: TaskRecord, { message }: MessageRow): void {
-  record.said.push(message)
+  record.said = appended(record.said, message)
 }
 
 /** The task as the wire shows it (§4.1.1). History holds the client's messages and the agent's earlier ones, the current one only the status (§3.7). */
@@ -44,7 +46,7 @@ export function projectTask(record: TaskRecord, { historyLength, artifacts = tru
   const { key, taskId, status, metadata, generation } = record
   const history = newest(record.said.filter(message => message !== status.message), historyLength)
   const task: Task & { contextId: string } = { id: taskId, contextId: key.contextId, status }
-  if (artifacts && record.artifacts.size > 0) task.artifacts = Array.from(record.artifacts.values(), copyOf)
+  if (artifacts && record.artifacts) task.artifacts = Array.from(record.artifacts.values(), copyOf)
   if (history.length > 0) task.history = history
   if (metadata) task.metadata = metadata
   return { task, generation }
@@ -52,9 +54,10 @@ export function projectTask(record: TaskRecord, { historyLength, artifacts = tru
 
 /** The artifact replaces one of the same id, or its parts are appended to it and its other members win (§4.2.2). */
 function applyArtifact(record: TaskRecord, artifact: Artifact, append = false): void {
-  const known = record.artifacts.get(artifact.artifactId)
+  const artifacts = (record.artifacts ??= new Map<string, Artifact>())
+  const known = artifacts.get(artifact.artifactId)
   if (!append || !known) {
-    record.artifacts.set(artifact.artifactId, copyOf(artifact))
+    artifacts.set(artifact.artifactId, copyOf(artifact))
     return
   }
   appendTo(known, artifact)

@@ -1,0 +1,171 @@
+import { appended } from './appended.ts'
+import { fold, unfold } from './folding.ts'
+import { StatusOrder } from './status-order.ts'
+import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
+import { applyEvent, applyMessage, newTaskRecord, type TaskRecord } from './task-projection.ts'
+
+type LiveRow = TaskRow & { readonly snapshot: string }
+
+/** What of a context is folded beside its snapshots. The logs are in the order of its tasks. */
+interface Folded {
+  readonly rows: Omit<LiveRow, 'snapshot'>[]
+  readonly messages: MessageRow[]
+  readonly logs: TaskEvent[][]
+  readonly journal: JournalRow[]
+}
+
+/** A task as the memory store holds it. While its context is folded it has no log and nothing that is made of it. */
+export type LoggedTask = TaskRecord & { readonly context: MemoryContext; log: TaskEvent[] }
+
+/**
+ * A context as the memory store holds it. One that waits may be folded: then its snapshots, messages and logs are one short
+ * text, out of which they are made again.
+ */
+export class MemoryContext {
+  readonly key: ContextKey
+  commit = 0
+  snapshot = ''
+  /** Rows of the tasks that have not ended. */
+  live: LiveRow[] = []
+  /** Every task, oldest first. */
+  tasks: LoggedTask[] = []
+  messages: MessageRow[] = []
+  /** What the works of live tasks keep, in the order of first writing. */
+  #journal: Map<string, JournalRow> | undefined
+  readonly #scopeOrder: StatusOrder<LoggedTask>
+  #order: StatusOrder<LoggedTask> | undefined
+  #folded: string | undefined
+
+  /** `scopeOrder` holds the tasks of the whole scope in the order of their status times. */
+  constructor({ tenant, principal, contextId }: ContextKey, scopeOrder: StatusOrder<LoggedTask>) {
+    this.key = { tenant, principal, contextId }
+    this.#scopeOrder = scopeOrder
+  }
+
+  /** Its tasks in the order of their status times; made when they are first listed. */
+  get order(): StatusOrder<LoggedTask> {
+    if (this.#order) return this.#order
+    this.#order = new StatusOrder()
+    for (const task of this.tasks) this.#order.add(task)
+    return this.#order
+  }
+
+  journalOf(taskId: string): JournalRow[] {
+    return [...(this.#journal?.values() ?? [])].filter(row => row.taskId === taskId)
+  }
+
+  /** Whether all of its tasks that have not ended wait for a message or a timer, and there is one. */
+  get isWaiting(): boolean {
+    return this.live.length > 0 && this.live.every(({ wakeAtMs }) => wakeAtMs !== 0)
+  }
+
+  /** Writes a commit's snapshot and rows, and gives the tasks that are new. */
+  writeRows({ snapshot, tasks, journal }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
+    const fresh = tasks.filter(({ taskId }) => !isKnown(taskId)).map(({ taskId }) => this.#newTask(taskId))
+    for (const task of fresh) this.tasks = appended(this.tasks, task)
+    for (const row of tasks) {
+      const others = this.live.filter(({ taskId }) => taskId !== row.taskId)
+      this.live = isLive(row) ? appended(others, row) : others
+      if (!isLive(row)) this.#forget(row.taskId)
+    }
+    this.#keep(journal)
+    this.commit += 1
+    this.snapshot = snapshot
+    return fresh
+  }
+
+  /** Writes one entry of a commit's log; `task` is the one that it is about, if any. */
+  writeEntry(entry: TaskEvent | MessageRow, task: LoggedTask | undefined): void {
+    if ('message' in entry) {
+      this.messages = appended(this.messages, entry)
+      if (task) applyMessage(task, entry)
+    } else if (task) this.#writeEvent(task, entry)
+  }
+
+  /** Makes one short text of what it holds, if that can be. */
+  fold(): void {
+    const { snapshot, messages, live, tasks } = this
+    const folded: Folded = { rows: live.map(({ snapshot: _, ...row }) => row), messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] }
+    this.#folded = fold([JSON.stringify(folded), snapshot, ...live.map(row => row.snapshot)], this.#ids)
+    if (this.#folded === undefined) return
+    Object.assign(this, { snapshot: '', messages: [], live: [] })
+    this.#journal = undefined
+    for (const task of tasks) empty(task)
+  }
+
+  /** Makes it as it was before it was folded, if it is. */
+  unfold(): void {
+    if (this.#folded === undefined) return
+    const [text, snapshot, ...snapshots] = unfold(this.#folded, this.#ids) as [string, string, ...string[]]
+    const { rows, messages, logs, journal }: Folded = JSON.parse(text)
+    this.#folded = undefined
+    this.snapshot = snapshot
+    this.messages = messages
+    this.live = snapshots.map((snapshot, index) => ({ ...rows[index], snapshot }) as LiveRow)
+    this.#keep(journal)
+    for (const task of this.tasks) this.#replay(task, logs.shift() as TaskEvent[])
+  }
+
+  get #ids(): string[] {
+    return [this.key.contextId, ...this.tasks.slice(0, 1).map(({ taskId }) => taskId)]
+  }
+
+  #isLive(taskId: string): boolean {
+    return this.live.some(row => row.taskId === taskId)
+  }
+
+  /** Adds rows of live tasks to the journal, each in the place of the one with its key. */
+  #keep(rows: readonly JournalRow[]): void {
+    for (const row of rows) {
+      if (!this.#isLive(row.taskId)) continue
+      this.#journal ??= new Map<string, JournalRow>()
+      this.#journal.set(`${row.taskId.length}:${row.taskId}${row.key}`, row)
+    }
+  }
+
+  #forget(ended: string): void {
+    for (const [name, { taskId }] of this.#journal ?? []) {
+      if (taskId === ended) this.#journal?.delete(name)
+    }
+  }
+
+  /** Adds an event to its task, and puts the task where its new status belongs. */
+  #writeEvent(task: LoggedTask, event: TaskEvent): void {
+    if ('artifactUpdate' in event.update) return logEvent(task, event)
+    this.#scopeOrder.remove(task)
+    this.#order?.remove(task)
+    logEvent(task, event)
+    this.#scopeOrder.add(task)
+    this.#order?.add(task)
+  }
+
+  #newTask(taskId: string): LoggedTask {
+    return Object.assign(newTaskRecord(this.key, taskId), { context: this, log: [] })
+  }
+
+  /** Makes a task again of what happened to it: each message at the generation that it met. */
+  #replay(task: LoggedTask, log: readonly TaskEvent[]): void {
+    const messages = this.messages.filter(({ taskId }) => taskId === task.taskId)
+    for (const event of log) {
+      while (messages[0] && (messages[0].generation ?? 0) < event.generation) applyMessage(task, messages.shift() as MessageRow)
+      logEvent(task, event)
+    }
+    for (const message of messages) applyMessage(task, message)
+  }
+}
+
+function isLive(row: TaskRow): row is LiveRow {
+  return row.snapshot !== undefined
+}
+
+function logEvent(task: LoggedTask, event: TaskEvent): void {
+  task.log = appended(task.log, event)
+  applyEvent(task, event)
+}
+
+/** Leaves of a task what its place among others needs: its ids, state and time. */
+function empty(task: LoggedTask): void {
+  const { state, timestamp } = task.status
+  task.status = { state, ...(timestamp !== undefined && { timestamp }) }
+  Object.assign(task, { log: [], said: [], artifacts: undefined, metadata: undefined })
+}

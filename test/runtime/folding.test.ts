@@ -1,0 +1,88 @@
+import t from 'tap'
+import { fold, unfold } from '../../runtime/folding.ts'
+import { memoryStore } from '../../runtime/index.ts'
+import type { Commit, MessageRow, Store, TaskEvent } from '../../runtime/store.ts'
+import { painter } from '../fixtures/agents.ts'
+import { reaches, say, start, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
+
+const ids: [string, string] = ['Z5t9HFbkkP75JEwJwx7tL', '714Zijon7FsnkwBkHq5zn']
+const scope = { tenant: '', principal: 'anonymous' }
+
+await t.test('folded texts come back as they were, whatever they and the ids hold', t => {
+  const event = { taskId: ids[1], generation: 1, update: { statusUpdate: { taskId: ids[1], contextId: ids[0], status: { state: 'TASK_STATE_WORKING', timestamp: 'x' } } } }
+  const texts = ['', '{}', JSON.stringify([event, event]), `${ids[0]}${ids[1]}`, JSON.stringify({ text: '\u0001\u001f\u0002 é 😀 $& $1 \\' }), 'ä'.repeat(1000)]
+  for (const pair of [ids, ['', ''], ['c', 'c1'], ['c1', 'c'], ['same', 'same'], ['$&', '"'], ['\u0001', '\u001f'], ['status', 'taskId']] as [string, string][]) {
+    for (const each of [texts, [''], [...texts].toReversed()]) t.strictSame(unfold(fold(each, pair) ?? 'none', pair), each)
+  }
+  t.end()
+})
+
+await t.test('folded texts are short', t => {
+  const events = [1, 2, 3].map(generation => ({ taskId: ids[1], generation, update: { statusUpdate: { taskId: ids[1], contextId: ids[0], status: { state: 'TASK_STATE_WORKING', timestamp: '2026-01-02T03:04:05.006Z' } } } }))
+  const text = JSON.stringify(events)
+  t.ok((fold([text], ids) ?? text).length < text.length / 3)
+  t.end()
+})
+
+await t.test('texts with control characters, or with half a character, are not folded', t => {
+  for (const text of ['\u0000', 'a\u001fb', '\n', '\ud83d']) t.equal(fold(['{}', text], ids), undefined)
+  t.end()
+})
+
+/** Opens contexts until those before them are folded. */
+async function crowd(store: Store): Promise<void> {
+  for (let i = 0; i < 300; i += 1) {
+    const key = { ...scope, contextId: `crowd ${i}` }
+    await store.commit({ key, expected: 0, snapshot: '{}', tasks: [{ taskId: `crowd ${i}`, generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '{}' }], log: [], journal: [], sends: [] })
+  }
+}
+
+await t.test('a context that has waited long reads as before, and goes on', async t => {
+  const store = memoryStore()
+  const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+  const { id, contextId = '' } = taskIn(await runtime.sendMessage(say('a boat')))
+  const { id: other } = taskIn(await runtime.sendMessage(say('a house', { contextId })))
+  await runtime.cancelTask({ id: other })
+  const key = { ...scope, contextId }
+  const read = async () => [
+    await store.readTask(scope, id), await store.readTask(scope, other), await store.readEvents(scope, id, 0, 10), await store.readMessages(key, 10), await store.readTasks(key, 10),
+    await store.loadContext(key), await store.readWakes(10, { atMs: 0, taskId: '' })
+  ]
+  const before = await read()
+  for (let i = 0; i < 2; i += 1) {
+    await crowd(store)
+    t.strictSame(await read(), before)
+  }
+  await crowd(store)
+  const done = taskIn(await runtime.sendMessage(say('red', { taskId: id })))
+  t.strictSame(done.artifacts?.map(textOf), ['a sketch', 'a red boat'])
+  t.strictSame((await reaches(runtime, id, 'completed')).history?.map(textOf).slice(0, 1), ['a boat'])
+})
+
+await t.test('messages keep their places among a task’s words, artifacts and metadata are made again', async t => {
+  const store = memoryStore()
+  const key = { ...scope, contextId: 'c' }
+  const said = (text: string, generation?: number): MessageRow => ({ message: { messageId: text, role: 'ROLE_USER', parts: [{ text }] }, ...(generation !== undefined && { taskId: 't', generation }) })
+  const status = (generation: number, text: string, state: 'TASK_STATE_WORKING' | 'TASK_STATE_INPUT_REQUIRED' = 'TASK_STATE_WORKING'): TaskEvent => ({
+    taskId: 't', generation, update: { statusUpdate: { taskId: 't', contextId: 'c', metadata: { [text]: generation }, status: { state, message: { messageId: text, role: 'ROLE_AGENT', parts: [{ text }] } } } }
+  })
+  const produced = (generation: number): TaskEvent => ({ taskId: 't', generation, update: { artifactUpdate: { taskId: 't', contextId: 'c', append: true, artifact: { artifactId: 'a', parts: [{ text: `${generation}` }] } } } })
+  const log: Commit['log'] = [said('loose'), said('open', 0), status(1, 'one'), said('first', 1), said('second', 1), status(2, 'two'), produced(3), produced(4), status(5, 'asks', 'TASK_STATE_INPUT_REQUIRED'), said('last', 5)]
+  const row = { taskId: 't', generation: 5, state: 'TASK_STATE_INPUT_REQUIRED' as const, snapshot: '{"a":1}', wakeAtMs: 7 }
+  await store.commit({ key, expected: 0, snapshot: '{"b":2}', tasks: [row], log, journal: [], sends: [] })
+  const read = async () => [await store.readTask(scope, 't'), await store.readEvents(scope, 't', 0, 10), await store.readMessages(key, 10), await store.loadContext(key)]
+  const before = await read()
+  await crowd(store)
+  t.strictSame(await read(), before)
+  await crowd(store)
+  t.equal(await store.commit({ key, expected: 1, snapshot: '{}', tasks: [{ taskId: 't', generation: 6, state: 'TASK_STATE_CANCELED' }], log: [], journal: [], sends: [] }), true)
+  t.strictSame(await store.readWakes(10, { atMs: 1, taskId: '' }), [])
+})
+
+await t.test('a context that cannot be folded stays as it is', async t => {
+  const store = memoryStore()
+  const key = { ...scope, contextId: 'c' }
+  await store.commit({ key, expected: 0, snapshot: 'a\nb', tasks: [{ taskId: 't', generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '' }], log: [], journal: [], sends: [] })
+  await crowd(store)
+  t.equal((await store.loadContext(key))?.snapshot, 'a\nb')
+})
