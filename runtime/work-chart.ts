@@ -19,7 +19,8 @@ const INTERRUPTIONS = {
  */
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
   const voices = new WeakMap<AnyActorRef, Voice>()
-  const logic = inScope(gatedMachine(machine), scope => {
+  const gated = gatedMachine(machine)
+  const logic = inScope(gated, scope => {
     const emitted = (words: unknown) => voices.get(scope.self)?.emitted(words)
     return { ...heldActions(scope), emit: words => (scope.emit(words), emitted(words)) }
   })
@@ -30,7 +31,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
       return logged(scope, () => settled(logic.getInitialSnapshot(scope, input)))
     },
     restoreSnapshot: (persisted, scope) => {
-      const snapshot: AnyMachineSnapshot = machine.restoreSnapshot(persisted, scope)
+      const snapshot: AnyMachineSnapshot = gated.restoreSnapshot(persisted, scope)
       voices.set(scope.self, new Voice(scope, snapshot))
       return snapshot
     },
