@@ -69,14 +69,15 @@ export function memoryStore(): Store {
 function write(context: ContextRecord, commit: Commit, tasks: Map<string, LoggedTask>): void {
   context.commit += 1
   context.snapshot = commit.snapshot
-  for (const { taskId, snapshot, ...row } of commit.tasks) {
+  for (const row of commit.tasks) {
+    const { taskId, snapshot } = row
     if (!tasks.has(taskId)) {
       const task = { ...newTaskRecord(commit.key, taskId), log: [] }
       tasks.set(taskId, task)
       context.tasks.push(task)
     }
     if (snapshot === undefined) context.live.delete(taskId)
-    else context.live.set(taskId, { taskId, snapshot, ...row })
+    else context.live.set(taskId, { ...row, snapshot })
   }
   for (const entry of commit.log) {
     const task = entry.taskId === undefined ? undefined : tasks.get(entry.taskId)
