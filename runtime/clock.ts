@@ -13,7 +13,12 @@ export const systemClock: Clock = {
   clearTimeout: timer => clearTimeout(timer as ReturnType<typeof setTimeout>)
 }
 
-/** A time as the wire writes it: UTC with milliseconds, `2026-05-28T09:30:00.000Z` (§5.6.1). */
+/** The time as the wire writes it: UTC with milliseconds, `2026-05-28T09:30:00.000Z` (§5.6.1). */
 export function timestamp(clock: Clock): string {
-  return new Date(clock.now()).toISOString()
+  const ms = clock.now()
+  if (written.ms !== ms) written = { ms, text: new Date(ms).toISOString() }
+  return written.text
 }
+
+/** The last time that was written: many events happen in one millisecond. */
+let written = { ms: NaN, text: '' }

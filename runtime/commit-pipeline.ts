@@ -31,8 +31,8 @@ export class CommitPipeline {
   readonly #store: Store
   readonly #committer: Committer
   #turn: Turn | undefined
-  #told: Promise<void> = Promise.resolve()
-  readonly #untold = new Set<Turn>()
+  /** The turns that are not told yet, in their order, and whether the store has written them, once it is known. */
+  readonly #untold = new Map<Turn, boolean | undefined>()
   #end: { error: unknown } | undefined
 
   constructor(store: Store, committer: Committer) {
@@ -46,7 +46,7 @@ export class CommitPipeline {
     if (this.#turn) return this.#turn
     const turn = new Turn()
     this.#turn = turn
-    this.#untold.add(turn)
+    this.#untold.set(turn, undefined)
     queueMicrotask(() => this.#close(turn))
     return turn
   }
@@ -60,11 +60,16 @@ export class CommitPipeline {
     return this.#end !== undefined
   }
 
+  /** What whoever comes too late gets, once the pipeline is over. */
+  get error(): unknown {
+    return this.#end?.error
+  }
+
   /** Ends the pipeline: what is not committed yet never will be told, and whoever waits for it gets `error`. */
   end(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
-    for (const turn of this.#untold) {
+    for (const turn of this.#untold.keys()) {
       for (const waiting of turn.waiting) waiting.failed(error)
     }
     this.#untold.clear()
@@ -74,15 +79,25 @@ export class CommitPipeline {
     if (this.#end) return
     const commit = this.#committer.commitOf(turn)
     this.#turn = undefined
-    const stored = commit ? this.#store.commit(commit) : Promise.resolve(true)
-    this.#told = Promise.all([stored, this.#told]).then(
-      ([written]) => (written ? this.#tell(turn) : this.#break(LOST_RACE)),
+    if (!commit) return this.#settle(turn, true)
+    this.#store.commit(commit).then(
+      written => this.#settle(turn, written),
       error => this.#break(error)
     )
   }
 
-  #tell(turn: Turn): void {
+  /** Tells what is durable now, in the order of the turns. */
+  #settle(settled: Turn, isWritten: boolean): void {
     if (this.#end) return
+    this.#untold.set(settled, isWritten)
+    for (const [turn, written] of this.#untold) {
+      if (written === undefined) return
+      if (!written) return this.#break(LOST_RACE)
+      this.#tell(turn)
+    }
+  }
+
+  #tell(turn: Turn): void {
     this.#untold.delete(turn)
     this.#committer.tell(turn)
     for (const waiting of turn.waiting) waiting.told(turn)
@@ -92,7 +107,7 @@ export class CommitPipeline {
 
   #break(error: unknown): void {
     if (this.#end) return
-    const taskIds = new Set([...this.#untold].flatMap(({ moved }) => [...moved]))
+    const taskIds = new Set([...this.#untold.keys()].flatMap(({ moved }) => [...moved]))
     const answer = error === LOST_RACE ? LOST_RACE : notStored(error)
     this.end(answer)
     this.#committer.broke(error, answer, taskIds)

@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import { familyOf, hostOf } from './actor-host.ts'
+import { compiled } from './compiled-logic.ts'
 import { endingWhole } from './whole-step.ts'
 
 const START_FAILED = 'taskchart.start.failed'
@@ -14,10 +15,10 @@ export function gated(logic: AnyActorLogic): AnyActorLogic {
   return isMachine(logic) ? endingWhole(inScope(gatedMachine(logic), heldActions)) : gatedLeaf(logic)
 }
 
-/** The machine with its actors gated; its own actions are not held yet. */
+/** The machine with its actors gated, compiled if it is flat; its own actions are not held yet. */
 export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  return machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic)])) })
+  return compiled(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic)])) }))
 }
 
 /** The logic, run in a scope of our making. Every actor of it notes when it moves. */

@@ -103,7 +103,7 @@ export class LiveContext implements ActorHost {
 
   /** Has the context decide upon a request: a message that addresses no task. */
   receive(request: ContextRequest, call: Call): void {
-    if (this.#pipeline.isOver) return call.failed(SHUT_DOWN)
+    if (this.#pipeline.isOver) return call.failed(this.#pipeline.error)
     this.#calls.add(request.callId, call)
     this.#root.send({ type: 'request.received', request })
   }
@@ -114,7 +114,7 @@ export class LiveContext implements ActorHost {
    */
   send(event: OutsideEvent, { ifGeneration, send }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
-      waiting.failed(SHUT_DOWN)
+      waiting.failed(this.#pipeline.error)
       return 'refused'
     }
     const { turn } = this.#pipeline

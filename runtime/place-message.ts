@@ -16,7 +16,7 @@ import type { Turn } from './turn.ts'
  * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
  * answered or opens a task. `attach` runs when the outcome is committed, before any later event of the task is told.
  */
-export async function placeMessage<T>(
+export function placeMessage<T>(
   services: OperationServices,
   scope: Scope,
   message: Message,
@@ -24,7 +24,7 @@ export async function placeMessage<T>(
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   const { taskId } = message
-  if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
+  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, attach).then(attached => ({ attached }))
   const key = { ...scope, contextId: message.contextId ?? services.ids() }
   return decided(services.contexts, key, live => request(services, live, key, message, terms, attach))
 }

@@ -116,12 +116,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const streamed = (call: CallContext, operation: string, open: () => AsyncIterable<StreamResponse>) => ownStreamErrors(logger, call, operation, open)
 
   return {
-    sendMessage: (params, call = {}) => answered(call, 'sendMessage', async () => sendMessage(services, admitted('sendMessage', params, call))),
+    sendMessage: (params, call = {}) => answered(call, 'sendMessage', () => sendMessage(services, admitted('sendMessage', params, call))),
     sendStreamingMessage: (params, call = {}) =>
       streamed(call, 'sendStreamingMessage', () => sendStreamingMessage(services, admitted('sendStreamingMessage', params, call))),
-    getTask: (params, call = {}) => answered(call, 'getTask', async () => getTask(services, admitted('getTask', params, call))),
-    listTasks: (params, call = {}) => answered(call, 'listTasks', async () => listTasks(services, admitted('listTasks', params, call))),
-    cancelTask: (params, call = {}) => answered(call, 'cancelTask', async () => cancelTask(services, admitted('cancelTask', params, call))),
+    getTask: (params, call = {}) => answered(call, 'getTask', () => getTask(services, admitted('getTask', params, call))),
+    listTasks: (params, call = {}) => answered(call, 'listTasks', () => listTasks(services, admitted('listTasks', params, call))),
+    cancelTask: (params, call = {}) => answered(call, 'cancelTask', () => cancelTask(services, admitted('cancelTask', params, call))),
     subscribeToTask: (params, call = {}) => streamed(call, 'subscribeToTask', () => subscribeToTask(services, admitted('subscribeToTask', params, call))),
     authorized: (taskId, data, call = {}) =>
       answered(call, 'authorized', async () => authorized(services, admitted('getTask', { id: taskId, historyLength: 0 }, call), data)),

@@ -52,19 +52,20 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
   }
 
   async next(): Promise<IteratorResult<TaskEvent, undefined>> {
-    while (this.#open) {
-      const event = this.#waiting.shift()
-      if (event) return { done: false, value: this.#passed(event) }
-      if (this.#newest > this.#after) await this.#readLog()
-      else await new Promise<void>(resolve => (this.#wake = resolve))
-    }
+    await this.#filled()
+    const event = this.#open ? this.#waiting.shift() : undefined
+    if (event) return { done: false, value: this.#passed(event) }
     if (this.#error) throw this.#error.error
     return { done: true, value: undefined }
   }
 
   /** Reads on to the end, for the sake of having got there. */
   async drain(): Promise<void> {
-    while (!(await this.next()).done);
+    while (this.#open) {
+      await this.#filled()
+      for (let event = this.#waiting.shift(); event && this.#open; event = this.#waiting.shift()) this.#passed(event)
+    }
+    if (this.#error) throw this.#error.error
   }
 
   async return(): Promise<IteratorResult<TaskEvent, undefined>> {
@@ -74,6 +75,14 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
 
   [Symbol.asyncIterator](): this {
     return this
+  }
+
+  /** Waits until there is an event to pass, or nothing more to come. */
+  async #filled(): Promise<void> {
+    while (this.#open && this.#waiting.length === 0) {
+      if (this.#newest > this.#after) await this.#readLog()
+      else await new Promise<void>(resolve => (this.#wake = resolve))
+    }
   }
 
   #passed(event: TaskEvent): TaskEvent {

@@ -20,7 +20,8 @@ const INTERRUPTIONS = {
  */
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
   const voices = new WeakMap<AnyActorRef, Voice>()
-  const logic = inScope(gatedMachine(machine), scope => {
+  const gated = gatedMachine(machine)
+  const logic = inScope(gated, scope => {
     return { ...heldActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }
   })
   const unborn = new WeakSet<AnyActorRef>()
@@ -37,7 +38,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
       }
     },
     restoreSnapshot: (persisted, scope) => {
-      const snapshot: AnyMachineSnapshot = machine.restoreSnapshot(persisted, scope)
+      const snapshot: AnyMachineSnapshot = gated.restoreSnapshot(persisted, scope)
       voices.set(scope.self, new Voice(scope, snapshot))
       return snapshot
     },

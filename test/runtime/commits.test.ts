@@ -167,6 +167,25 @@ await t.test('decide, commit, tell', async t => {
     await answering
   })
 
+  await t.test('a restored chart’s actors wait for the commit of the step that they belong to', async t => {
+    const inner = memoryStore()
+    const before = start(t, { work: painter() }, { store: { ...inner, close: async () => {} } })
+    const { id } = taskIn(await before.runtime.sendMessage(say('a boat')))
+    await before.runtime.close()
+    const store = heldStore(inner)
+    const seen: string[] = []
+    const { runtime } = start(t, { work: painter(async colour => (seen.push(`paint ${colour}`), 'x'), seen) }, { store })
+    await runtime.getTask({ id })
+    store.hold()
+    const answering = runtime.sendMessage(say('red', { taskId: id }))
+    await until(() => store.held.length === 1)
+    await rest()
+    t.strictSame(seen, [])
+    await store.passAll()
+    t.strictSame(seen, ['colour chosen', 'painting', 'paint red'])
+    await answering
+  })
+
   await t.test('an actor that was left before it could start never starts', async t => {
     const store = heldStore()
     const started: string[] = []

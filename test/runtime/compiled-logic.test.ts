@@ -64,6 +64,11 @@ const odd: AnyStateMachine = createMachine(
       unguardedWith: { guard: { type: 'isThrowing' }, actions: 'fails' },
       unguardedInline: { guard: ({ event }: Args) => implementations.guards.isThrowing({ event }), actions: 'fails' },
       lost: { actions: sendTo('nobody', { type: 'count' }) },
+      place: { actions: enqueueActions(({ enqueue }) => {
+        enqueue.spawnChild(counter, { id: () => 'placed' })
+        enqueue.stopChild(() => 'born')
+        enqueue.assign({ held: ({ context }: Args) => [{ child: context.child }, 1] })
+      }) },
       forward: { actions: [sendTo('spawned', ({ event }: Args) => ({ ...event, type: 'count' })), () => {}] },
       missing: { guard: { type: 'isMissing' }, actions: 'fails' }
     },
@@ -149,8 +154,8 @@ await t.test('a chart with all that a flat chart may have', async t => {
   await testCompiled(t, [oddChart(0)], { walks: 60, length: 10 })
 })
 
-await t.test('what ends an actor ends it alike', async t => {
-  for (const event of FATAL) {
+await t.test('what ends an actor ends it alike, and what cannot be restored is the same while it lives', async t => {
+  for (const event of [...FATAL, { type: 'place' }]) {
     for (const way of [[], ['go.c'], ['again.x'], ['go.away'], ['again.x', 'go.end'], ['more', 'more']]) {
       const walk = [...way.map(type => ({ type })), event, { type: 'more' }]
       t.strictSame(sightsOf(oddChart(4), true, walk), sightsOf(oddChart(4), false, walk), [...way, event.type].join())
