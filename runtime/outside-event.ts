@@ -30,14 +30,13 @@ export type Refusal = 'refused' | 'stale' | 'full' | readonly FieldViolation[]
 /** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes. */
 export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
-  if (snapshot.status !== 'active') return 'refused'
-  if (event.type === 'task.cancel') return snapshot.can(event) ? event : 'refused'
-  const work: AnyActorRef | undefined = snapshot.children.work
+  const { work } = snapshot.children
   if (snapshot.can(event)) {
+    if (event.type === 'task.cancel') return event
     const faults = faultsOf(work, event)
     return faults?.length === 0 ? event : (faults ?? 'refused')
   }
-  if (event.type === 'authorization.received' || policy === 'reject') return 'refused'
+  if (event.type !== 'message.received' || policy === 'reject') return 'refused'
   const { taskId, message } = event
   const early = { type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const), taskId, message }
   if (!snapshot.can(early)) return 'refused'
@@ -46,8 +45,7 @@ export function admitted(task: AnyActorRef, event: OutsideEvent, policy: Message
 }
 
 /** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards throw takes it, and crashes. */
-function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
-  if (!work) return undefined
+function faultsOf(work: AnyActorRef, event: ToWork): readonly FieldViolation[] | undefined {
   const run = runOf(work)
   if (run) return run.faultsOf(event)
   try {
