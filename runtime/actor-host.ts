@@ -56,7 +56,13 @@ export interface ActorHost {
 
 type AnyActorSystem = AnyActorRef['system']
 
-const hosts = new WeakMap<AnyActorSystem, ActorHost>()
+/**
+ * The hosts by system: one map for all copies of this package in the process, since an agent that is loaded as TypeScript
+ * has a copy of its own.
+ */
+const HOSTS: unique symbol = Symbol.for('taskchart.hosts.1') as never
+const shared = globalThis as { [HOSTS]?: WeakMap<AnyActorSystem, ActorHost> }
+const hosts = (shared[HOSTS] ??= new WeakMap())
 
 /** Makes `host` the host of a context's actors. */
 export function hostActors(system: AnyActorSystem, host: ActorHost): void {

@@ -31,7 +31,7 @@ export type Refusal = 'refused' | 'stale' | 'full' | readonly FieldViolation[]
 export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
-  const work: AnyActorRef | undefined = snapshot.children.work
+  const { work } = snapshot.children
   if (snapshot.can(event)) {
     if (event.type === 'task.cancel') return event
     const faults = faultsOf(work, event)
@@ -46,8 +46,7 @@ export function admitted(task: AnyActorRef, event: OutsideEvent, policy: Message
 }
 
 /** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards throw takes it, and crashes. */
-function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
-  if (!work) return undefined
+function faultsOf(work: AnyActorRef, event: ToWork): readonly FieldViolation[] | undefined {
   const run = runOf(work)
   if (run) return run.faultsOf(event)
   try {

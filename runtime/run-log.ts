@@ -19,11 +19,6 @@ export class RunLog {
     this.#replay = replay
   }
 
-  /** How much was said so far. */
-  get ordinal(): number {
-    return this.#ordinal
-  }
-
   next(): number {
     return (this.#ordinal += 1)
   }

@@ -70,7 +70,11 @@ class Voice {
   constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
     this.#self = self
     this.#question = restored && questionOf(restored)
-    self.subscribe({ next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot), error() {} })
+    self.subscribe({
+      next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot),
+      /* c8 ignore next -- what a chart throws is caught before; should something not be, its task hears of it as its parent */
+      error() {}
+    })
   }
 
   /** A message comes that was queued for the question: if the question is still there after it, it is asked, or the next message tried. */

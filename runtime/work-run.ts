@@ -76,7 +76,6 @@ export class WorkRun {
 
   /** Runs the work. The input is read again if it is not given. */
   begin(input: WorkInput | undefined): void {
-    if (this.#over) return
     this.#settled = this.#work(input)
   }
 

@@ -45,7 +45,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
   const snapshotOf = ({ self }: AnyActorScope, input: WorkInput | undefined, isRestored: boolean): RunnerSnapshot => ({
     status: 'active', output: undefined, error: undefined, input, isRestored,
     get isWaiting() {
-      return runs.get(self)?.isWaiting ?? false
+      return runs.get(self)?.isWaiting === true
     }
   })
   return {
@@ -55,7 +55,8 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
       const { self, system } = scope
       const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send(new WorkEnded(outcome)) })
       runs.set(self, run)
-      hostOf(system).afterCommit({ taskId: familyOf(self), run: () => run.begin(input) })
+      // A work whose task has been ended before it could begin never begins.
+      hostOf(system).afterCommit({ taskId: familyOf(self), run: () => self.getSnapshot().status === 'active' && run.begin(input) })
     },
     transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
       const host = hostOf(system)
@@ -81,6 +82,6 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
 }
 
 function restartsOf(work: AnyActorRef): number {
-  const task = work._parent?.getSnapshot() as { context?: TaskContext } | undefined
-  return task?.context?.restarts.length ?? 0
+  const task = work._parent?.getSnapshot() as { context: TaskContext }
+  return task.context.restarts.length
 }

@@ -249,6 +249,18 @@ await t.test('sleeps', async t => {
     await reaches(runtime, id, 'completed')
   })
 
+  await t.test('that were refused are refused again, and leave no gap in what is found', async t => {
+    const work: WorkGenerator = async function* ({ sleep }) {
+      await sleep(NaN).catch(() => {})
+      yield progress('one')
+      yield* inputRequired('two')
+    }
+    const life = lives(t, { work })
+    const { id } = taskIn(await life.runtime.sendMessage(say('x')))
+    await life.again()
+    t.strictSame(await life.told(id), ['submitted', 'working', 'working: one', 'input-required: two'])
+  })
+
   await t.test('that nobody could keep are refused', async t => {
     for (const ms of [-1, NaN, Infinity, '5x' as never, undefined as never]) {
       const { runtime, log } = start(t, { work: ({ sleep }) => sleep(ms) })

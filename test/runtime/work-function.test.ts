@@ -1,9 +1,10 @@
 import t from 'tap'
-import { assign, createMachine, emit, fromCallback, fromPromise, fromTransition, sendParent, setup, toPromise } from 'xstate'
+import { assign, createMachine, emit, fromCallback, fromPromise, fromTransition, sendParent, setup, toPromise, type AnyActorRef } from 'xstate'
 import { z } from 'zod'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, text, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
+import { answerTo } from '../../runtime/questions.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../fixtures/again.ts'
-import { brief, collect, deferred, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, heldStore, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -288,6 +289,50 @@ await t.test('child actors', async t => {
     t.equal(stateName(status.state), 'completed')
     t.strictSame(log, [])
   })
+})
+
+await t.test('it waits while it has asked and does nothing else, so that it may leave memory', async t => {
+  let work: AnyActorRef | undefined
+  const gate = deferred()
+  const { runtime } = start(t, {
+    work: async ({ ask, step, spawn }) => {
+      spawn(fromCallback(({ self }) => { work = self._parent }))
+      const stepping = step('slow', () => gate.promise)
+      await ask(inputRequired('?'))
+      await stepping
+      await new Promise(() => {})
+    }
+  })
+  const isWaiting = () => work?.getSnapshot().isWaiting
+  const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
+  t.equal(isWaiting(), false, 'a step is under way')
+  gate.resolve()
+  await until(isWaiting)
+  await runtime.sendMessage(say('y', { taskId }, { returnImmediately: true }))
+  t.equal(isWaiting(), false)
+})
+
+await t.test('it never begins if its task is canceled before', async t => {
+  let began = false
+  const store = heldStore()
+  const { runtime } = start(t, { work: () => void (began = true) }, { store })
+  store.hold()
+  const opening = open(runtime)
+  await until(() => store.held.length === 1)
+  await store.release()
+  const { id } = await opening
+  await until(() => store.held.length === 1)
+  const canceling = runtime.cancelTask({ id })
+  await until(() => store.held.length === 2)
+  await store.passAll()
+  t.equal((await canceling).status.state, 'TASK_STATE_CANCELED')
+  await rest()
+  t.notOk(began)
+})
+
+await t.test('a question takes what it asks for, and nothing else', async t => {
+  t.match(answerTo(inputRequired('?'), { type: 'authorization.received', data: 1 }), { violations: [{ field: 'data' }] })
+  t.strictSame(answerTo(authRequired('?'), { type: 'authorization.received', data: 1 }), { answer: { data: 1 } })
 })
 
 await t.test('the signal', async t => {

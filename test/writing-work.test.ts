@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import { createRuntime, type Agent, type Runtime } from '../runtime/index.ts'
+import { defaultLimits } from '../runtime/limits.ts'
+import { reaches, rejection, rest, say, stateName, taskIn, textOf } from './fixtures/runtime-helpers.ts'
+import { TestClock } from './fixtures/test-clock.ts'
+
+const root = process.cwd()
+const guide = readFileSync('docs/writing-work.md', 'utf8')
+const blocks = Array.from(guide.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
+
+const folder = t.testdir(
+  Object.fromEntries([
+    ...blocks.map(({ language, text }, i) => [`block-${i}.${language}`, text]),
+    ['all.ts', [`export { createRuntime } from 'taskchart'`, ...blocks.map((_, i) => `export * as block${i} from './block-${i}.ts'`)].join('\n')],
+    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+  ])
+)
+
+interface Block {
+  readonly default: Agent
+  readonly loggedIn?: (runtime: Runtime, taskId: string, principal: string) => Promise<void>
+}
+
+/** The blocks, and for some of their runtimes the package that they import. */
+const all = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as Record<string, Block> & { createRuntime: typeof createRuntime }
+
+/** Brings the agent of a block to life: by a runtime of the copy of the package that the block has, or of another. */
+function lifeOf(t: Test, block: number, create = all.createRuntime) {
+  const module = all[`block${block}`] as Block
+  const clock = new TestClock()
+  const runtime = create({ agent: module.default, clock })
+  t.teardown(() => runtime.close())
+  return { ...module, runtime, clock }
+}
+
+await t.test('every block of the guide is TypeScript that compiles under the strictest settings', async t => {
+  t.strictSame([...new Set(blocks.map(({ language }) => language))], ['ts'])
+  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
+  t.equal((await compiled.catch(error => error)).stdout, '')
+})
+
+await t.test('the waiter asks for a time and a number, and refuses what is none', async t => {
+  const { runtime } = lifeOf(t, 0)
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('the sea')))
+  t.equal(textOf(status.message), 'At what time?')
+  t.equal(textOf(taskIn(await runtime.sendMessage(say('8', { taskId }))).status.message), 'For how many?')
+  t.match(await rejection(runtime.sendMessage(say('us', { taskId }))), { code: 'InvalidParams', violations: [{ field: 'message.parts' }] })
+  const done = taskIn(await runtime.sendMessage(say('2', { taskId })))
+  t.strictSame(done.artifacts?.map(textOf), ['Soup\n Bread\n', 'A table for 2 at 8.'])
+})
+
+await t.test('the printer prints when its login came back, and fails when somebody says no', async t => {
+  const { runtime, loggedIn } = lifeOf(t, 1)
+  const [one, other] = [taskIn(await runtime.sendMessage(say('a page'))), taskIn(await runtime.sendMessage(say('a page')))]
+  await loggedIn?.(runtime, one.id, 'anonymous')
+  t.strictSame((await reaches(runtime, one.id, 'completed')).artifacts?.map(textOf), ['a page, for a-17'])
+  t.equal(textOf(taskIn(await runtime.sendMessage(say('no', { taskId: other.id }))).status.message), 'Nobody is logged in.')
+})
+
+await t.test('the shop sends, and says so after three days', async t => {
+  const { runtime, clock } = lifeOf(t, 2)
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('something')))
+  t.match(textOf(status.message), /^Where shall I send the (?:tea|coffee)\?$/)
+  await runtime.sendMessage(say('Bonn', { taskId }, { returnImmediately: true }))
+  await rest()
+  clock.increment(3 * 24 * 3600 * 1000)
+  t.strictSame((await reaches(runtime, taskId, 'completed')).artifacts?.map(textOf), ['Parcel 4-1 should be there.'])
+})
+
+await t.test('the cashier pays once, also in a runtime of another copy of the package', async t => {
+  for (const create of [all.createRuntime, createRuntime]) {
+    const { runtime } = lifeOf(t, 3, create)
+    const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
+    t.match(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), [/^5 EUR, .+\/step\/pay\/1$/])
+  }
+})
+
+await t.test('the scribe takes notes', async t => {
+  const { runtime } = lifeOf(t, 4)
+  const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
+  for (const note of ['one', 'two']) await runtime.sendMessage(say(note, { taskId }))
+  const done = taskIn(await runtime.sendMessage(say('stop', { taskId })))
+  t.strictSame([stateName(done.status.state), textOf(done.artifacts?.[0])], ['completed', 'one; two'])
+})
+
+await t.test('the numbers of the guide are those of the code', async t => {
+  t.match(guide, `\`limits.queuedMessages\` (${defaultLimits.queuedMessages})`)
+  t.match(guide, `\`limits.eventsPerTask\` events (${defaultLimits.eventsPerTask.toLocaleString('en')})`)
+  const { default: { restart, cancelGraceMs } } = lifeOf(t, 0)
+  t.match(guide, `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`)
+  t.match(guide, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
+})
