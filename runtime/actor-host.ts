@@ -29,16 +29,17 @@ export interface ActorHost {
 
 type AnyActorSystem = AnyActorRef['system']
 
-const hosts = new WeakMap<AnyActorSystem, ActorHost>()
+/** Where a system keeps its host: a WeakMap of all systems costs more to collect. */
+const HOST = Symbol('The host of the actors of a taskchart context')
 
 /** Makes `host` the host of a context's actors. */
 export function hostActors(system: AnyActorSystem, host: ActorHost): void {
-  hosts.set(system, host)
+  Object.assign(system, { [HOST]: host })
 }
 
 /** The host of the system in which an actor runs. */
 export function hostOf(system: AnyActorSystem): ActorHost {
-  const host = hosts.get(system)
+  const { [HOST]: host } = system as AnyActorSystem & { [HOST]?: ActorHost }
   if (!host) throw new TypeError('This logic runs only in a context of a taskchart runtime.')
   return host
 }
