@@ -57,21 +57,19 @@ export interface ActorHost {
 type AnyActorSystem = AnyActorRef['system']
 
 /**
- * The hosts by system: one map for all copies of this package in the process, since an agent that is loaded as TypeScript
- * has a copy of its own.
+ * Where a system keeps its host: a WeakMap of all systems costs more to collect. The same for all copies of this package in
+ * the process, since an agent that is loaded as TypeScript has a copy of its own.
  */
-const HOSTS: unique symbol = Symbol.for('taskchart.hosts.1') as never
-const shared = globalThis as { [HOSTS]?: WeakMap<AnyActorSystem, ActorHost> }
-const hosts = (shared[HOSTS] ??= new WeakMap())
+const HOST: unique symbol = Symbol.for('taskchart.host.1') as never
 
 /** Makes `host` the host of a context's actors. */
 export function hostActors(system: AnyActorSystem, host: ActorHost): void {
-  hosts.set(system, host)
+  Object.assign(system, { [HOST]: host })
 }
 
 /** The host of the system in which an actor runs. */
 export function hostOf(system: AnyActorSystem): ActorHost {
-  const host = hosts.get(system)
+  const { [HOST]: host } = system as AnyActorSystem & { [HOST]?: ActorHost }
   if (!host) throw new TypeError('This logic runs only in a context of a taskchart runtime.')
   return host
 }
