@@ -5,6 +5,16 @@ import { contextName, type ContextKey } from './store.ts'
 import { Wakes } from './wakes.ts'
 
 /**
+ * Where a context is, or is to be. It is emptied when the context leaves: V8's maps and sets hold on to what was deleted
+ * from them until the next full collection.
+ */
+interface Place {
+  readonly name: string
+  live?: LiveContext | undefined
+  loading?: Promise<LiveContext> | undefined
+}
+
+/**
  * The contexts in memory, by tenant, principal and id; the others are in the store, and come back when a message needs
  * them or their time has come. Of those in which nothing is under way `limits.idleContexts` stay, the longest unused leave;
  * in all there are at most `limits.liveContexts`.
@@ -12,27 +22,29 @@ import { Wakes } from './wakes.ts'
 export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
-  readonly #live = new Map<string, LiveContext>()
-  readonly #loading = new Map<string, Promise<LiveContext>>()
+  readonly #places = new Map<string, Place>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
-  readonly #resting = new Map<string, LiveContext>()
+  readonly #resting = new Set<Place>()
+  #size = 0
   #isClosed = false
 
   constructor(services: ContextServices) {
     this.#services = services
-    this.#wakes = new Wakes(services, { has: key => this.#live.has(contextName(key)), wake: key => this.#wake(key) })
+    this.#wakes = new Wakes(services, { has: key => this.#places.get(contextName(key))?.live !== undefined, wake: key => this.#wake(key) })
   }
 
   /** How many are in memory. */
   get size(): number {
-    return this.#live.size
+    return this.#size
   }
 
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
     const name = contextName(key)
-    this.#resting.delete(name)
-    return this.#live.get(name) ?? this.#loading.get(name) ?? this.#load(key, name)
+    const place = this.#places.get(name)
+    if (!place) return this.#load(key, name)
+    this.#resting.delete(place)
+    return place.live ?? place.loading ?? this.#load(key, name)
   }
 
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
@@ -44,62 +56,80 @@ export class Contexts {
   close(): void {
     this.#isClosed = true
     this.#wakes.close()
-    for (const live of this.#live.values()) live.stop()
-    this.#live.clear()
+    for (const { live } of this.#places.values()) live?.stop()
+    this.#places.clear()
     this.#resting.clear()
+    this.#size = 0
   }
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    const loading = this.#services.store
-      .loadContext(key)
-      .then(stored => {
-        if (this.#isClosed) throw shutDown()
-        this.#makeRoom()
-        const live: LiveContext = new LiveContext(key, stored, this.#services, {
-          settled: () => this.#settled(name, live),
-          broke: taskIds => void this.#reload(key, name, taskIds)
-        })
-        this.#live.set(name, live)
-        return live
+    const place: Place = { name }
+    place.loading = this.#open(key, place)
+    this.#places.set(name, place)
+    return place.loading
+  }
+
+  async #open(key: ContextKey, place: Place): Promise<LiveContext> {
+    try {
+      const stored = await this.#services.store.loadContext(key)
+      if (this.#isClosed) throw shutDown()
+      this.#makeRoom()
+      place.live = new LiveContext(key, stored, this.#services, {
+        settled: () => this.#settled(place),
+        broke: taskIds => void this.#reload(key, place, taskIds)
       })
-      .finally(() => this.#loading.delete(name))
-    this.#loading.set(name, loading)
-    return loading
+      this.#size += 1
+      return place.live
+    } catch (error) {
+      this.#places.delete(place.name)
+      throw error
+    } finally {
+      place.loading = undefined
+    }
   }
 
   async #wake(key: ContextKey): Promise<void> {
-    this.#settled(contextName(key), await this.get(key))
+    await this.get(key)
+    const place = this.#places.get(contextName(key))
+    if (place) this.#settled(place)
   }
 
-  #settled(name: string, live: LiveContext): void {
-    this.#resting.delete(name)
-    if (!live.isAtRest) return
-    this.#resting.set(name, live)
+  #settled(place: Place): void {
+    this.#resting.delete(place)
+    if (!place.live?.isAtRest) return
+    this.#resting.add(place)
     while (this.#resting.size > this.#services.limits.idleContexts) this.#dismissOne()
   }
 
   /** Lets the longest unused context leave memory that can. Answers whether there was one. */
   #dismissOne(): boolean {
-    for (const [name, live] of this.#resting) {
-      this.#resting.delete(name)
-      if (!live.isAtRest) continue
+    for (const place of this.#resting) {
+      const { live } = place
+      this.#resting.delete(place)
+      if (!live?.isAtRest) continue
       live.stop()
-      this.#live.delete(name)
+      this.#empty(place)
       this.#wakes.expect(live.nextWakeMs)
       return true
     }
     return false
   }
 
+  #empty(place: Place): void {
+    place.live = undefined
+    this.#size -= 1
+    this.#places.delete(place.name)
+    this.#resting.delete(place)
+  }
+
   /**
    * A context whose commit failed starts again from what the store holds, so that its work goes on; who listens to tasks
    * of which nobody knows whether they were written hears of what was.
    */
-  async #reload(key: ContextKey, name: string, taskIds: ReadonlySet<string>): Promise<void> {
+  async #reload(key: ContextKey, place: Place, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger } = this.#services
-    this.#live.delete(name)
-    this.#resting.delete(name)
+    this.#empty(place)
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
@@ -113,7 +143,7 @@ export class Contexts {
   }
 
   #makeRoom(): void {
-    if (this.#live.size < this.#services.limits.liveContexts || this.#dismissOne()) return
+    if (this.#size < this.#services.limits.liveContexts || this.#dismissOne()) return
     throw new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', {
       retryAfterMs: 1000
     })

@@ -463,7 +463,7 @@ await t.test('when credentials run out what is under way is told so, and the con
   const call = client.request('SendMessage', say('one'))
   const stream = client.request('SendStreamingMessage', say('two'))
   await client.next(stream)
-  const { given } = await run(1)
+  const { given, resolve } = await run(1)
   clock.increment(59_999)
   t.match(await client.call('GetTask', { id: given.taskId }), { result: { id: given.taskId } })
   while (client.unread.length > 0) await client.next()
@@ -475,6 +475,7 @@ await t.test('when credentials run out what is under way is told so, and the con
   }
   t.strictSame(await client.closed(), { code: 4401, reason: 'The credentials have run out.' })
   await runtime.cancelTask({ id: given.taskId }, { principal: 'anna' })
+  resolve()
   t.strictSame(client.unread, [])
   t.equal(commits(), before + 1, 'what was sent after it is not taken')
 })

@@ -102,10 +102,15 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
     })
 
     await t.test('are found as answers by a work that runs again after them', async t => {
-      const life = lives(t, { work: workOf(Promise.resolve()), messages: 'queue' })
-      const { id } = taskIn(await life.runtime.sendMessage(say('go')))
-      await life.runtime.sendMessage(say('1', { taskId: id }))
+      const gate = deferred()
+      const life = lives(t, { work: workOf(gate.promise), messages: 'queue' })
+      const { id } = await open(life.runtime)
+      await reaches(life.runtime, id, 'working')
+      await sendTo(life, id, '1')
+      gate.resolve()
+      await reaches(life.runtime, id, 'input-required')
       await life.again()
+      t.strictSame(await life.told(id), ['submitted', 'working', 'input-required: Two?'])
       t.equal(textOf(taskIn(await life.runtime.sendMessage(say('2', { taskId: id }))).artifacts?.[0]), '1 2')
     })
 

@@ -3,8 +3,9 @@ import { assign, createMachine, emit, fromCallback, fromPromise, fromTransition,
 import { z } from 'zod'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, text, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import { answerTo } from '../../runtime/questions.ts'
+import { runOf } from '../../runtime/work-runner.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../fixtures/again.ts'
-import { brief, collect, deferred, heldStore, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, heldStore, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Started } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -310,6 +311,25 @@ await t.test('it waits while it has asked and does nothing else, so that it may 
   await until(isWaiting)
   await runtime.sendMessage(say('y', { taskId }, { returnImmediately: true }))
   t.equal(isWaiting(), false)
+})
+
+await t.test('what comes while it asks nothing is not for it', async t => {
+  const message = userMessage('early')
+  let faults: unknown = 'none'
+  const { runtime, log } = start(t, {
+    work: async ({ ask, spawn }) => {
+      spawn(fromCallback(({ self, sendBack }) => {
+        if (!self._parent) return
+        faults = runOf(self._parent)?.faultsOf({ type: 'message.received', message })
+        sendBack({ type: 'message.received', message })
+      }))
+      await until(() => faults === undefined)
+      return { artifact: wordsOf(await ask(inputRequired('?'))) }
+    }
+  })
+  const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
+  t.equal(textOf(taskIn(await runtime.sendMessage(say('late', { taskId }))).artifacts?.[0]), 'late')
+  t.strictSame(log, [])
 })
 
 await t.test('it never begins if its task is canceled before', async t => {
