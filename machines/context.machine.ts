@@ -1,4 +1,4 @@
-import { emit, enqueueActions, fromPromise, sendTo, setup, type DoneActorEvent, type ErrorActorEvent } from 'xstate'
+import { assign, emit, enqueueActions, fromPromise, sendTo, setup, spawnChild, stopChild, type DoneActorEvent, type ErrorActorEvent, type EventObject } from 'xstate'
 import type { Message } from './protocol/parts.ts'
 import { taskMachine, type MessageContent, type TaskMachineEvent } from './task.machine.ts'
 
@@ -64,11 +64,13 @@ export const contextMachine = setup({
       enqueue.assign({ negotiations: [...context.negotiations, request.callId] })
       enqueue.spawnChild('negotiation', { id: request.callId, input: request })
     }),
-    openTask: enqueueActions(({ context, enqueue }, { request, terms, reason }: Opening) => {
-      const { taskId } = request
-      enqueue.assign({ tasks: [...context.tasks, taskId] })
-      enqueue.emit({ type: 'task.opened', request, ...(terms && { terms }) })
-      enqueue.spawnChild('task', { id: taskId, input: { taskId, contextId: context.contextId } })
+    noteTask: assign({ tasks: ({ context }, { request }: Opening) => [...context.tasks, request.taskId] }),
+    tellOpened: emit((_, { request, terms }: Opening) => ({ type: 'task.opened', request, ...(terms && { terms }) })),
+    spawnTask: spawnChild('task', {
+      id: ({ event }) => openingOf(event).request.taskId,
+      input: ({ context, event }) => ({ taskId: openingOf(event).request.taskId, contextId: context.contextId })
+    }),
+    rejectTask: enqueueActions(({ enqueue }, { request: { taskId }, reason }: Opening) => {
       if (reason) enqueue.sendTo(taskId, { type: 'task.reject', taskId, message: reason })
     }),
     answer: enqueueActions(({ enqueue }, outcome: NegotiationOutcome) => {
@@ -77,11 +79,11 @@ export const contextMachine = setup({
     refuse: emit((_, refusal: { request: ContextRequest; reason: 'full' | 'failed' }) => ({ type: 'request.refused', ...refusal })),
     tellCrash: emit((_, actorId: string) => ({ type: 'child.crashed', actorId })),
     passOn: sendTo((_, taskId: string) => taskId, ({ event }) => event),
-    letGo: enqueueActions(({ context, enqueue }, actorId: string) => {
-      const others = (id: string) => id !== actorId
-      enqueue.stopChild(actorId)
-      enqueue.assign({ tasks: context.tasks.filter(others), negotiations: context.negotiations.filter(others) })
-    })
+    stopChild: stopChild((_, actorId: string) => actorId),
+    forget: assign(({ context }, actorId: string) => ({
+      tasks: context.tasks.filter(id => id !== actorId),
+      negotiations: context.negotiations.filter(id => id !== actorId)
+    }))
   }
 }).createMachine({
   id: 'context',
@@ -93,7 +95,7 @@ export const contextMachine = setup({
       on: {
         'request.received': [
           { guard: 'negotiates', target: 'busy', actions: { type: 'negotiate', params: ({ event }) => event.request } },
-          { target: 'busy', actions: { type: 'openTask', params: ({ event }) => ({ request: event.request }) } }
+          { target: 'busy', actions: opensTask() }
         ]
       }
     },
@@ -102,7 +104,7 @@ export const contextMachine = setup({
       on: {
         'request.received': [
           { guard: 'negotiates', actions: { type: 'negotiate', params: ({ event }) => event.request } },
-          { guard: 'hasRoom', actions: { type: 'openTask', params: ({ event }) => ({ request: event.request }) } },
+          { guard: 'hasRoom', actions: opensTask() },
           { actions: { type: 'refuse', params: ({ event }) => ({ request: event.request, reason: 'full' }) } }
         ],
         'message.received': passedOn(),
@@ -116,23 +118,23 @@ export const contextMachine = setup({
         'xstate.done.actor.*': [
           {
             guard: { type: 'isTask', params: ({ event }) => event.actorId },
-            actions: { type: 'letGo', params: ({ event }) => event.actorId }
+            actions: letsGo()
           },
           {
             guard: { type: 'isReply', params: ({ event }) => event.output },
-            actions: [{ type: 'answer', params: ({ event }) => event.output }, { type: 'letGo', params: ({ event }) => event.actorId }]
+            actions: [{ type: 'answer', params: ({ event }) => event.output }, ...letsGo()]
           },
           {
             guard: { type: 'opensTask', params: ({ event }) => event.output },
-            actions: [{ type: 'openTask', params: ({ event }) => event.output }, { type: 'letGo', params: ({ event }) => event.actorId }]
+            actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, ...letsGo()]
           },
           // The author's negotiation threw, or there was no room left for the task that it opened.
           {
-            actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, { type: 'letGo', params: ({ event }) => event.actorId }]
+            actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...letsGo()]
           }
         ],
         'xstate.error.actor.*': {
-          actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, { type: 'letGo', params: ({ event }) => event.actorId }]
+          actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...letsGo()]
         }
       }
     }
@@ -143,6 +145,23 @@ export const contextMachine = setup({
 
 function hasRoom({ context }: { context: ContextContext }): boolean {
   return context.tasks.length < context.taskLimit
+}
+
+/** Opens the task that a request, or the outcome of its negotiation, asks for. */
+function opensTask() {
+  const params = ({ event }: { event: EventObject }) => openingOf(event)
+  return [{ type: 'noteTask', params }, { type: 'tellOpened', params }, 'spawnTask'] as const
+}
+
+/** What an event opens a task with: a request itself, or the outcome of its negotiation. */
+function openingOf(event: EventObject): Opening {
+  return 'output' in event ? (event.output as Opening) : { request: (event as Extract<ContextMachineEvent, { request: unknown }>).request }
+}
+
+/** Lets go of a child that has ended. */
+function letsGo() {
+  const params = ({ event }: { event: { actorId: string } }) => event.actorId
+  return [{ type: 'stopChild', params }, { type: 'forget', params }] as const
 }
 
 /** An event for one task: it goes to that task's actor, if it lives. */

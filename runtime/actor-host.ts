@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskFact } from '../machines/task.machine.ts'
 import type { Clock } from './clock.ts'
+import { KeptWith } from './kept-with.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { Effect } from './turn.ts'
@@ -56,20 +57,17 @@ export interface ActorHost {
 
 type AnyActorSystem = AnyActorRef['system']
 
-/**
- * Where a system keeps its host: a WeakMap of all systems costs more to collect. The same for all copies of this package in
- * the process, since an agent that is loaded as TypeScript has a copy of its own.
- */
-const HOST: unique symbol = Symbol.for('taskchart.host.1') as never
+/** The same for all copies of this package in the process, since an agent that is loaded as TypeScript has one of its own. */
+const hosts = new KeptWith<AnyActorSystem, ActorHost>(Symbol.for('taskchart.host.1'))
 
 /** Makes `host` the host of a context's actors. */
 export function hostActors(system: AnyActorSystem, host: ActorHost): void {
-  Object.assign(system, { [HOST]: host })
+  hosts.set(system, host)
 }
 
 /** The host of the system in which an actor runs. */
 export function hostOf(system: AnyActorSystem): ActorHost {
-  const { [HOST]: host } = system as AnyActorSystem & { [HOST]?: ActorHost }
+  const host = hosts.get(system)
   if (!host) throw new TypeError('This logic runs only in a context of a taskchart runtime.')
   return host
 }

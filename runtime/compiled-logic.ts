@@ -133,8 +133,24 @@ class TableInterpreter {
 
 /** The context's factory as an action, which is how XState runs it too. */
 function birthOf(context: (args: object) => object): UnknownAction {
-  // `spawn` is taken only by a factory that wants it: without it an assignment costs less.
-  return assign(args => context({ input: (args.event as InitEvent).input, self: args.self, get spawn() { return args.spawn } }))
+  return assign(args => context(new BirthArgs(args)))
+}
+
+/** What a context's factory is given. `spawn` is taken only by one that wants it: without it an assignment costs less. */
+class BirthArgs {
+  readonly input: unknown
+  readonly self: unknown
+  readonly #args: { readonly spawn: unknown }
+
+  constructor(args: { readonly event: EventObject; readonly self: unknown; readonly spawn: unknown }) {
+    this.input = (args.event as InitEvent).input
+    this.self = args.self
+    this.#args = args
+  }
+
+  get spawn(): unknown {
+    return this.#args.spawn
+  }
 }
 
 function holds({ guard }: AnyTransitionDefinition, snapshot: AnyMachineSnapshot, event: EventObject): boolean {

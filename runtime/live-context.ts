@@ -22,7 +22,7 @@ import type { Commit, ContextKey, JournalRow, StoredContext, TaskEvent } from '.
 import { TaskLedger } from './task-ledger.ts'
 import { TaskTimers } from './task-timers.ts'
 import type { Effect, Turn, Waiting } from './turn.ts'
-import { loadWorkInput, type WorkInput } from './work-input.ts'
+import { firstWorkInput, loadWorkInput, type WorkInput } from './work-input.ts'
 import { runOf } from './work-runner.ts'
 
 const DEFAULT_HISTORY = 50
@@ -47,6 +47,8 @@ export class LiveContext implements ActorHost {
   readonly #calls = new PendingCalls()
   readonly #timers: TaskTimers
   #commit: number
+  /** Whether it may have had a task before the next. */
+  #hasTasks: boolean
   #saved: SavedContext | undefined
   readonly #owner: ContextOwner
 
@@ -55,6 +57,7 @@ export class LiveContext implements ActorHost {
     this.#services = services
     this.#owner = owner
     this.#commit = stored?.commit ?? 0
+    this.#hasTasks = stored !== undefined
     this.#tasks = new TaskLedger(key.contextId, services)
     this.#pipeline = new CommitPipeline(services.store, {
       commitOf: turn => this.#commitOf(turn),
@@ -275,10 +278,13 @@ export class LiveContext implements ActorHost {
     const { taskId, callId } = request
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
+    const message = Object.assign({}, request.message, { taskId, contextId })
+    const input = this.#hasTasks ? undefined : firstWorkInput(message, { taskId, contextId }, terms)
+    this.#hasTasks = true
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)
-    turn.log.push({ message: Object.assign({}, request.message, { taskId, contextId }), taskId, generation: 0 })
-    turn.effects.push({ taskId, run: () => this.#startTask(taskId) })
+    turn.log.push({ message, taskId, generation: 0 })
+    turn.effects.push({ taskId, run: () => (input ? this.#begin(taskId, input) : this.#startTask(taskId)) })
     this.#calls.settle(callId, turn, { taskId })
   }
 

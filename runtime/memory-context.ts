@@ -56,7 +56,7 @@ export class MemoryContext {
 
   /** Whether all of its tasks that have not ended wait for a message or a timer, and there is one. */
   get isWaiting(): boolean {
-    return this.live.every(({ wakeAtMs }) => wakeAtMs !== 0)
+    return this.live.length > 0 && this.live.every(({ wakeAtMs }) => wakeAtMs !== 0)
   }
 
   /** Writes a commit's snapshot and rows, and gives the tasks that are new. */

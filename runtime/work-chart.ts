@@ -1,6 +1,7 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { WorkEvent } from '../machines/task.machine.ts'
 import { familyOf, hostOf } from './actor-host.ts'
+import { KeptWith } from './kept-with.ts'
 import { gatedMachine, heldActions, inScope } from './gated-logic.ts'
 import { endedFor, messageOf, outcomeOf, workEventOf } from './outcomes.ts'
 import type { WorkMeta, WorkTag } from './setup-work.ts'
@@ -19,7 +20,7 @@ const INTERRUPTIONS = {
  * tagged `failed` or `rejected` ends it so. The state's `meta` has the words: `prompt`, or `reason`.
  */
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
-  const voices = new WeakMap<AnyActorRef, Voice>()
+  const voices = new KeptWith<AnyActorRef, Voice>()
   const gated = gatedMachine(machine)
   const logic = inScope(gated, scope => {
     return { ...heldActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }

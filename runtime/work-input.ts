@@ -31,6 +31,12 @@ export interface WorkInput {
 /** How many of a context's newest tasks are looked through when a message refers to none. */
 const LOOK_BACK_TASKS = 20
 
+/** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. */
+export function firstWorkInput(message: Message, task: { readonly taskId: string; readonly contextId: string }, terms: Record<string, unknown> | undefined): WorkInput | undefined {
+  if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
+  return { ...task, message, ...(terms && { terms }), referenceTasks: [], earlierArtifacts: [] }
+}
+
 /** Gathers what the work of a task is given, from what is committed. */
 export async function loadWorkInput(store: Store, key: ContextKey, taskId: string): Promise<WorkInput> {
   const stored = await store.readTask(key, taskId)

@@ -4,13 +4,14 @@ import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task.machine.ts
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
 import { Asking } from './asking.ts'
 import { gated } from './gated-logic.ts'
+import { GivenWork } from './given-work.ts'
 import { outcomeOf, workEventOf } from './outcomes.ts'
 import type { Question } from './questions.ts'
 import { Replay } from './replay.ts'
 import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
 import { unheard } from './unheard.ts'
-import type { WorkArguments, WorkEnd } from './work-arguments.ts'
+import type { StepArguments, WorkArguments, WorkEnd } from './work-arguments.ts'
 import type { WorkInput } from './work-input.ts'
 
 /** What a run calls, with what the author's code is given and the run itself. */
@@ -24,6 +25,15 @@ export interface RunOptions {
   /** Hears how the work ended, unless it was stopped or has crashed. */
   readonly ended: (outcome: WorkOutcome) => void
 }
+
+/** Why a run is over. */
+interface Ending {
+  readonly reason: unknown
+}
+
+const LEFT = ending('The work leaves memory.')
+const ENDED_BEFORE = ending('The task has ended.')
+const ENDED = ending('The work has ended.')
 
 /**
  * One run of work as a function or as a generator, from its start. What it says becomes events of its task; what it
@@ -39,7 +49,7 @@ export class WorkRun {
   readonly #children: AnyActorRef[] = []
   readonly #reported = new Set<string>()
   #abort: AbortController | undefined
-  #over: { reason: unknown } | undefined
+  #over: Ending | undefined
   #settled: Promise<unknown> | undefined
   #cleanUp: () => Promise<unknown> = async () => {}
   #isCatchingUp: boolean
@@ -107,7 +117,7 @@ export class WorkRun {
   stop(): void {
     if (this.#over) return
     const { isLeaving } = this.#host
-    this.#finish(new DOMException(isLeaving ? 'The work leaves memory.' : 'The task has ended.', 'AbortError'))
+    this.#finish(isLeaving ? LEFT : ENDED_BEFORE)
     if (!isLeaving && this.#settled) this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp()]))
   }
 
@@ -121,11 +131,30 @@ export class WorkRun {
     if (word) this.#say({ ...word, ordinal })
   }
 
-  async ask<Answer>(question: Question<Answer>): Promise<Answer> {
+  ask<Answer>(question: Question<Answer>): Promise<Answer> {
+    return this.#handed(this.#asked(question)) as Promise<Answer>
+  }
+
+  step<T>(name: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
+    return this.#handed(this.#steps.run(name, run))
+  }
+
+  sleep(ms: number): Promise<void> {
+    return this.#handed(this.#slept(ms))
+  }
+
+  spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
+    this.#check()
+    const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
+    this.#children.push(child)
+    return child.start() as unknown as ActorRefFrom<Logic>
+  }
+
+  async #asked(question: Question): Promise<unknown> {
     this.#check()
     const answer = this.#asking.ask(question)
     if (this.#asking.isOpen) this.#isUpToDate()
-    return answer as Promise<Answer>
+    return answer
   }
 
   /** Reports, once in a run for each reason, that a word goes unheard. */
@@ -140,33 +169,18 @@ export class WorkRun {
       const given = input ?? (await this.#host.workInput(taskId))
       if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: await this.#host.readJournal(taskId) }))
       if (this.#over) return
-      const outcome = outcomeOf(await this.#options.program(this.#arguments(given), this))
+      const outcome = outcomeOf(await this.#options.program(new GivenWork(given, this), this))
       if (this.#over) return
-      this.#finish(new DOMException('The work has ended.', 'AbortError'))
+      this.#finish(ENDED)
       this.#options.ended(outcome)
     } catch (error) {
       if (this.#over) return
-      this.#finish(error)
+      this.#finish({ reason: error })
       this.#host.crash(this.#log.taskId, error)
     }
   }
 
-  #arguments(input: WorkInput): WorkArguments {
-    const signal = () => this.signal
-    return {
-      ...input,
-      get signal() {
-        return signal()
-      },
-      emit: words => this.emit(words),
-      ask: question => this.#handed(this.ask(question)),
-      step: (name, run) => this.#handed(this.#steps.run(name, run)),
-      sleep: ms => this.#handed(this.#sleep(ms)),
-      spawn: (logic, options) => this.#spawn(logic, options)
-    }
-  }
-
-  async #sleep(ms: number): Promise<void> {
+  async #slept(ms: number): Promise<void> {
     this.#check()
     const ordinal = this.#log.next()
     this.#log.noteSleep(ordinal)
@@ -181,17 +195,10 @@ export class WorkRun {
     })
   }
 
-  #spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
-    this.#check()
-    const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
-    this.#children.push(child)
-    return child.start() as unknown as ActorRefFrom<Logic>
-  }
-
-  #finish(reason: unknown): void {
-    this.#over = { reason }
-    this.#asking.giveUp(this.#host.isLeaving ? undefined : { reason })
-    this.#abort?.abort(reason)
+  #finish(over: Ending): void {
+    this.#over = over
+    this.#asking.giveUp(this.#host.isLeaving ? undefined : over)
+    this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)
     this.#isUpToDate()
   }
@@ -221,6 +228,15 @@ export class WorkRun {
         else if (!this.#host.isLeaving) setImmediate(reject, error)
       })
     }))
+  }
+}
+
+/** An ending whose error is made when somebody asks for it. */
+function ending(text: string): Ending {
+  return {
+    get reason() {
+      return new DOMException(text, 'AbortError')
+    }
   }
 }
 

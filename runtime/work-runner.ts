@@ -1,8 +1,9 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, ErrorActorEvent, Snapshot } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, ErrorActorEvent, Snapshot } from 'xstate'
 import type { TaskContext, ToWork, WorkOutcome } from '../machines/task.machine.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import type { WorkArguments, WorkEnd } from './work-arguments.ts'
 import { driven, isAsyncGenerator } from './driven.ts'
+import { KeptWith } from './kept-with.ts'
 import type { WorkInput } from './work-input.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
@@ -13,7 +14,27 @@ export type WorkFunction = (work: WorkArguments) => WorkEnd | Promise<WorkEnd>
  * `isRestored`: it was in memory before, so that its run is not the first. `isWaiting`: the work has asked and does nothing
  * else, so that it may leave memory.
  */
-type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting: boolean }
+type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting?: boolean }
+
+/** A class, since a literal with a getter has a hidden class to itself, which keeps alive what the getter sees. */
+class ActiveRun {
+  readonly status = 'active'
+  readonly output = undefined
+  readonly error = undefined
+  readonly input: WorkInput | undefined
+  readonly isRestored: boolean
+  readonly #self: AnyActorRef
+
+  constructor(self: AnyActorRef, input: WorkInput | undefined, isRestored: boolean) {
+    this.#self = self
+    this.input = input
+    this.isRestored = isRestored
+  }
+
+  get isWaiting(): boolean {
+    return runs.get(this.#self)?.isWaiting === true
+  }
+}
 
 /** The end of a run. A class, so that no actor of the author's can send one. */
 class WorkEnded {
@@ -25,7 +46,7 @@ class WorkEnded {
   }
 }
 
-const runs = new WeakMap<AnyActorRef, WorkRun>()
+const runs = new KeptWith<AnyActorRef, WorkRun>()
 
 /** The run behind the actor `work` of a task; none if the work is a chart. */
 export function runOf(work: AnyActorRef): WorkRun | undefined {
@@ -42,15 +63,9 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
 
 /** A program as the actor `work` of a task: it runs from its start, in one {@link WorkRun} each time that the actor starts. */
 export function workRunner(program: WorkProgram): AnyActorLogic {
-  const snapshotOf = ({ self }: AnyActorScope, input: WorkInput | undefined, isRestored: boolean): RunnerSnapshot => ({
-    status: 'active', output: undefined, error: undefined, input, isRestored,
-    get isWaiting() {
-      return runs.get(self)?.isWaiting === true
-    }
-  })
   return {
-    getInitialSnapshot: (scope, input?: WorkInput) => snapshotOf(scope, input, false),
-    restoreSnapshot: (_, scope) => snapshotOf(scope, undefined, true),
+    getInitialSnapshot: ({ self }, input?: WorkInput): RunnerSnapshot => new ActiveRun(self, input, false),
+    restoreSnapshot: (_, { self }): RunnerSnapshot => new ActiveRun(self, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
       const { self, system } = scope
       const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send(new WorkEnded(outcome)) })

@@ -1,0 +1,53 @@
+import type { Message } from '../machines/protocol/parts.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import type { Question } from './questions.ts'
+import type { WorkArguments } from './work-arguments.ts'
+import type { EarlierArtifact, WorkInput } from './work-input.ts'
+
+/** What a run offers to its work. */
+export type WorkTools = Omit<WorkArguments, keyof WorkInput>
+
+/** What a work is called with: its input, and the tools of its run, each made when the work takes it. */
+export class GivenWork implements WorkArguments {
+  readonly taskId: string
+  readonly contextId: string
+  readonly message: Message
+  readonly terms?: Record<string, unknown>
+  readonly referenceTasks: Task[]
+  readonly earlierArtifacts: EarlierArtifact[]
+  readonly #tools: WorkTools
+
+  constructor({ taskId, contextId, message, terms, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+    this.taskId = taskId
+    this.contextId = contextId
+    this.message = message
+    if (terms) this.terms = terms
+    this.referenceTasks = referenceTasks
+    this.earlierArtifacts = earlierArtifacts
+    this.#tools = tools
+  }
+
+  get signal(): WorkArguments['signal'] {
+    return this.#tools.signal
+  }
+
+  get emit(): WorkArguments['emit'] {
+    return words => this.#tools.emit(words)
+  }
+
+  get ask(): WorkArguments['ask'] {
+    return <Answer>(question: Question<Answer>) => this.#tools.ask(question)
+  }
+
+  get step(): WorkArguments['step'] {
+    return (name, run) => this.#tools.step(name, run)
+  }
+
+  get sleep(): WorkArguments['sleep'] {
+    return ms => this.#tools.sleep(ms)
+  }
+
+  get spawn(): WorkArguments['spawn'] {
+    return (logic, options) => this.#tools.spawn(logic, options)
+  }
+}
