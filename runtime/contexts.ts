@@ -1,7 +1,7 @@
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { ContextServices } from './context-services.ts'
 import { LiveContext } from './live-context.ts'
-import { contextName, type ContextKey } from './store.ts'
+import { contextName, type ContextKey, type StoredContext } from './store.ts'
 import { Wakes } from './wakes.ts'
 
 /**
@@ -47,6 +47,15 @@ export class Contexts {
     return place.live ?? place.loading ?? this.#load(key, name)
   }
 
+  /** A new context, under a key that nobody has used. */
+  create(key: ContextKey): LiveContext {
+    if (this.#isClosed) throw shutDown()
+    const place: Place = { name: contextName(key) }
+    const live = this.#fill(place, key, undefined)
+    this.#places.set(place.name, place)
+    return live
+  }
+
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
   resume(): void {
     this.#wakes.start()
@@ -74,19 +83,24 @@ export class Contexts {
     try {
       const stored = await this.#services.store.loadContext(key)
       if (this.#isClosed) throw shutDown()
-      this.#makeRoom()
-      place.live = new LiveContext(key, stored, this.#services, {
-        settled: () => this.#settled(place),
-        broke: taskIds => void this.#reload(key, place, taskIds)
-      })
-      this.#size += 1
-      return place.live
+      return this.#fill(place, key, stored)
     } catch (error) {
       this.#places.delete(place.name)
       throw error
     } finally {
       place.loading = undefined
     }
+  }
+
+  #fill(place: Place, key: ContextKey, stored: StoredContext | undefined): LiveContext {
+    this.#makeRoom()
+    const live = new LiveContext(key, stored, this.#services, {
+      settled: () => this.#settled(place),
+      broke: taskIds => void this.#reload(key, place, taskIds)
+    })
+    place.live = live
+    this.#size += 1
+    return live
   }
 
   async #wake(key: ContextKey): Promise<void> {

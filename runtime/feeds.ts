@@ -22,6 +22,11 @@ export class Feeds {
     }
   }
 
+  /** Whether somebody listens to a task. */
+  has(taskId: string): boolean {
+    return this.#listeners.has(taskId)
+  }
+
   publish(taskId: string, events: readonly TaskEvent[]): void {
     for (const listener of this.#listeners.get(taskId) ?? []) listener.told(events)
   }

@@ -10,7 +10,7 @@ export interface Limits {
   liveContexts: number
   /**
    * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
-   * The longest unused leave; they come back with the next message, cancel or timer. Default 256.
+   * The longest unused leave; they come back with the next message, cancel or timer. Default 32.
    */
   idleContexts: number
   /** Events that wait in memory for one stream; what is over is read again from the log. Default 64. */
@@ -39,7 +39,7 @@ export const defaultLimits: Limits = {
   eventsPerTask: 10_000,
   queuedMessages: 16,
   liveContexts: 10_000,
-  idleContexts: 256,
+  idleContexts: 32,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
   longPollMs: 30_000,

@@ -346,7 +346,10 @@ export class LiveContext implements ActorHost {
   }
 
   #tell(turn: Turn): void {
-    for (const [taskId, events] of turn.eventsByTask()) this.#services.feeds.publish(taskId, events)
+    const { feeds } = this.#services
+    for (const taskId of turn.moved) {
+      if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
+    }
   }
 
   #run(effect: Effect): void {

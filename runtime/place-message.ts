@@ -16,7 +16,7 @@ import type { Turn } from './turn.ts'
  * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
  * answered or opens a task. `attach` runs when the outcome is committed, before any later event of the task is told.
  */
-export function placeMessage<T>(
+export async function placeMessage<T>(
   services: OperationServices,
   scope: Scope,
   message: Message,
@@ -24,9 +24,15 @@ export function placeMessage<T>(
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   const { taskId } = message
-  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, attach).then(attached => ({ attached }))
-  const key = { ...scope, contextId: message.contextId ?? services.ids() }
-  return decided(services.contexts, key, live => request(services, live, key, message, terms, attach))
+  if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
+  const { contexts, ids } = services
+  const { contextId } = message
+  if (contextId === undefined) {
+    const fresh = { ...scope, contextId: ids() }
+    return request(services, contexts.create(fresh), fresh, message, terms, attach)
+  }
+  const key = { ...scope, contextId }
+  return decided(contexts, key, live => request(services, live, key, message, terms, attach))
 }
 
 function request<T>(
@@ -38,8 +44,9 @@ function request<T>(
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
+    const taskId = ids()
     live.receive(
-      { callId: ids(), taskId: ids(), message },
+      { callId: `${taskId}?`, taskId, message },
       {
         send,
         answered: reply => resolve({ message: reply }),

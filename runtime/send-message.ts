@@ -72,10 +72,43 @@ function place<T>(services: OperationServices, call: Call, attach: (placed: Plac
 async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<void> {
   const { key, row, isRepeated } = placed
   if (isPause(row.state)) return
+  if (!isRepeated) return nextPause(services, placed, signal)
   const tail = tailOf(services, key, row.taskId, pauses, signal)
-  const { generation } = isRepeated ? await read(services, placed, { historyLength: 0 }) : row
+  const { generation } = await read(services, placed, { historyLength: 0 })
   await tail.startAfter(row.generation, generation).drain()
   signal?.throwIfAborted()
+}
+
+/** The next pause of a task that is listened to from now on; what is not told is read from the log. */
+function nextPause(services: OperationServices, { key, row }: Placed, signal: AbortSignal | undefined): Promise<void> {
+  const { taskId } = row
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      stop()
+      signal?.removeEventListener('abort', abort)
+    }
+    const abort = () => {
+      end()
+      reject(signal?.reason)
+    }
+    const stop = services.feeds.listen(taskId, {
+      told: events => {
+        if (!events.some(pauses)) return
+        end()
+        resolve()
+      },
+      advanced: generation => {
+        end()
+        resolve(tailOf(services, key, taskId, pauses, signal).startAfter(row.generation, generation).drain())
+      },
+      closed: error => {
+        end()
+        reject(error)
+      }
+    })
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort)
+  })
 }
 
 async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {

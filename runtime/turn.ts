@@ -35,14 +35,11 @@ export class Turn {
   /** What starts after the commit, in order. */
   readonly effects: Effect[] = []
 
-  /** This turn's events, by task. */
-  eventsByTask(): Map<string, TaskEvent[]> {
-    const events = new Map<string, TaskEvent[]>()
+  /** This turn's events of one task, oldest first. */
+  eventsOf(taskId: string): TaskEvent[] {
+    const events: TaskEvent[] = []
     for (const entry of this.log) {
-      if ('message' in entry) continue
-      const known = events.get(entry.taskId)
-      if (known) known.push(entry)
-      else events.set(entry.taskId, [entry])
+      if (!('message' in entry) && entry.taskId === taskId) events.push(entry)
     }
     return events
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -47,8 +48,10 @@ export class Connection {
   readonly #stopExpiry: () => void
   readonly #frames = new FrameWatch()
   #unfinished: unknown
-  /** What stops each request in flight, by its id. An id of a number is not that of its text. */
-  readonly #inFlight = new Map<RequestId, { stop: AbortController; streaming: boolean }>()
+  /** The requests in flight by their ids, with what stops those that stream. An id of a number is not that of its text. */
+  readonly #inFlight = new Map<RequestId, AbortController | undefined>()
+  /** Aborts when the client is gone. */
+  readonly #gone = new AbortController()
   #streams = 0
   #strayResponses = 0
 
@@ -56,6 +59,7 @@ export class Connection {
     this.#runtime = runtime
     this.#socket = socket
     this.#terms = terms
+    setMaxListeners(0, this.#gone.signal)
     this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
     this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
     this.#stopExpiry = this.#expireInTime()
@@ -96,21 +100,28 @@ export class Connection {
     const streaming = isStreaming(method) ?? false
     const refusal = this.#refusal(id, streaming)
     if (refusal) return this.#outbox.send(errorFrame(id, refusal))
-    const stop = new AbortController()
-    this.#inFlight.set(id, { stop, streaming })
+    const stop = streaming ? new AbortController() : undefined
+    this.#inFlight.set(id, stop)
     if (streaming) this.#streams += 1
-    this.#perform(request, stop.signal)
-      .catch(error => this.#fail(request, stop.signal, error))
-      .finally(() => this.#end(id, streaming))
+    void this.#perform(request, stop?.signal ?? this.#gone.signal)
   }
 
   async #perform(request: Request, signal: AbortSignal): Promise<void> {
     const { id, method, params } = request
-    const { call, activated } = this.#termsOf(request)
-    const result = dispatch(this.#runtime, method, params, { ...call, signal })
-    if (result.streaming) return this.#stream(id, result.events, activated, signal)
-    const answer = await result.answer
-    if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
+    try {
+      const { call, activated } = this.#termsOf(request)
+      const result = dispatch(this.#runtime, method, params, { ...call, signal })
+      if (result.streaming) await this.#stream(id, result.events, activated, signal)
+      else {
+        const answer = await result.answer
+        if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
+      }
+    } catch (error) {
+      this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
+    } finally {
+      if (this.#inFlight.get(id)) this.#streams -= 1
+      this.#inFlight.delete(id)
+    }
   }
 
   /** On what terms a request is called, and which extensions it activates. */
@@ -133,15 +144,6 @@ export class Connection {
     this.#outbox.send(streamEndFrame(id))
   }
 
-  #fail({ id }: Request, signal: AbortSignal, error: unknown): void {
-    this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
-  }
-
-  #end(id: RequestId, streaming: boolean): void {
-    this.#inFlight.delete(id)
-    if (streaming) this.#streams -= 1
-  }
-
   /** Why a request may not start now. */
   #refusal(id: RequestId, streaming: boolean): A2AError | undefined {
     if (this.#inFlight.has(id)) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is under way on this connection.`)
@@ -156,8 +158,7 @@ export class Connection {
   /** Ends a stream because its client has enough; the task goes on. Ids that name no stream are ignored. */
   #cancelStream(params: unknown): void {
     const id = isObject(params) ? params.id : undefined
-    const request = typeof id === 'string' || typeof id === 'number' ? this.#inFlight.get(id) : undefined
-    if (request?.streaming) request.stop.abort()
+    if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(id)?.abort()
   }
 
   #countStray(): void {
@@ -197,7 +198,8 @@ export class Connection {
   #closed(): void {
     this.#stopExpiry()
     this.#runtime.settings.clock.clearTimeout(this.#unfinished)
-    for (const { stop } of this.#inFlight.values()) stop.abort()
+    this.#gone.abort()
+    for (const stop of this.#inFlight.values()) stop?.abort()
   }
 }
 
