@@ -1,31 +1,26 @@
 import { createActor, type Actor, type AnyActorRef } from 'xstate'
 import type { ContextFact, ContextRequest } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
-import type { Message } from '../machines/protocol/parts.ts'
-import { isTerminal } from '../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
-import { reasonOf, type MessageContent, type TaskFact } from '../machines/task.machine.ts'
+import type { MessageContent } from '../machines/task.machine.ts'
 import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
-import { hostActors, type ActorHost } from './actor-host.ts'
-import type { Clock } from './clock.ts'
+import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN, tooManyEvents } from './context-errors.ts'
+import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
-import type { Logger } from './logger.ts'
 import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, persistTask, restoredContext, restoreFault, savedTimers } from './persistence.ts'
-import type { Commit, ContextKey, JournalRow, StoredContext, TaskEvent } from './store.ts'
+import type { Commit, ContextKey, StoredContext } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
 import { TaskTimers } from './task-timers.ts'
-import type { Effect, Turn, Waiting } from './turn.ts'
-import { firstWorkInput, loadWorkInput, type WorkInput } from './work-input.ts'
+import type { Turn, Waiting } from './turn.ts'
+import { firstWorkInput } from './work-input.ts'
 import { runOf } from './work-runner.ts'
-
-const DEFAULT_HISTORY = 50
 
 interface SavedContext {
   readonly context: unknown
@@ -38,7 +33,7 @@ interface SavedContext {
  * event that reaches them does so in a turn of the {@link CommitPipeline}. When a commit fails the context is over:
  * its actors stop, whoever waits hears of it, and the store still holds what was before.
  */
-export class LiveContext implements ActorHost {
+export class LiveContext {
   readonly key: ContextKey
   readonly #services: ContextServices
   readonly #root: Actor<ContextLogic>
@@ -46,6 +41,7 @@ export class LiveContext implements ActorHost {
   readonly #tasks: TaskLedger
   readonly #calls = new PendingCalls()
   readonly #timers: TaskTimers
+  readonly #host: ContextHost
   #commit: number
   /** Whether it may have had a task before the next. */
   #hasTasks: boolean
@@ -62,35 +58,34 @@ export class LiveContext implements ActorHost {
     this.#pipeline = new CommitPipeline(services.store, {
       commitOf: turn => this.#commitOf(turn),
       tell: turn => this.#tell(turn),
-      run: effect => this.#run(effect),
+      run: effect => this.#host.run(effect),
       settled: () => owner.settled(),
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
     const { logic, clock, agent, limits } = services
-    const moved = (taskId: string) => this.noteMove(taskId)
+    this.#host = new ContextHost(key, services, {
+      pipeline: this.#pipeline,
+      tasks: this.#tasks,
+      turnNumber: () => this.#commit,
+      send: event => this.#root.send(event),
+      timers: () => this.#timers
+    })
+    const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
     const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
     this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored) }) })
-    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#run(effect) })
+    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
     if (stored) this.#saved = { context, value, snapshot: stored.snapshot }
     this.#start(stored?.tasks ?? [])
   }
 
-  get logger(): Logger {
-    return this.#services.logger
-  }
-
-  get clock(): Clock {
-    return this.#services.clock
-  }
-
   /** True while nothing is under way and nothing is due, so that the context may leave memory without a loss. */
   get isAtRest(): boolean {
     if (this.isLeaving || !this.#pipeline.isSettled) return false
-    return this.#root.getSnapshot().context.negotiations.length === 0 && this.nextWakeMs > this.clock.now()
+    return this.#root.getSnapshot().context.negotiations.length === 0 && this.nextWakeMs > this.#services.clock.now()
   }
 
   /** When the context has to be in memory: 0 while it is at work, Infinity if only a message needs it. */
@@ -143,76 +138,6 @@ export class LiveContext implements ActorHost {
     return work && runOf(work)?.caughtUp()
   }
 
-  noteTaskFact(taskId: string, fact: TaskFact): void {
-    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#startTask(taskId) })
-    const event = this.#tasks.stamp(taskId, fact)
-    if (event) this.#pipeline.turn.log.push(event)
-    if (event?.generation === this.#services.limits.eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(event.generation))
-  }
-
-  noteMove(taskId: string): void {
-    if (this.#tasks.has(taskId) && !this.#pipeline.isOver) this.#pipeline.turn.moved.add(taskId)
-  }
-
-  afterCommit(effect: Effect): void {
-    if (this.#pipeline.isOver) this.#run(effect)
-    else this.#pipeline.turn.effects.push(effect)
-  }
-
-  workInput(taskId: string): Promise<WorkInput> {
-    return loadWorkInput(this.#services.store, this.key, taskId)
-  }
-
-  readJournal(taskId: string): Promise<JournalRow[]> {
-    return this.#services.store.readJournal(this.key, taskId)
-  }
-
-  async readEvents(taskId: string): Promise<TaskEvent[]> {
-    return this.#services.store.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
-  }
-
-  isInterrupted(taskId: string): boolean {
-    return this.#tasks.isInterrupted(taskId)
-  }
-
-  get turnNumber(): number {
-    return this.#commit
-  }
-
-  keep(row: JournalRow): void {
-    if (this.isLeaving) return
-    this.#pipeline.turn.journal.push(row)
-    this.noteMove(row.taskId)
-  }
-
-  cleansUp(taskId: string, settled: Promise<unknown>): void {
-    this.#services.cleanUps.add(taskId, settled)
-  }
-
-  crash(taskId: string, error: unknown): void {
-    this.logger.error('the work of a task failed', { taskId, error })
-    const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
-    this.#root.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
-  }
-
-  async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
-    const rows = await this.#services.store.readMessages(this.key, limit)
-    return rows.map(({ message }) => message)
-  }
-
-  failTask(taskId: string, error: unknown): void {
-    this.logger.error('the work of a task failed', { taskId, error })
-    this.#root.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
-  }
-
-  setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (!this.isLeaving && this.#tasks.has(taskId)) this.#timers.setAlarm(taskId, name, dueMs, ring)
-  }
-
-  clearAlarm(taskId: string, name: string): void {
-    this.#timers.clearAlarm(taskId, name)
-  }
-
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)
@@ -222,14 +147,14 @@ export class LiveContext implements ActorHost {
   }
 
   #start(rows: StoredContext['tasks']): void {
-    hostActors(this.#root.system, this)
+    hostActors(this.#root.system, this.#host)
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
     for (const { taskId, generation, state } of rows) {
       this.#tasks.open(taskId, { generation, state })
       const task = this.#actorOf(taskId)?.getSnapshot()
-      if (task?.status === 'active' && task.can({ type: 'task.start', taskId })) this.afterCommit({ taskId, run: () => this.#startTask(taskId) })
+      if (task?.status === 'active' && task.can({ type: 'task.start', taskId })) this.#host.afterCommit({ taskId, run: () => this.#host.startTask(taskId) })
     }
     this.#root.start()
     for (const { taskId, snapshot } of rows) this.#failUnrestored(taskId, snapshot)
@@ -237,7 +162,7 @@ export class LiveContext implements ActorHost {
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
-    this.logger.error(what, { contextId: this.key.contextId, error })
+    this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.stop(answer)
     this.#owner.broke(taskIds)
   }
@@ -247,7 +172,7 @@ export class LiveContext implements ActorHost {
     const task = this.#actorOf(taskId)
     const error = task && restoreFault(task, stored)
     if (!error) return
-    this.failTask(taskId, error)
+    this.#host.failTask(taskId, error)
     // A task whose own actor is broken hears nothing: the context lets go of it, as of every child that breaks.
     if (task.getSnapshot().status === 'error') this.#root.send({ type: `xstate.error.actor.${taskId}`, actorId: taskId, error })
   }
@@ -268,8 +193,8 @@ export class LiveContext implements ActorHost {
       case 'child.crashed': {
         /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
-        this.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
-        return this.noteMove(fact.actorId)
+        this.#host.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
+        return this.#host.noteMove(fact.actorId)
       }
     }
   }
@@ -284,25 +209,12 @@ export class LiveContext implements ActorHost {
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)
     turn.log.push({ message, taskId, generation: 0 })
-    turn.effects.push({ taskId, run: () => (input ? this.#begin(taskId, input) : this.#startTask(taskId)) })
+    turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
     this.#calls.settle(callId, turn, { taskId })
   }
 
   #actorOf(taskId: string): AnyActorRef | undefined {
     return this.#root.getSnapshot().children[taskId]
-  }
-
-  #startTask(taskId: string): void {
-    this.workInput(taskId).then(
-      input => this.#begin(taskId, input),
-      error => this.failTask(taskId, error)
-    )
-  }
-
-  #begin(taskId: string, input: WorkInput): void {
-    if (this.isLeaving || !this.#tasks.has(taskId)) return
-    const deadline = this.#tasks.generationOf(taskId) === 1 ? this.#timers.startDeadline(taskId) : {}
-    this.#root.send({ type: 'task.start', taskId, input, ...deadline })
   }
 
   #commitOf(turn: Turn): Commit | undefined {
@@ -340,7 +252,7 @@ export class LiveContext implements ActorHost {
     try {
       return actor && persistTask(actor, this.#timers.eventsOf(taskId))
     } catch (error) {
-      this.failTask(taskId, error)
+      this.#host.failTask(taskId, error)
       return undefined
     }
   }
@@ -351,16 +263,4 @@ export class LiveContext implements ActorHost {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }
   }
-
-  #run(effect: Effect): void {
-    try {
-      effect.run()
-    } catch (error) {
-      this.crash(effect.taskId, error)
-    }
-  }
-}
-
-function isLast({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }

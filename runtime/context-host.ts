@@ -1,0 +1,149 @@
+import type { ContextMachineEvent } from '../machines/context.machine.ts'
+import type { Message } from '../machines/protocol/parts.ts'
+import { isTerminal } from '../machines/protocol/states.ts'
+import { reasonOf, type TaskFact } from '../machines/task.machine.ts'
+import type { ActorHost } from './actor-host.ts'
+import type { Clock } from './clock.ts'
+import type { CommitPipeline } from './commit-pipeline.ts'
+import { tooManyEvents } from './context-errors.ts'
+import type { ContextServices } from './context-services.ts'
+import type { Logger } from './logger.ts'
+import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
+import type { TaskLedger } from './task-ledger.ts'
+import type { TaskTimers } from './task-timers.ts'
+import type { Effect } from './turn.ts'
+import { loadWorkInput, type WorkInput } from './work-input.ts'
+
+const DEFAULT_HISTORY = 50
+
+/** What a host needs of its context. The actors and timers are made after it. */
+export interface HostedContext {
+  readonly pipeline: CommitPipeline
+  readonly tasks: TaskLedger
+  readonly turnNumber: () => number
+  readonly send: (event: ContextMachineEvent) => void
+  readonly timers: () => TaskTimers
+}
+
+/** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
+export class ContextHost implements ActorHost {
+  readonly key: ContextKey
+  readonly #services: ContextServices
+  readonly #context: HostedContext
+
+  constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
+    this.key = key
+    this.#services = services
+    this.#context = context
+  }
+
+  get logger(): Logger {
+    return this.#services.logger
+  }
+
+  get clock(): Clock {
+    return this.#services.clock
+  }
+
+  get isLeaving(): boolean {
+    return this.#context.pipeline.isOver
+  }
+
+  noteTaskFact(taskId: string, fact: TaskFact): void {
+    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.startTask(taskId) })
+    const event = this.#context.tasks.stamp(taskId, fact)
+    if (event) this.#context.pipeline.turn.log.push(event)
+    if (event?.generation === this.#services.limits.eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(event.generation))
+  }
+
+  noteMove(taskId: string): void {
+    if (this.#context.tasks.has(taskId) && !this.#context.pipeline.isOver) this.#context.pipeline.turn.moved.add(taskId)
+  }
+
+  afterCommit(effect: Effect): void {
+    if (this.#context.pipeline.isOver) this.run(effect)
+    else this.#context.pipeline.turn.effects.push(effect)
+  }
+
+  workInput(taskId: string): Promise<WorkInput> {
+    return loadWorkInput(this.#services.store, this.key, taskId)
+  }
+
+  readJournal(taskId: string): Promise<JournalRow[]> {
+    return this.#services.store.readJournal(this.key, taskId)
+  }
+
+  async readEvents(taskId: string): Promise<TaskEvent[]> {
+    return this.#services.store.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
+  }
+
+  isInterrupted(taskId: string): boolean {
+    return this.#context.tasks.isInterrupted(taskId)
+  }
+
+  get turnNumber(): number {
+    return this.#context.turnNumber()
+  }
+
+  keep(row: JournalRow): void {
+    if (this.isLeaving) return
+    this.#context.pipeline.turn.journal.push(row)
+    this.noteMove(row.taskId)
+  }
+
+  cleansUp(taskId: string, settled: Promise<unknown>): void {
+    this.#services.cleanUps.add(taskId, settled)
+  }
+
+  crash(taskId: string, error: unknown): void {
+    this.logger.error('the work of a task failed', { taskId, error })
+    const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
+    this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
+  }
+
+  async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
+    const rows = await this.#services.store.readMessages(this.key, limit)
+    return rows.map(({ message }) => message)
+  }
+
+  failTask(taskId: string, error: unknown): void {
+    this.logger.error('the work of a task failed', { taskId, error })
+    this.#context.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
+  }
+
+  setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
+    if (!this.isLeaving && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
+  }
+
+  clearAlarm(taskId: string, name: string): void {
+    this.#context.timers().clearAlarm(taskId, name)
+  }
+
+  /** Runs what waited for a commit; an error in it is the work's. */
+  run(effect: Effect): void {
+    try {
+      effect.run()
+    } catch (error) {
+      this.crash(effect.taskId, error)
+    }
+  }
+
+  /** Starts the work of a task, with `input` if it is known already. */
+  startTask(taskId: string, known?: WorkInput): void {
+    if (known) return this.#begin(taskId, known)
+    this.workInput(taskId).then(
+      input => this.#begin(taskId, input),
+      error => this.failTask(taskId, error)
+    )
+  }
+
+  #begin(taskId: string, input: WorkInput): void {
+    if (this.isLeaving || !this.#context.tasks.has(taskId)) return
+    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
+    this.#context.send({ type: 'task.start', taskId, input, ...deadline })
+  }
+}
+
+function isLast({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
+}
