@@ -12,6 +12,9 @@ export interface Contender {
 /** taskchart over WebSocket; all requests over one connection. */
 export const ours: Contender = { name: 'taskchart, WebSocket', file: 'ours', load: port => webSocketLoad(port, 1) }
 
+/** The same as `taskchart serve` runs it, which tunes the garbage collector of its process. */
+export const oursServed: Contender = { name: 'taskchart, WebSocket, as `taskchart serve`', file: 'served', load: port => webSocketLoad(port, 1) }
+
 /** The same with a connection for each request in flight: as many clients that know nothing of each other. */
 export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }
 

@@ -14,9 +14,10 @@ import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import { persistContext, persistTask, restoredContext, restoreFault, savedTimers } from './persistence.ts'
+import { persistContext, restoredContext, restoreFault, savedTimers } from './persistence.ts'
 import type { Commit, ContextKey, StoredContext } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
+import { TaskTexts } from './task-texts.ts'
 import { TaskTimers } from './task-timers.ts'
 import type { Turn, Waiting } from './turn.ts'
 import { firstWorkInput } from './work-input.ts'
@@ -41,6 +42,7 @@ export class LiveContext {
   readonly #tasks: TaskLedger
   readonly #calls = new PendingCalls()
   readonly #timers: TaskTimers
+  readonly #texts = new TaskTexts()
   readonly #host: ContextHost
   #commit: number
   /** Whether it may have had a task before the next. */
@@ -236,7 +238,10 @@ export class LiveContext {
 
   #save(taskId: string, turn: Turn): void {
     const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
-    if (!this.#tasks.has(taskId)) this.#timers.clearTask(taskId)
+    if (!this.#tasks.has(taskId)) {
+      this.#timers.clearTask(taskId)
+      this.#texts.delete(taskId)
+    }
     if (row) turn.rows.set(taskId, row)
   }
 
@@ -250,7 +255,7 @@ export class LiveContext {
   #snapshotOf(taskId: string): string | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && persistTask(actor, this.#timers.eventsOf(taskId))
+      return actor && this.#texts.of(actor, this.#timers.eventsOf(taskId))
     } catch (error) {
       this.#host.failTask(taskId, error)
       return undefined

@@ -13,6 +13,7 @@ import { loadAgent } from './load-agent.ts'
 import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine, plain } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
+import { tuneCollection } from './tuning.ts'
 
 /** `taskchart serve`: serves the agent of a module until it is told to stop. */
 export const serveCommand: Command = {
@@ -68,6 +69,7 @@ async function serve(
   { signal }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
+  tuneCollection()
   const runtime = createRuntime({ agent, ...options })
   try {
     const served = await listen(runtime, address)

@@ -1,0 +1,4 @@
+import { tuneCollection } from '../../adapters/cli/tuning.ts'
+
+tuneCollection()
+await import('./ours.ts')
