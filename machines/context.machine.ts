@@ -1,6 +1,7 @@
 import { assign, emit, enqueueActions, fromPromise, sendTo, setup, spawnChild, stopChild, type DoneActorEvent, type ErrorActorEvent, type EventObject } from 'xstate'
 import type { Message } from './protocol/parts.ts'
-import { taskMachine, type MessageContent, type TaskMachineEvent } from './task.machine.ts'
+import { taskMachine } from './task.machine.ts'
+import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
 /** A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open. */
 export type ContextRequest = { callId: string; taskId: string; message: Message }

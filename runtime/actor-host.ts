@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import type { Message } from '../machines/protocol/parts.ts'
-import type { TaskFact } from '../machines/task.machine.ts'
+import type { TaskFact } from '../machines/task-events.ts'
 import type { Clock } from './clock.ts'
 import { KeptWith } from './kept-with.ts'
 import type { Logger } from './logger.ts'

@@ -1,5 +1,5 @@
 import type { Message } from '../machines/protocol/parts.ts'
-import type { MessageContent } from '../machines/task.machine.ts'
+import type { MessageContent } from '../machines/task-events.ts'
 import type { Ids } from './ids.ts'
 
 /** A message of the agent's (§4.1.4): with its context, and its task where there is one. */

@@ -1,5 +1,5 @@
 import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
-import type { ToWork, WorkEvent } from '../machines/task.machine.ts'
+import type { ToWork, WorkEvent } from '../machines/task-events.ts'
 import { questionEventOf } from './outcomes.ts'
 import { answerTo, type Question } from './questions.ts'
 import { checkWait, type RunLog } from './run-log.ts'

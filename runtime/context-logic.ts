@@ -1,6 +1,7 @@
 import type { AnyActorLogic } from 'xstate'
 import { contextMachine } from '../machines/context.machine.ts'
-import { taskMachine, type TaskFact } from '../machines/task.machine.ts'
+import { taskMachine } from '../machines/task.machine.ts'
+import type { TaskFact } from '../machines/task-events.ts'
 import { hostOf } from './actor-host.ts'
 import type { Agent } from './agent.ts'
 import { compiled } from './compiled-logic.ts'

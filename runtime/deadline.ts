@@ -1,4 +1,4 @@
-import type { MessageContent } from '../machines/task.machine.ts'
+import type { MessageContent } from '../machines/task-events.ts'
 
 /** The name of the alarm that ends a task which was not finished in time. */
 export const DEADLINE = 'deadline'

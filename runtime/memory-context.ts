@@ -8,7 +8,7 @@ type LiveRow = TaskRow & { readonly snapshot: string }
 
 /** What of a context is folded beside its snapshots. The logs are in the order of its tasks. */
 interface Folded {
-  readonly rows: Omit<LiveRow, 'snapshot'>[]
+  readonly rows: LiveRow[]
   readonly messages: MessageRow[]
   readonly logs: TaskEvent[][]
   readonly journal: JournalRow[]
@@ -85,7 +85,7 @@ export class MemoryContext {
   /** Makes one short text of what it holds, if that can be. */
   fold(): void {
     const { snapshot, messages, live, tasks } = this
-    const folded: Folded = { rows: live.map(({ snapshot: _, ...row }) => row), messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] }
+    const folded: Folded = { rows: live.map(row => ({ ...row, snapshot: '' })), messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] }
     this.#folded = fold([JSON.stringify(folded), snapshot, ...live.map(row => row.snapshot)], this.#ids)
     if (this.#folded === undefined) return
     Object.assign(this, { snapshot: '', messages: [], live: [] })

@@ -5,7 +5,7 @@ import { optionalId, optionalList, optionalText, present } from '../machines/pro
 import { message } from '../machines/protocol/message.ts'
 import { partsField, type Part } from '../machines/protocol/parts.ts'
 import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
-import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task.machine.ts'
+import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import type { Question } from './questions.ts'
 
 /** The members that a message and an artifact have in common. */

@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { Message } from '../machines/protocol/parts.ts'
-import type { TaskMachineEvent, ToWork } from '../machines/task.machine.ts'
+import type { TaskMachineEvent, ToWork } from '../machines/task-events.ts'
 import type { Send } from './sends.ts'
 import { runOf } from './work-runner.ts'
 

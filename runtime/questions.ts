@@ -1,6 +1,6 @@
 import type { Message } from '../machines/protocol/parts.ts'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
-import type { ToWork } from '../machines/task.machine.ts'
+import type { ToWork } from '../machines/task-events.ts'
 import { textOf, type Words } from './words.ts'
 
 /** What a schema makes of a value (standardschema.dev): the value as the schema gives it, or what is wrong with it. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { Artifact } from '../machines/protocol/objects.ts'
-import type { WorkWord as Word } from '../machines/task.machine.ts'
+import type { WorkWord as Word } from '../machines/task-events.ts'
 import type { JournalRow, TaskEvent } from './store.ts'
 import { appendTo } from './task-projection.ts'
 

@@ -1,4 +1,4 @@
-import type { WorkWord } from '../machines/task.machine.ts'
+import type { WorkWord } from '../machines/task-events.ts'
 import type { ActorHost } from './actor-host.ts'
 import { isSleep, type Replay } from './replay.ts'
 

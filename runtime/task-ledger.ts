@@ -1,6 +1,6 @@
 import type { TaskState } from '../machines/protocol/states.ts'
 import { isInterrupted, isTerminal } from '../machines/protocol/states.ts'
-import type { TaskFact } from '../machines/task.machine.ts'
+import type { TaskFact } from '../machines/task-events.ts'
 import { agentMessage } from './agent-message.ts'
 import { timestamp, type Clock } from './clock.ts'
 import type { Ids } from './ids.ts'

@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate'
-import type { MessageContent } from '../machines/task.machine.ts'
+import type { MessageContent } from '../machines/task-events.ts'
 import { Alarms } from './alarms.ts'
 import type { Clock } from './clock.ts'
 import { DEADLINE, notInTime } from './deadline.ts'

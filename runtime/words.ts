@@ -1,6 +1,6 @@
 import type { JsonValue } from '../machines/protocol/json.ts'
 import type { Part } from '../machines/protocol/parts.ts'
-import type { ArtifactContent, MessageContent } from '../machines/task.machine.ts'
+import type { ArtifactContent, MessageContent } from '../machines/task-events.ts'
 
 /** What an author may give where something is said: text, one part, parts, or parts with metadata. */
 export type Words = string | Part | Part[] | MessageContent

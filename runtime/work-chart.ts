@@ -1,5 +1,5 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
-import type { WorkEvent } from '../machines/task.machine.ts'
+import type { WorkEvent } from '../machines/task-events.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import { KeptWith } from './kept-with.ts'
 import { gatedMachine, heldActions, inScope } from './gated-logic.ts'

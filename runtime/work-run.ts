@@ -1,6 +1,6 @@
 import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
-import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task.machine.ts'
+import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task-events.ts'
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
 import { Asking } from './asking.ts'
 import { gated } from './gated-logic.ts'

@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyActorRef, ErrorActorEvent, Snapshot } from 'xstate'
-import type { TaskContext, ToWork, WorkOutcome } from '../machines/task.machine.ts'
+import type { TaskContext } from '../machines/task.machine.ts'
+import type { ToWork, WorkOutcome } from '../machines/task-events.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 import type { WorkArguments, WorkEnd } from './work-arguments.ts'
 import { driven, isAsyncGenerator } from './driven.ts'

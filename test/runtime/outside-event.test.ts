@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createActor, createMachine, fromPromise, type AnyActorLogic, type AnyActorRef, type EventObject } from 'xstate'
-import { taskMachine, type WorkOutcome } from '../../machines/task.machine.ts'
+import { taskMachine } from '../../machines/task.machine.ts'
+import type { WorkOutcome } from '../../machines/task-events.ts'
 import { admitted, type MessagePolicy, type OutsideEvent } from '../../runtime/outside-event.ts'
 import { userMessage } from '../fixtures/runtime-helpers.ts'
 

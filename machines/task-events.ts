@@ -1,0 +1,55 @@
+import type { Artifact } from './protocol/objects.ts'
+import type { Message } from './protocol/parts.ts'
+import type { TaskState } from './protocol/states.ts'
+import type { Crash } from './supervision.ts'
+
+/** What is said in a message, before the runtime gives it its ids and role (§4.1.4). */
+export type MessageContent = Pick<Message, 'parts' | 'metadata' | 'extensions'>
+
+/** What an artifact holds, before the runtime gives it an id where the author gave none (§4.1.7). */
+export type ArtifactContent = Omit<Artifact, 'artifactId'> & { artifactId?: string }
+
+/** How work ended: its artifacts and last words, or why it was given up. */
+export type WorkOutcome =
+  | { state: 'completed'; artifacts: ArtifactContent[]; message?: MessageContent; metadata?: Record<string, unknown> }
+  | { state: 'failed' | 'rejected'; message: MessageContent; metadata?: Record<string, unknown> }
+
+/** Where a word stands among all that a work says, from 1: by it a work that runs again finds what it has said. */
+export type Numbered = { ordinal?: number }
+
+/** Words with a status, and what goes with them. */
+export type Said = Numbered & { message?: MessageContent; metadata?: Record<string, unknown> }
+
+/** What work may say to its task while it lasts. */
+export type WorkEvent =
+  | ({ type: 'work.progressed' } & Said)
+  | ({ type: 'work.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
+  | ({ type: 'work.asked'; message: MessageContent } & Said)
+  | ({ type: 'work.needsAuthorization'; message: MessageContent } & Said)
+  | { type: 'work.resumed' }
+
+/** A word of work: everything that it says, apart from going on. */
+export type WorkWord = Exclude<WorkEvent, { type: 'work.resumed' }>
+
+/**
+ * Everything that a task actor receives, apart from the end of its work. A message is `received` as an answer, `steered`
+ * into work that takes messages while it goes on, or `queued` for the work's next question.
+ */
+export type TaskMachineEvent =
+  | WorkEvent
+  | { type: 'work.crashed'; taskId: string; message: MessageContent; crash: Crash }
+  | { type: 'task.start'; taskId: string; input: unknown; deadlineAtMs?: number }
+  | { type: 'task.cancel'; taskId: string; message?: MessageContent }
+  | { type: 'task.fail'; taskId: string; message: MessageContent }
+  | { type: 'task.reject'; taskId: string; message: MessageContent }
+  | { type: 'message.received' | 'message.steered' | 'message.queued'; taskId: string; message: Message }
+  | { type: 'authorization.received'; taskId: string; data: unknown }
+
+/** What a task passes on to its work. A `queued` message was not an answer to the question that it meets. */
+export type ToWork = { type: 'message.received'; message: Message; queued?: true } | { type: 'authorization.received'; data: unknown }
+
+/** What a task tells the world: facts without time or number, which the runtime stamps. */
+export type TaskFact =
+  | ({ type: 'status.changed'; state: TaskState } & Said)
+  | ({ type: 'artifact.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
+  | { type: 'restart.requested' }
