@@ -14,6 +14,7 @@ import { shownTask } from './shown.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { tailOf, toldBy } from './task-stream.ts'
+import type { TaskTail } from './task-tail.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -28,7 +29,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   if ('message' in outcome) return outcome
   const { placed, paused: end } = outcome.attached
   await end
-  return { task: shownTask(await read(services, placed, configuration), call.reliable) }
+  const stored = configuration.returnImmediately ? await readPlaced(services, placed, configuration) : await read(services, placed, configuration)
+  return { task: shownTask(stored, call.reliable) }
 }
 
 /**
@@ -45,7 +47,7 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
   }
   const { placed, tail: events } = outcome.attached
   try {
-    const stored = placed.opened ? limited(placed.opened(), configuration) : await read(services, placed, configuration)
+    const stored = await readPlaced(services, placed, configuration)
     yield { task: shownTask(stored, call.reliable) }
     if (!endsStream(stored.task.status.state)) yield* toldBy(events.startAfter(stored.generation), call.reliable)
   } finally {
@@ -75,8 +77,7 @@ async function paused(services: OperationServices, placed: Placed, signal: Abort
   if (!isRepeated) return nextPause(services, placed, signal)
   const tail = tailOf(services, key, row.taskId, pauses, signal)
   const { generation } = await read(services, placed, { historyLength: 0 })
-  await tail.startAfter(row.generation, generation).drain()
-  signal?.throwIfAborted()
+  await drained(tail.startAfter(row.generation, generation), signal)
 }
 
 /** The next pause of a task that is listened to from now on; what is not told is read from the log. */
@@ -99,7 +100,7 @@ function nextPause(services: OperationServices, { key, row }: Placed, signal: Ab
       },
       advanced: generation => {
         end()
-        resolve(tailOf(services, key, taskId, pauses, signal).startAfter(row.generation, generation).drain())
+        resolve(drained(tailOf(services, key, taskId, pauses, signal).startAfter(row.generation, generation), signal))
       },
       closed: error => {
         end()
@@ -109,6 +110,17 @@ function nextPause(services: OperationServices, { key, row }: Placed, signal: Ab
     if (signal?.aborted) abort()
     else signal?.addEventListener('abort', abort)
   })
+}
+
+/** Reads a tail to its end. Throws the reason of `signal` if that ended it. */
+async function drained(tail: TaskTail, signal: AbortSignal | undefined): Promise<void> {
+  await tail.drain()
+  signal?.throwIfAborted()
+}
+
+/** The task as the message left it, if that opened it; else as it is now. */
+async function readPlaced(services: OperationServices, placed: Placed, options: ReadOptions): Promise<StoredTask> {
+  return placed.opened ? limited(placed.opened(), options) : read(services, placed, options)
 }
 
 async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {

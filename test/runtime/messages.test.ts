@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { A2AError, isA2AError, reply } from '../../runtime/index.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import { collect, messageIn, open, reaches, refusal, rejection, say, start, stateName, taskIn, textOf, until, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
+import { collect, messageIn, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
 
 const immediately = { returnImmediately: true }
 const artifactsIn = (task: Task) => task.artifacts?.map(textOf)
@@ -336,6 +336,23 @@ await t.test('the waiting of a client that leaves ends, and its task goes on', a
   t.notOk(given.signal.aborted)
   resolve({ artifact: 'done' })
   t.strictSame(artifactsIn(await reaches(runtime, given.taskId, 'completed')), ['done'])
+})
+
+await t.test('so does that of one which has sent its message again', async t => {
+  const { work, run } = steeredWork()
+  const { runtime } = start(t, { work })
+  const request = say('x')
+  const { id } = taskIn(await runtime.sendMessage({ ...request, configuration: immediately }, withGenerations))
+  const { resolve } = await run()
+  const leaving = new AbortController()
+  const waiting = rejection(runtime.sendMessage(request, { ...withGenerations, signal: leaving.signal }))
+  await rest()
+  leaving.abort(new Error('left'))
+  t.match(await waiting, { message: 'left' })
+  const staying = runtime.sendMessage(request, { ...withGenerations, signal: new AbortController().signal })
+  await rest()
+  resolve({ artifact: 'done' })
+  t.strictSame([taskIn(await staying).id, taskIn(await staying).status.state], [id, 'TASK_STATE_COMPLETED'])
 })
 
 await t.test('a client that has left before it called gets no answer, and its message counts all the same', async t => {
