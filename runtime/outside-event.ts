@@ -31,7 +31,7 @@ export type Refusal = 'refused' | 'stale' | 'full' | readonly FieldViolation[]
 export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
-  const { work } = snapshot.children
+  const work: AnyActorRef | undefined = snapshot.children.work
   if (snapshot.can(event)) {
     if (event.type === 'task.cancel') return event
     const faults = faultsOf(work, event)
@@ -46,7 +46,8 @@ export function admitted(task: AnyActorRef, event: OutsideEvent, policy: Message
 }
 
 /** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards throw takes it, and crashes. */
-function faultsOf(work: AnyActorRef, event: ToWork): readonly FieldViolation[] | undefined {
+function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
+  if (!work) return undefined
   const run = runOf(work)
   if (run) return run.faultsOf(event)
   try {
