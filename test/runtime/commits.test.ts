@@ -582,7 +582,8 @@ await t.test('a new start', async t => {
     const inner = memoryStore()
     const store: Store = { ...inner, readTask: async (scope, taskId, options) => (options ? inner.readTask(scope, taskId, options) : undefined) }
     const { runtime, log } = start(t, { work: echo }, { store })
-    const { id } = taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true, historyLength: 0 })))
+    await runtime.sendMessage(say('first', inC))
+    const { id } = await open(runtime, 'second', inC)
     await until(async () => (await inner.readTask(anyone, id))?.task.status.state === 'TASK_STATE_FAILED')
     t.match(log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id } }])
   })
@@ -646,7 +647,7 @@ await t.test('limits', async t => {
     const gate = deferred()
     const store: Store = { ...inner, loadContext: async key => (await gate.promise, inner.loadContext(key)), close: async () => {} }
     const { runtime } = start(t, { work: echo }, { store })
-    const waiting = refusal(runtime.sendMessage(say('x')))
+    const waiting = refusal(runtime.sendMessage(say('x', inC)))
     await rest()
     await runtime.close()
     gate.resolve()

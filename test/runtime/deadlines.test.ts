@@ -8,6 +8,9 @@ import { deferred, open, reaches, rest, say, start, stateName, taskIn, textOf } 
 
 const MINUTE = 60_000
 
+/** Has the work of a task begin only when the store was read. */
+const refersToOthers = { referenceTaskIds: ['another'] }
+
 await t.test('a task with a deadline', async t => {
   await t.test('that has not ended by then fails with the reason, and its work stops', async t => {
     const { work, run } = steeredWork()
@@ -37,28 +40,28 @@ await t.test('a task with a deadline', async t => {
 
   await t.test('counts the time in which it waits for an answer', async t => {
     const agent = lives(t, { work: painter(), deadlineMs: MINUTE })
-    const { id } = taskIn(await agent.now.runtime.sendMessage(say('a boat')))
+    const { id } = taskIn(await agent.runtime.sendMessage(say('a boat')))
     await agent.pass(MINUTE)
-    await reaches(agent.now.runtime, id, 'failed')
+    await reaches(agent.runtime, id, 'failed')
   })
 
   await t.test('keeps it through restarts, and fails at once after one if that is over', async t => {
     for (const overdue of [false, true]) {
       const { work } = steeredWork()
       const agent = lives(t, { work, deadlineMs: 60 * 24 * 60 * MINUTE })
-      const { id } = await open(agent.now.runtime)
+      const { id } = await open(agent.runtime)
       await agent.pass(30 * 24 * 60 * MINUTE)
       if (overdue) {
-        await agent.now.runtime.close()
+        await agent.runtime.close()
         agent.clock.increment(31 * 24 * 60 * MINUTE)
       }
       await agent.restart()
       if (!overdue) await agent.pass(30 * 24 * 60 * MINUTE - 1)
       if (!overdue) {
-        t.equal(stateName((await agent.now.runtime.getTask({ id })).status.state), 'working')
+        t.equal(stateName((await agent.runtime.getTask({ id })).status.state), 'working')
         await agent.pass(1)
       }
-      const task = await reaches(agent.now.runtime, id, 'failed')
+      const task = await reaches(agent.runtime, id, 'failed')
       t.equal(textOf(task.status.message), 'The task was not finished within 60 days.')
     }
   })
@@ -66,21 +69,21 @@ await t.test('a task with a deadline', async t => {
   await t.test('fails by it though its agent has none any more', async t => {
     const { work } = steeredWork()
     const agent = lives(t, { work, deadlineMs: MINUTE })
-    const { id } = await open(agent.now.runtime)
+    const { id } = await open(agent.runtime)
     await agent.restart({ work })
     await agent.pass(MINUTE)
-    t.equal(textOf((await reaches(agent.now.runtime, id, 'failed')).status.message), 'The task was not finished in time.')
+    t.equal(textOf((await reaches(agent.runtime, id, 'failed')).status.message), 'The task was not finished in time.')
   })
 
   await t.test('ends by what was due first, when both came due while nothing ran', async t => {
     for (const [delay, state] of [[MINUTE - 1, 'completed'], [MINUTE + 1, 'failed']] as const) {
       const work = setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', after: { [delay]: 'b' } }, b: { type: 'final' } } })
       const agent = lives(t, { work, deadlineMs: MINUTE })
-      const { id } = taskIn(await agent.now.runtime.sendMessage(say('x')))
-      await agent.now.runtime.close()
+      const { id } = taskIn(await agent.runtime.sendMessage(say('x')))
+      await agent.runtime.close()
       agent.clock.increment(2 * MINUTE)
       await agent.restart()
-      await reaches(agent.now.runtime, id, state)
+      await reaches(agent.runtime, id, state)
     }
   })
 
@@ -98,7 +101,7 @@ await t.test('a task that is canceled, or whose runtime closes, before its work 
     const gate = deferred()
     const slow: Store = { ...inner, close: async () => {}, readTask: async (scope, taskId, options) => (options ? inner.readTask(scope, taskId, options) : (await gate.promise, inner.readTask(scope, taskId))) }
     const { runtime, clock } = start(t, { work: echo, deadlineMs: MINUTE }, { store: slow })
-    const opened = taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true, historyLength: 0 })))
+    const opened = await open(runtime, 'x', refersToOthers)
     if (closes) await runtime.close()
     else void runtime.cancelTask({ id: opened.id })
     await rest()

@@ -3,19 +3,17 @@ import { assign, cancel, emit, fromCallback, raise, sendParent, sendTo, spawnChi
 import { hostOf } from '../../runtime/actor-host.ts'
 import { artifact, memoryStore, setupWork } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store.ts'
-import { lives, type Lives } from '../fixtures/lives.ts'
+import { anyone, lives, type Lives } from '../fixtures/lives.ts'
 import { rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 const DAY = 24 * 60 * 60 * 1000
-const anyone = { tenant: '', principal: 'anonymous' }
-
 /** Opens a task in the context `c`, which comes to ask or to an end. */
-async function openTask({ now }: Lives, text = 'go'): Promise<string> {
-  return taskIn(await now.runtime.sendMessage(say(text, { contextId: 'c' }))).id
+async function openTask({ runtime }: Lives, text = 'go'): Promise<string> {
+  return taskIn(await runtime.sendMessage(say(text, { contextId: 'c' }))).id
 }
 
-async function stateOf({ now }: Lives, id: string): Promise<string> {
-  return stateName((await now.runtime.getTask({ id })).status.state)
+async function stateOf({ runtime }: Lives, id: string): Promise<string> {
+  return stateName((await runtime.getTask({ id })).status.state)
 }
 
 /** What a task's work told, in order. */
@@ -56,7 +54,7 @@ await t.test('a state’s `after`', async t => {
     t.equal(await stateOf(agent, id), 'input-required')
     await agent.pass(1)
     t.equal(await stateOf(agent, id), 'failed')
-    t.equal(textOf((await agent.now.runtime.getTask({ id })).status.message), 'nobody answered')
+    t.equal(textOf((await agent.runtime.getTask({ id })).status.message), 'nobody answered')
     t.equal(agent.clock.pending, 0)
   })
 
@@ -89,7 +87,7 @@ await t.test('a state’s `after`', async t => {
   await t.test('that came due while nothing ran happens at once after the start', async t => {
     const agent = lives(t, { work: asking(1000) })
     const id = await openTask(agent)
-    await agent.now.runtime.close()
+    await agent.runtime.close()
     agent.clock.increment(30 * DAY)
     await agent.restart()
     await rest()
@@ -101,7 +99,7 @@ await t.test('a state’s `after`', async t => {
       const agent = lives(t, { work: asking(1000) })
       const id = await openTask(agent)
       if (restarts) await agent.restart()
-      await agent.now.runtime.sendMessage(say('here', { taskId: id }))
+      await agent.runtime.sendMessage(say('here', { taskId: id }))
       await agent.pass(2000)
       t.equal(await stateOf(agent, id), 'completed')
       t.equal(agent.clock.pending, 0)
@@ -121,7 +119,7 @@ await t.test('a state’s `after`', async t => {
     const id = await openTask(agent)
     await agent.pass(900)
     await agent.restart()
-    await agent.now.runtime.sendMessage(say('x', { taskId: id }, { returnImmediately: true }))
+    await agent.runtime.sendMessage(say('x', { taskId: id }, { returnImmediately: true }))
     await agent.restart()
     await agent.pass(100)
     t.equal(await stateOf(agent, id), 'input-required')
@@ -163,7 +161,7 @@ await t.test('several timers at once', async t => {
   await t.test('that came due while nothing ran happen in the order of their times', async t => {
     const agent = lives(t, { work: regions(500, 100, 30 * DAY, 300) })
     const id = await openTask(agent)
-    await agent.now.runtime.close()
+    await agent.runtime.close()
     agent.clock.increment(31 * DAY)
     await agent.restart()
     await rest()
@@ -192,7 +190,7 @@ await t.test('each takes effect once', async t => {
     failures = 1
     await agent.pass(100)
     await rest()
-    t.match(agent.now.log, [{ message: 'a commit failed' }])
+    t.match(agent.log, [{ message: 'a commit failed' }])
     t.strictSame(await toldBy(agent, id), ['after 100'])
     await agent.pass(100)
     t.strictSame(await toldBy(agent, id), ['after 100', 'after 200'])
@@ -227,7 +225,7 @@ await t.test('delayed events', async t => {
       const agent = lives(t, { work: scheduling(ring('first', 100, 'first'), ring('second', 200, 'second')) })
       const id = await openTask(agent)
       if (restarts) await agent.restart()
-      await agent.now.runtime.sendMessage(say('x', { taskId: id }, { returnImmediately: true }))
+      await agent.runtime.sendMessage(say('x', { taskId: id }, { returnImmediately: true }))
       await rest()
       t.equal((await rowOf(agent))?.delayed.length, 1)
       await agent.restart()
@@ -305,7 +303,7 @@ await t.test('actors below the work', async t => {
     t.equal(await stateOf(agent, id), 'completed')
     const canceled = await openTask(agent)
     await agent.restart()
-    await agent.now.runtime.cancelTask({ id: canceled })
+    await agent.runtime.cancelTask({ id: canceled })
     await agent.pass(1000)
     t.equal(agent.clock.pending, 0)
   })
@@ -347,7 +345,7 @@ await t.test('actors below the work', async t => {
     const agent = lives(t, { work })
     const id = await openTask(agent)
     t.equal((await rowOf(agent))?.delayed.length, 1)
-    await agent.now.runtime.sendMessage(say('x', { taskId: id }))
+    await agent.runtime.sendMessage(say('x', { taskId: id }))
     t.strictSame((await rowOf(agent))?.delayed, [])
     await agent.restart()
     await agent.pass(100)
@@ -362,7 +360,7 @@ await t.test('actors below the work', async t => {
       const stored = await agent.store.loadContext(key)
       return stored && { ...stored, tasks: stored.tasks.map(task => ({ ...task, snapshot: spoil(task.snapshot) })) }
     } }
-    await agent.now.runtime.close()
+    await agent.runtime.close()
     const after = start(t, { work: asking(1000) }, { store, clock: agent.clock })
     await rest()
     await agent.pass(1000)
@@ -376,7 +374,7 @@ await t.test('the timers of one task are not those of another of its context', a
   await agent.pass(500)
   const two = await openTask(agent)
   await agent.restart()
-  await agent.now.runtime.cancelTask({ id: one })
+  await agent.runtime.cancelTask({ id: one })
   await agent.pass(999)
   t.equal(await stateOf(agent, two), 'input-required')
   await agent.pass(1)

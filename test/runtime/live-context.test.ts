@@ -1,9 +1,12 @@
 import t from 'tap'
+import { CommitPipeline } from '../../runtime/commit-pipeline.ts'
+import { ContextHost } from '../../runtime/context-host.ts'
 import { contextLogic } from '../../runtime/context-logic.ts'
 import { Contexts } from '../../runtime/contexts.ts'
 import { Feeds } from '../../runtime/feeds.ts'
 import { defineAgent, memoryStore } from '../../runtime/index.ts'
 import { defaultLimits } from '../../runtime/limits.ts'
+import { TaskLedger } from '../../runtime/task-ledger.ts'
 import { cleanUps, countingIds, recordingLogger, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
@@ -24,4 +27,24 @@ await t.test('a context that has come to its end takes nothing more, and says so
   t.match(heard, [{ code: 'Overloaded' }, { code: 'Overloaded' }])
   contexts.close()
   await t.rejects(contexts.get({ tenant: '', principal: 'ann', contextId: 'c' }), { code: 'Overloaded' })
+  t.throws(() => contexts.create({ tenant: '', principal: 'ann', contextId: 'd' }), { code: 'Overloaded' })
+})
+
+await t.test('what a work wants to keep when its context has come to its end is not kept', async t => {
+  const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
+  const key = { tenant: '', principal: 'ann', contextId: 'c' }
+  const clock = new TestClock()
+  const ids = countingIds()
+  const store = memoryStore()
+  const pipeline = new CommitPipeline(store, { commitOf: () => undefined, tell() {}, run() {}, settled() {}, broke() {} })
+  const host = new ContextHost(
+    key,
+    { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, feeds: new Feeds(), logic: contextLogic(agent), agent, cleanUps: cleanUps() },
+    { pipeline, tasks: new TaskLedger('c', { clock, ids }), turnNumber: () => 0, send() {}, timers: () => t.fail('no timer is asked for') as never }
+  )
+  const { turn } = pipeline
+  host.keep({ taskId: 't', key: 'k', value: 1 })
+  pipeline.end(new Error('over'))
+  host.keep({ taskId: 't', key: 'k', value: 2 })
+  t.strictSame(turn.journal, [{ taskId: 't', key: 'k', value: 1 }])
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import { z } from 'zod'
 import { authRequired, inputRequired, memoryStore, progress, setupWork, textOf as wordsOf, type AgentDefinition, type MessagePolicy, type Store, type WorkGenerator } from '../../runtime/index.ts'
-import { anyone, eventsOf, failOnLooseErrors, lives } from '../fixtures/again.ts'
+import { anyone, eventsOf, failOnLooseErrors, lives } from '../fixtures/lives.ts'
 import { brief, deferred, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
@@ -42,7 +42,10 @@ function chart(gate: Promise<void>) {
   })
 }
 
-/** A store that gives a task's work nothing to begin with until it is told to: so long the task is submitted. */
+/** Has the work of a task begin only when the store was read. */
+const refersToOthers = { referenceTaskIds: ['another'] }
+
+/** A store that gives a task's work, if it has to read it, nothing to begin with until it is told to: so long the task is submitted. */
 function slowToBegin(): { store: Store; begin: () => void } {
   const inner = memoryStore()
   const gate = deferred()
@@ -132,7 +135,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
     await t.test('are taken while the task is submitted, and not yet begun', async t => {
       const { store, begin } = slowToBegin()
       const started = start(t, { work: workOf(Promise.resolve()), messages: 'queue' }, { store })
-      const { id } = await open(started.runtime)
+      const { id } = await open(started.runtime, 'go', refersToOthers)
       t.equal(stateName(taskIn(await sendTo(started, id, '1')).status.state), 'submitted')
       begin()
       await reaches(started.runtime, id, 'input-required')
@@ -317,7 +320,7 @@ await t.test('messages to a chart that works, steered', async t => {
   await t.test('are refused while the task is not begun', async t => {
     const { store, begin } = slowToBegin()
     const started = start(t, { work: driving, messages: 'steer' }, { store })
-    const { id } = await open(started.runtime)
+    const { id } = await open(started.runtime, 'go', refersToOthers)
     t.match(await refusal(sendTo(started, id, 'turn left')), { code: 'UnsupportedOperation', metadata: { state: 'TASK_STATE_SUBMITTED' } })
     begin()
     await reaches(started.runtime, id, 'working')

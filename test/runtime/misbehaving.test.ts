@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
 import { artifact, authRequired, inputRequired, progress, setupWork, text, textOf as wordsOf, type AgentDefinition, type RuntimeOptions, type WorkArguments, type WorkGenerator } from '../../runtime/index.ts'
-import { eventsOf, failOnLooseErrors } from '../fixtures/again.ts'
+import { eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
 import { brief, collect, open, reaches, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)

@@ -268,6 +268,25 @@ await t.test('nothing is lost or doubled', async t => {
     t.equal((await inner.readTask(anyone, id))?.task.status.state, 'TASK_STATE_INPUT_REQUIRED')
     t.strictSame([clock.pending, log], [0, []])
   })
+
+  await t.test('when the contexts close as soon as one is woken', async t => {
+    const inner = memoryStore()
+    let close = () => {}
+    const loadContext: Store['loadContext'] = async key => {
+      const stored = await inner.loadContext(key)
+      queueMicrotask(() => queueMicrotask(close))
+      return stored
+    }
+    const agent = openRuntime(t, { work: asker() }, { idleContexts: 1 }, { ...inner, loadContext })
+    const id = await agent.send('a')
+    await agent.send('b')
+    close = () => agent.contexts.close()
+    agent.clock.increment(1000)
+    await rest()
+    t.strictSame([agent.loads, agent.contexts.size, agent.clock.pending], [['a', 'b', 'a'], 0, 0])
+    t.equal((await inner.readTask(anyone, id))?.task.status.state, 'TASK_STATE_INPUT_REQUIRED')
+    t.strictSame(agent.log, [])
+  })
 })
 
 await t.test('a new start', async t => {

@@ -2,7 +2,7 @@ import t from 'tap'
 import { assign, fromCallback, fromPromise, spawnChild, type AnyStateMachine } from 'xstate'
 import { mayRestart, restartsAfter, type RestartPolicy } from '../../machines/supervision.ts'
 import { artifact, defineAgent, failed, inputRequired, progress, setupWork, textOf as wordsOf, type RestartOption, type WorkFunction } from '../../runtime/index.ts'
-import { eventsOf, failOnLooseErrors, lives } from '../fixtures/again.ts'
+import { eventsOf, failOnLooseErrors, lives } from '../fixtures/lives.ts'
 import { brief, deferred, heldStore, open, reaches, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)

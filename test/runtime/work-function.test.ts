@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, text, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import { answerTo } from '../../runtime/questions.ts'
 import { runOf } from '../../runtime/work-runner.ts'
-import { eventsOf, failOnLooseErrors, lives } from '../fixtures/again.ts'
+import { eventsOf, failOnLooseErrors, lives } from '../fixtures/lives.ts'
 import { brief, collect, deferred, heldStore, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Started } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)

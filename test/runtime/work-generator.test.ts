@@ -3,8 +3,9 @@ import t from 'tap'
 import { z } from 'zod'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, text, textOf as wordsOf, type AnswerSchema, type Question, type WorkGenerator } from '../../runtime/index.ts'
-import { eventsOf, failOnLooseErrors } from '../fixtures/again.ts'
-import { brief, closed, collect, deferred, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, type Deferred } from '../fixtures/runtime-helpers.ts'
+import { anyone, eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
+import { openRuntime } from '../fixtures/open-runtime.ts'
+import { brief, closed, collect, deferred, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Deferred } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -390,6 +391,20 @@ await t.test('when its task ends before it does', async t => {
       t.equal(brief((await eventsOf(store, id)).at(-1)?.update ?? { message: say('').message }), 'canceled')
       t.strictSame(log, [])
     }
+  })
+
+  await t.test('an answer that came just before a cancel is not given to it', async t => {
+    const { work, seen } = standing('a question', async seen => void seen.push('finally'))
+    const agent = openRuntime(t, { work })
+    const taskId = await agent.send('c')
+    const live = await agent.contexts.get({ ...anyone, contextId: 'c' })
+    const ignored = { told() {}, failed() {} }
+    t.equal(live.send({ type: 'message.received', taskId, message: userMessage('yes') }, {}, ignored), 'taken')
+    t.equal(live.send({ type: 'task.cancel', taskId }, {}, ignored), 'taken')
+    await until(() => seen.includes('finally'))
+    await rest()
+    t.strictSame([seen, agent.log], [['finally'], []])
+    t.equal((await agent.store.readTask(anyone, taskId))?.task.status.state, 'TASK_STATE_CANCELED')
   })
 
   await t.test('what its finally blocks yield is dropped with one warning, and they run to their end', async t => {

@@ -454,6 +454,8 @@ await t.test('negotiation', async t => {
     t.strictSame(task.metadata, { 'urn:taskchart:extension:negotiation:1': { terms: { price: 5 } } })
     t.strictSame(given, [{ price: 5 }])
     t.equal(task.status.state, 'TASK_STATE_COMPLETED')
+    await runtime.sendMessage(say('x', { contextId: task.contextId ?? '' }))
+    t.strictSame(given.pop(), { price: 5 }, 'the next task of the context too')
     const { runtime: other } = start(t, { negotiate: () => accepted(), work: ({ terms }) => void given.push(terms) })
     t.equal(taskIn(await other.sendMessage(say('x'))).metadata, undefined)
     t.equal(given[1], undefined)
