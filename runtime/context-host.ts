@@ -12,6 +12,7 @@ import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import type { TaskTimers } from './task-timers.ts'
+import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
 
@@ -52,9 +53,11 @@ export class ContextHost implements ActorHost {
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
     if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.startTask(taskId) })
-    const event = this.#context.tasks.stamp(taskId, fact)
+    const { eventsPerTask } = this.#services.limits
+    const told = this.#context.tasks.generationOf(taskId) < eventsPerTask ? fact : toldWhenFull(fact, eventsPerTask)
+    const event = told && this.#context.tasks.stamp(taskId, told)
     if (event) this.#context.pipeline.turn.log.push(event)
-    if (event?.generation === this.#services.limits.eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(event.generation))
+    if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
 
   noteMove(taskId: string): void {

@@ -7,7 +7,7 @@ import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { full, noAnswer, SHUT_DOWN, tooManyEvents } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
@@ -159,7 +159,12 @@ export class LiveContext {
       if (task?.status === 'active' && task.can({ type: 'task.start', taskId })) this.#host.afterCommit({ taskId, run: () => this.#host.startTask(taskId) })
     }
     this.#root.start()
-    for (const { taskId, snapshot } of rows) this.#failUnrestored(taskId, snapshot)
+    const { eventsPerTask } = this.#services.limits
+    for (const { taskId, snapshot, generation } of rows) {
+      this.#failUnrestored(taskId, snapshot)
+      // The limit was higher when the task was last here.
+      if (generation >= eventsPerTask) this.#host.failTask(taskId, tooManyEvents(eventsPerTask))
+    }
     this.#timers.resume(rows.map(row => ({ taskId: row.taskId, saved: savedTimers(row) })))
   }
 

@@ -1,9 +1,9 @@
 /* oxlint-disable require-yield -- generators that end before they say anything are among what is tested */
 import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
-import { artifact, authRequired, inputRequired, progress, setupWork, text, textOf as wordsOf, type AgentDefinition, type RuntimeOptions, type WorkArguments, type WorkGenerator } from '../../runtime/index.ts'
+import { artifact, authRequired, inputRequired, memoryStore, progress, setupWork, text, textOf as wordsOf, type AgentDefinition, type RuntimeOptions, type Store, type WorkArguments, type WorkGenerator } from '../../runtime/index.ts'
 import { eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
-import { brief, collect, open, reaches, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -23,6 +23,7 @@ const revoked = () => {
 const getter = { get artifact(): string { throw new Error('a getter') } }
 /** An error that throws when anybody looks at it. */
 const evil = () => new Proxy(new Error('evil'), { get() { throw new Error('a trap') }, getPrototypeOf() { throw new Error('a trap') } })
+const many = Array.from({ length: 600 }, (_, i) => `${i}`)
 /** What `await` takes for a promise. */
 // oxlint-disable-next-line unicorn/no-thenable -- this is what is tested
 const thenable = (then: unknown) => Object.defineProperty({}, 'then', typeof then === 'function' ? { value: then } : { get: () => { throw new Error('a getter') } })
@@ -77,7 +78,9 @@ await t.test('work as a function that misbehaves fails its task alone, with a re
     ['has a step that is none', ({ step }) => step('x', 7 as never), ERROR],
     ['spawns nonsense', ({ spawn }) => spawn(7 as never), ERROR],
     ['says more than a task may hold', async ({ emit: tell }) => { for (let i = 0; i < 200; i += 1) tell(progress(`${i}`)); await new Promise(() => {}) }, TOO_MANY],
-    ['hands over more artifacts than a task may hold', async ({ emit: tell }) => { for (let i = 0; i < 200; i += 1) tell(artifact(`${i}`)); await new Promise(() => {}) }, TOO_MANY]
+    ['hands over more artifacts than a task may hold', async ({ emit: tell }) => { for (let i = 0; i < 200; i += 1) tell(artifact(`${i}`)); await new Promise(() => {}) }, TOO_MANY],
+    ['returns more artifacts than a task may hold', () => ({ artifacts: many }), TOO_MANY],
+    ['returns one artifact more than a task may hold', () => ({ artifacts: many.slice(0, 98) }), TOO_MANY]
   ]
   for (const [how, work, reason] of bad) {
     await t.test(how, async t => {
@@ -106,6 +109,7 @@ await t.test('work as a generator that misbehaves fails its task alone, with a r
     ['yields progress for ever', async function* () { for (let i = 0; ; i += 1) yield progress(`${i}`) }, TOO_MANY],
     ['yields artifacts for ever', async function* () { for (let i = 0; ; i += 1) yield artifact(`${i}`) }, TOO_MANY],
     ['yields chunks for ever', async function* () { for (let i = 0; ; i += 1) yield artifact({ artifactId: 'a', parts: [text('.')] }, { append: i > 0 }) }, TOO_MANY],
+    ['returns more artifacts than a task may hold', async function* () { return { artifacts: many } }, TOO_MANY],
     ['yields for ever, and does not care', async function* () { for (;;) try { yield progress() } catch { /* on and on */ } }, TOO_MANY]
   ]
   for (const [how, work, reason] of bad) {
@@ -124,6 +128,26 @@ await t.test('work as a generator that misbehaves fails its task alone, with a r
   }
 })
 
+await t.test('of a result with more artifacts than a task may hold the first are told, then that it failed; work that ends as it may does so', async t => {
+  const { runtime, store, log } = start(t, { work: ({ message }) => ({ artifacts: many.slice(0, Number(wordsOf(message))) }) }, { limits: { eventsPerTask: 5 } })
+  const told = (await collect(runtime.sendStreamingMessage(say('4')))).map(brief)
+  t.strictSame(told, ['task:submitted', 'working', 'artifact: 0', 'artifact: 1', 'artifact: 2', 'failed: The task was ended: it had 5 events, more than this agent keeps of one task.'])
+  t.equal(log.length, 1)
+  const done = taskIn(await runtime.sendMessage(say('2')))
+  t.equal(stateName(done.status.state), 'completed')
+  t.equal((await eventsOf(store, done.id)).length, 5)
+})
+
+await t.test('a task that has more events than may be kept now fails when it is back in memory', async t => {
+  const store: Store = { ...memoryStore(), close: async () => {} }
+  const before = start(t, { work: both(({ ask }) => ask(inputRequired('?'))) }, { store })
+  const { id } = taskIn(await before.runtime.sendMessage(say('bad')))
+  await before.runtime.close()
+  const after = start(t, { work: both(({ ask }) => ask(inputRequired('?'))) }, { store, limits: { eventsPerTask: 2 } })
+  t.match(await refusal(after.runtime.sendMessage(say('yes', { taskId: id }))), { code: 'UnsupportedOperation', metadata: { state: 'TASK_STATE_FAILED' } })
+  t.match(textOf((await after.runtime.getTask({ id })).status.message), TOO_MANY)
+})
+
 await t.test('work as a chart that misbehaves fails its task alone, with a reason', async t => {
   const words = (what: unknown) => setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(what as never) } } })
   const bad: [how: string, work: Work, reason: string | RegExp][] = [
@@ -133,6 +157,7 @@ await t.test('work as a chart that misbehaves fails its task alone, with a reaso
     ['asks garbage', setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { prompt: trap() as never } } } }), ERROR],
     ['outputs a Proxy that throws', setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: () => trap() }), ERROR],
     ['has a promise that rejects with undefined', setupWork({ actors: { p: fromPromise(async () => { throw undefined }) } }).createMachine({ invoke: { src: 'p' } }), ERROR],
+    ['outputs more artifacts than a task may hold', setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: () => ({ artifacts: many }) }), TOO_MANY],
     ['goes round for ever', setupWork({ actors: { p: fromPromise(async () => {}) } }).createMachine({ initial: 'a', states: { a: { entry: emit(progress()), invoke: { src: 'p', onDone: { target: 'a', reenter: true } } } } }), TOO_MANY]
   ]
   for (const [how, work, reason] of bad) {

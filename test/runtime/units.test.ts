@@ -15,6 +15,7 @@ import { consoleLogger } from '../../runtime/logger.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
 import { TaskTail } from '../../runtime/task-tail.ts'
+import { toldWhenFull } from '../../runtime/told-when-full.ts'
 import { Turn, type Effect } from '../../runtime/turn.ts'
 import { echo } from '../fixtures/agents.ts'
 import { collect, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
@@ -393,4 +394,16 @@ await t.test('a limit that is not above 0 is refused at once, by its name', t =>
   t.equal(limitsWith({ jsonDepth: 3 }).jsonDepth, 3)
   for (const wrong of [0, -1, NaN]) t.throws(() => limitsWith({ messageBytes: wrong }), { name: 'RangeError', message: /limits\.messageBytes has to be a number above 0/ })
   t.end()
+})
+
+await t.test('of a task that has as many events as it may only its end is told, and a completion as a failure', async t => {
+  t.equal(toldWhenFull({ type: 'artifact.produced', artifact: { parts: [] } }, 7), undefined)
+  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(toldWhenFull({ type: 'status.changed', state }, 7), undefined)
+  for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const) {
+    const fact = { type: 'status.changed', state } as const
+    t.equal(toldWhenFull(fact, 7), fact)
+  }
+  t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 7), {
+    type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'The task was ended: it had 7 events, more than this agent keeps of one task.' }] }
+  })
 })
