@@ -44,6 +44,7 @@ export class Contexts {
     const place = this.#places.get(name)
     if (!place) return this.#load(key, name)
     this.#resting.delete(place)
+    /* c8 ignore next -- a context that has a place is there, or on its way */
     return place.live ?? place.loading ?? this.#load(key, name)
   }
 
@@ -74,9 +75,10 @@ export class Contexts {
   #load(key: ContextKey, name: string): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
     const place: Place = { name }
-    place.loading = this.#open(key, place)
     this.#places.set(name, place)
-    return place.loading
+    const loading = this.#open(key, place)
+    place.loading = loading
+    return loading
   }
 
   async #open(key: ContextKey, place: Place): Promise<LiveContext> {
