@@ -6,8 +6,9 @@ import { applyEvent, applyMessage, newTaskRecord, type TaskRecord } from './task
 
 type LiveRow = TaskRow & { readonly snapshot: string }
 
-/** What of a context is folded beside its snapshots. The logs are in the order of its tasks. */
+/** What of a context is folded. The logs are in the order of its tasks. */
 interface Folded {
+  readonly snapshot: string
   readonly rows: LiveRow[]
   readonly messages: MessageRow[]
   readonly logs: TaskEvent[][]
@@ -82,12 +83,10 @@ export class MemoryContext {
     } else if (task) this.#writeEvent(task, entry)
   }
 
-  /** Makes one short text of what it holds, if that can be. */
+  /** Makes one short text of what it holds. */
   fold(): void {
     const { snapshot, messages, live, tasks } = this
-    const folded: Folded = { rows: live.map(row => ({ ...row, snapshot: '' })), messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] }
-    this.#folded = fold([JSON.stringify(folded), snapshot, ...live.map(row => row.snapshot)], this.#ids)
-    if (this.#folded === undefined) return
+    this.#folded = fold({ snapshot, rows: live, messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] } satisfies Folded)
     Object.assign(this, { snapshot: '', messages: [], live: [] })
     this.#journal = undefined
     for (const task of tasks) empty(task)
@@ -96,18 +95,13 @@ export class MemoryContext {
   /** Makes it as it was before it was folded, if it is. */
   unfold(): void {
     if (this.#folded === undefined) return
-    const [text, snapshot, ...snapshots] = unfold(this.#folded, this.#ids) as [string, string, ...string[]]
-    const { rows, messages, logs, journal }: Folded = JSON.parse(text)
+    const { snapshot, rows, messages, logs, journal } = unfold(this.#folded) as Folded
     this.#folded = undefined
     this.snapshot = snapshot
     this.messages = messages
-    this.live = snapshots.map((snapshot, index) => ({ ...rows[index], snapshot }) as LiveRow)
+    this.live = rows
     this.#keep(journal)
     for (const task of this.tasks) this.#replay(task, logs.shift() as TaskEvent[])
-  }
-
-  get #ids(): string[] {
-    return [this.key.contextId, ...this.tasks.slice(0, 1).map(({ taskId }) => taskId)]
   }
 
   #isLive(taskId: string): boolean {

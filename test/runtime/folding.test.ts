@@ -8,24 +8,15 @@ import { reaches, say, start, taskIn, textOf } from '../fixtures/runtime-helpers
 const ids: [string, string] = ['Z5t9HFbkkP75JEwJwx7tL', '714Zijon7FsnkwBkHq5zn']
 const scope = { tenant: '', principal: 'anonymous' }
 
-await t.test('folded texts come back as they were, whatever they and the ids hold', t => {
-  const event = { taskId: ids[1], generation: 1, update: { statusUpdate: { taskId: ids[1], contextId: ids[0], status: { state: 'TASK_STATE_WORKING', timestamp: 'x' } } } }
-  const texts = ['', '{}', JSON.stringify([event, event]), `${ids[0]}${ids[1]}`, JSON.stringify({ text: '\u0001\u001f\u0002 é 😀 $& $1 \\' }), 'ä'.repeat(1000)]
-  for (const pair of [ids, ['', ''], ['c', 'c1'], ['c1', 'c'], ['same', 'same'], ['$&', '"'], ['\u0001', '\u001f'], ['status', 'taskId']] as [string, string][]) {
-    for (const each of [texts, [''], [...texts].toReversed()]) t.strictSame(unfold(fold(each, pair) ?? 'none', pair), each)
-  }
+await t.test('what was folded comes back as it was, whatever it holds', t => {
+  const values = [{}, [], '', null, 'ä'.repeat(1000), { text: '\u0000\u001f\n é 😀 \ud83d $& \\ "' }, Array.from({ length: 5000 }, (_, i) => `${i}`)]
+  for (const value of values) t.strictSame(unfold(fold(value)), value)
   t.end()
 })
 
-await t.test('folded texts are short', t => {
+await t.test('what was folded is short, ids and all', t => {
   const events = [1, 2, 3].map(generation => ({ taskId: ids[1], generation, update: { statusUpdate: { taskId: ids[1], contextId: ids[0], status: { state: 'TASK_STATE_WORKING', timestamp: '2026-01-02T03:04:05.006Z' } } } }))
-  const text = JSON.stringify(events)
-  t.ok((fold([text], ids) ?? text).length < text.length / 3)
-  t.end()
-})
-
-await t.test('texts with control characters, or with half a character, are not folded', t => {
-  for (const text of ['\u0000', 'a\u001fb', '\n', '\ud83d']) t.equal(fold(['{}', text], ids), undefined)
+  t.ok(fold(events).length < JSON.stringify(events).length / 4)
   t.end()
 })
 
