@@ -5,16 +5,6 @@ import { contextName, type ContextKey, type StoredContext } from './store.ts'
 import { Wakes } from './wakes.ts'
 
 /**
- * Where a context is, or is to be. It is emptied when the context leaves: V8's maps and sets hold on to what was deleted
- * from them until the next full collection.
- */
-interface Place {
-  readonly name: string
-  live?: LiveContext | undefined
-  loading?: Promise<LiveContext> | undefined
-}
-
-/**
  * The contexts in memory, by tenant, principal and id; the others are in the store, and come back when a message needs
  * them or their time has come. Of those in which nothing is under way `limits.idleContexts` stay, the longest unused leave;
  * in all there are at most `limits.liveContexts`.
@@ -22,39 +12,35 @@ interface Place {
 export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
-  readonly #places = new Map<string, Place>()
+  readonly #live = new Map<string, LiveContext>()
+  readonly #loading = new Map<string, Promise<LiveContext>>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
-  readonly #resting = new Set<Place>()
-  #size = 0
+  readonly #resting = new Set<LiveContext>()
   #isClosed = false
 
   constructor(services: ContextServices) {
     this.#services = services
-    this.#wakes = new Wakes(services, { has: key => this.#places.get(contextName(key))?.live !== undefined, wake: key => this.#wake(key) })
+    this.#wakes = new Wakes(services, { has: key => this.#live.has(contextName(key)), wake: key => this.#wake(key) })
   }
 
   /** How many are in memory. */
   get size(): number {
-    return this.#size
+    return this.#live.size
   }
 
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
     const name = contextName(key)
-    const place = this.#places.get(name)
-    if (!place) return this.#load(key, name)
-    this.#resting.delete(place)
-    /* c8 ignore next -- a context that has a place is there, or on its way */
-    return place.live ?? place.loading ?? this.#load(key, name)
+    const live = this.#live.get(name)
+    if (!live) return this.#loading.get(name) ?? this.#load(key, name)
+    this.#resting.delete(live)
+    return live
   }
 
   /** A new context, under a key that nobody has used. */
   create(key: ContextKey): LiveContext {
     if (this.#isClosed) throw shutDown()
-    const place: Place = { name: contextName(key) }
-    const live = this.#fill(place, key, undefined)
-    this.#places.set(place.name, place)
-    return live
+    return this.#add(key, contextName(key), undefined)
   }
 
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
@@ -66,86 +52,67 @@ export class Contexts {
   close(): void {
     this.#isClosed = true
     this.#wakes.close()
-    for (const { live } of this.#places.values()) live?.stop()
-    this.#places.clear()
+    for (const live of this.#live.values()) live.stop()
+    this.#live.clear()
     this.#resting.clear()
-    this.#size = 0
   }
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    const place: Place = { name }
-    this.#places.set(name, place)
-    const loading = this.#open(key, place)
-    place.loading = loading
+    const loading = this.#open(key, name).finally(() => this.#loading.delete(name))
+    this.#loading.set(name, loading)
     return loading
   }
 
-  async #open(key: ContextKey, place: Place): Promise<LiveContext> {
-    try {
-      const stored = await this.#services.store.loadContext(key)
-      if (this.#isClosed) throw shutDown()
-      return this.#fill(place, key, stored)
-    } catch (error) {
-      this.#places.delete(place.name)
-      throw error
-    } finally {
-      place.loading = undefined
-    }
+  async #open(key: ContextKey, name: string): Promise<LiveContext> {
+    const stored = await this.#services.store.loadContext(key)
+    if (this.#isClosed) throw shutDown()
+    return this.#add(key, name, stored)
   }
 
-  #fill(place: Place, key: ContextKey, stored: StoredContext | undefined): LiveContext {
+  #add(key: ContextKey, name: string, stored: StoredContext | undefined): LiveContext {
     this.#makeRoom()
-    const live = new LiveContext(key, stored, this.#services, {
-      settled: () => this.#settled(place),
-      broke: taskIds => void this.#reload(key, place, taskIds)
+    const live: LiveContext = new LiveContext(key, stored, this.#services, {
+      settled: () => this.#settled(live),
+      broke: taskIds => void this.#reload(live, taskIds)
     })
-    place.live = live
-    this.#size += 1
+    this.#live.set(name, live)
     return live
   }
 
   async #wake(key: ContextKey): Promise<void> {
-    await this.get(key)
-    const place = this.#places.get(contextName(key))
-    if (place) this.#settled(place)
+    this.#settled(await this.get(key))
   }
 
-  #settled(place: Place): void {
-    this.#resting.delete(place)
-    if (!place.live?.isAtRest) return
-    this.#resting.add(place)
+  #settled(live: LiveContext): void {
+    this.#resting.delete(live)
+    if (!live.isAtRest) return
+    this.#resting.add(live)
     while (this.#resting.size > this.#services.limits.idleContexts) this.#dismissOne()
   }
 
   /** Lets the longest unused context leave memory that can. Answers whether there was one. */
   #dismissOne(): boolean {
-    for (const place of this.#resting) {
-      const { live } = place
-      this.#resting.delete(place)
-      if (!live?.isAtRest) continue
+    for (const live of this.#resting) {
+      this.#resting.delete(live)
+      if (!live.isAtRest) continue
       live.stop()
-      this.#empty(place)
+      this.#live.delete(contextName(live.key))
       this.#wakes.expect(live.nextWakeMs)
       return true
     }
     return false
   }
 
-  #empty(place: Place): void {
-    place.live = undefined
-    this.#size -= 1
-    this.#places.delete(place.name)
-    this.#resting.delete(place)
-  }
-
   /**
    * A context whose commit failed starts again from what the store holds, so that its work goes on; who listens to tasks
    * of which nobody knows whether they were written hears of what was.
    */
-  async #reload(key: ContextKey, place: Place, taskIds: ReadonlySet<string>): Promise<void> {
+  async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger } = this.#services
-    this.#empty(place)
+    const { key } = live
+    this.#live.delete(contextName(key))
+    this.#resting.delete(live)
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
@@ -159,7 +126,7 @@ export class Contexts {
   }
 
   #makeRoom(): void {
-    if (this.#size < this.#services.limits.liveContexts || this.#dismissOne()) return
+    if (this.#live.size < this.#services.limits.liveContexts || this.#dismissOne()) return
     throw new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', {
       retryAfterMs: 1000
     })

@@ -14,7 +14,6 @@ import { shownTask } from './shown.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { tailOf, toldBy } from './task-stream.ts'
-import type { TaskTail } from './task-tail.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -74,47 +73,9 @@ function place<T>(services: OperationServices, call: Call, attach: (placed: Plac
 async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<void> {
   const { key, row, isRepeated } = placed
   if (isPause(row.state)) return
-  if (!isRepeated) return nextPause(services, placed, signal)
   const tail = tailOf(services, key, row.taskId, pauses, signal)
-  const { generation } = await read(services, placed, { historyLength: 0 })
-  await drained(tail.startAfter(row.generation, generation), signal)
-}
-
-/** The next pause of a task that is listened to from now on; what is not told is read from the log. */
-function nextPause(services: OperationServices, { key, row }: Placed, signal: AbortSignal | undefined): Promise<void> {
-  const { taskId } = row
-  return new Promise((resolve, reject) => {
-    const end = () => {
-      stop()
-      signal?.removeEventListener('abort', abort)
-    }
-    const abort = () => {
-      end()
-      reject(signal?.reason)
-    }
-    const stop = services.feeds.listen(taskId, {
-      told: events => {
-        if (!events.some(pauses)) return
-        end()
-        resolve()
-      },
-      advanced: generation => {
-        end()
-        resolve(drained(tailOf(services, key, taskId, pauses, signal).startAfter(row.generation, generation), signal))
-      },
-      closed: error => {
-        end()
-        reject(error)
-      }
-    })
-    if (signal?.aborted) abort()
-    else signal?.addEventListener('abort', abort)
-  })
-}
-
-/** Reads a tail to its end. Throws the reason of `signal` if that ended it. */
-async function drained(tail: TaskTail, signal: AbortSignal | undefined): Promise<void> {
-  await tail.drain()
+  const { generation } = isRepeated ? await read(services, placed, { historyLength: 0 }) : row
+  await tail.startAfter(row.generation, generation).drain()
   signal?.throwIfAborted()
 }
 
