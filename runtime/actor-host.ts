@@ -72,10 +72,11 @@ export function hostOf(system: AnyActorSystem): ActorHost {
   return host
 }
 
-/** The ids that lead to an actor, from the context's child to itself. */
+/** The ids that lead to an actor, from the context's child to itself; none for the context. */
 export function pathOf(actor: AnyActorRef): string[] {
-  const parent = actor._parent
-  return parent?._parent ? [...pathOf(parent), actor.id] : [actor.id]
+  const path: string[] = []
+  for (let member = actor; member._parent; member = member._parent) path.unshift(member.id)
+  return path
 }
 
 /** The id of the context's child, a task or a negotiation, that an actor belongs to. */

@@ -1,5 +1,5 @@
 import type { AnyActorRef, EventObject } from 'xstate'
-import { familyOf } from './actor-host.ts'
+import { familyOf, pathOf } from './actor-host.ts'
 import type { EventClock, Scheduled } from './event-clock.ts'
 
 /** An event under way in an author's chart, as it is saved: its actors by the ids on the way to them. */
@@ -66,7 +66,7 @@ export class DelayedEvents {
   }
 
   #isThere(actor: AnyActorRef): boolean {
-    return this.#actorAt(pathTo(actor)) === actor
+    return this.#actorAt(pathOf(actor)) === actor
   }
 
   #actorAt(path: readonly string[]): AnyActorRef | undefined {
@@ -77,12 +77,5 @@ export class DelayedEvents {
 }
 
 function saved({ source, target, event, id, dueMs }: Scheduled): DelayedEvent {
-  return { source: pathTo(source).slice(1), ...(target !== source && { target: pathTo(target) }), event, ...(id !== undefined && { id }), dueMs }
-}
-
-/** The ids on the way from the child of the context down to an actor. */
-function pathTo(actor: AnyActorRef): string[] {
-  const path: string[] = []
-  for (let member = actor; member._parent; member = member._parent) path.unshift(member.id)
-  return path
+  return { source: pathOf(source).slice(1), ...(target !== source && { target: pathOf(target) }), event, ...(id !== undefined && { id }), dueMs }
 }

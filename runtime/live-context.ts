@@ -14,7 +14,7 @@ import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import { persistContext, restoredContext, restoreFault, savedTimers } from './persistence.ts'
+import { persistContext, restoredContext, restoreFault, savedTask, type SavedTask } from './persistence.ts'
 import type { Commit, ContextKey, StoredContext } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
 import { TaskTexts } from './task-texts.ts'
@@ -160,12 +160,13 @@ export class LiveContext {
     }
     this.#root.start()
     const { eventsPerTask } = this.#services.limits
-    for (const { taskId, snapshot, generation } of rows) {
-      this.#failUnrestored(taskId, snapshot)
+    const tasks = rows.map(({ taskId, generation, snapshot }) => ({ taskId, generation, saved: savedTask(snapshot) }))
+    for (const { taskId, generation, saved } of tasks) {
+      this.#failUnrestored(taskId, saved)
       // The limit was higher when the task was last here.
       if (generation >= eventsPerTask) this.#host.failTask(taskId, tooManyEvents(eventsPerTask))
     }
-    this.#timers.resume(rows.map(row => ({ taskId: row.taskId, saved: savedTimers(row) })))
+    this.#timers.resume(tasks)
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
@@ -175,9 +176,9 @@ export class LiveContext {
   }
 
   /** Ends the tasks as failed whose actors, or whose work, could not be restored from what was stored. */
-  #failUnrestored(taskId: string, stored: string): void {
+  #failUnrestored(taskId: string, saved: SavedTask): void {
     const task = this.#actorOf(taskId)
-    const error = task && restoreFault(task, stored)
+    const error = task && restoreFault(task, saved)
     if (!error) return
     this.#host.failTask(taskId, error)
     // A task whose own actor is broken hears nothing: the context lets go of it, as of every child that breaks.

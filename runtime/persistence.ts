@@ -10,8 +10,8 @@ interface PersistedActor {
 }
 
 /**
- * A task's actor as JSON text, with the delayed events of its charts. Throws TypeError for what JSON cannot hold, and for actors that could not be found again
- * after a restart, because their logic has no name in the chart's setup.
+ * A task's actor as JSON text, with the delayed events of its charts. Throws TypeError for what JSON cannot hold, and for
+ * actors that could not be found again after a restart, because their logic has no name in the chart's setup.
  */
 export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[]): string {
   const snapshot = actor.getPersistedSnapshot() as PersistedActor['snapshot']
@@ -36,22 +36,21 @@ export function restoredContext({ snapshot, tasks }: StoredContext): SnapshotFro
   return context
 }
 
-/** What of a stored task is to happen by itself. */
-export function savedTimers({ snapshot }: { readonly snapshot: string }): SavedTimers {
-  return JSON.parse(snapshot)
+/** A task as it was saved: its actor, and what is to happen to it by itself. */
+export type SavedTask = PersistedActor['snapshot'] & SavedTimers
+
+/** Reads a task's text. */
+export function savedTask(text: string): SavedTask {
+  return JSON.parse(text)
 }
 
 /** Why a restored actor, or one below it, is not what was stored; `undefined` if all is as it was. */
-export function restoreFault(actor: AnyActorRef, stored: string): unknown {
-  return faultOf(actor, JSON.parse(stored))
-}
-
-function faultOf(actor: AnyActorRef, { children = {} }: PersistedActor['snapshot']): unknown {
+export function restoreFault(actor: AnyActorRef, { children = {} }: PersistedActor['snapshot']): unknown {
   const snapshot = actor.getSnapshot()
   if (snapshot.status === 'error') return snapshot.error
   for (const [id, stored] of Object.entries(children)) {
     const child: AnyActorRef | undefined = snapshot.children[id]
-    const fault = child ? faultOf(child, stored.snapshot) : new TypeError(`The chart no longer has the logic ${String(stored.src)} of its actor ${id}.`)
+    const fault = child ? restoreFault(child, stored.snapshot) : new TypeError(`The chart no longer has the logic ${String(stored.src)} of its actor ${id}.`)
     if (fault) return fault
   }
   return undefined
