@@ -427,3 +427,35 @@ await t.test('what a chart remembers of its time is its own: context, history an
   await agent.pass(100)
   t.equal(await stateOf(agent, id), 'completed')
 })
+
+await t.test('an event that is scheduled while nothing else of the chart changes is saved, and gone from the row when it is canceled', async t => {
+  const work = setupWork({ types: { events: {} as { type: 'late' } } }).createMachine({
+    initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required',
+        on: {
+          'message.received': [
+            { guard: ({ event }) => textOf(event.message) === 'later', actions: raise({ type: 'late' }, { id: 'late', delay: 10 * DAY }) },
+            { actions: cancel('late') }
+          ],
+          late: 'done'
+        }
+      },
+      done: { type: 'final' }
+    }
+  })
+  const life = lives(t, { work })
+  const id = await openTask(life)
+  const answer = async (text: string) => {
+    await life.runtime.sendMessage(say(text, { taskId: id }, { returnImmediately: true }))
+    await rest()
+    return (await rowOf(life))?.delayed.length
+  }
+  t.equal(await answer('later'), 1)
+  t.equal(await answer('never mind'), 0)
+  t.equal(await answer('later'), 1)
+  await life.restart()
+  await life.pass(10 * DAY)
+  t.equal(await stateOf(life, id), 'completed')
+})

@@ -298,6 +298,8 @@ await t.test('tasks that a message refers to reach the work with their artifacts
   t.strictSame(given.pop(), [[own, elsewhere], [[own, 'own'], [elsewhere, 'elsewhere']]])
   await send('x', { contextId: 'd', referenceTaskIds: [foreign] })
   t.strictSame(given.pop(), [[], []], 'with foreign ids only there is nothing to see')
+  await send('x', { referenceTaskIds: [own] })
+  t.strictSame(given.pop(), [[own], [[own, 'own']]], 'also with the first task of a new context')
 })
 
 await t.test('artifacts that a message names reach the work, those of others do not', async t => {
@@ -315,7 +317,8 @@ await t.test('artifacts that a message names reach the work, those of others do 
   await send({ artifactId: 'b', taskId })
   await send({ referenceArtifacts: [{ artifactId: 'a', taskId }, { artifactId: 'nothing', taskId }, { artifactId: 'a', taskId: foreign }] })
   await send({ artifactId: 'a', taskId: foreign })
-  t.strictSame(given, [['B'], ['A'], []])
+  await runtime.sendMessage(say('', { parts: [{ text: 'x', metadata: { artifactId: 'b', taskId } }] }))
+  t.strictSame(given, [['B'], ['A'], [], ['B']], 'also with the first task of a new context')
 })
 
 await t.test('an agent that only answers opens no task', async t => {
