@@ -2,6 +2,7 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import type { ContextServices } from './context-services.ts'
 import { LiveContext } from './live-context.ts'
 import { contextName, type ContextKey, type StoredContext } from './store.ts'
+import { Table } from './table.ts'
 import { Wakes } from './wakes.ts'
 
 /**
@@ -12,10 +13,10 @@ import { Wakes } from './wakes.ts'
 export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
-  readonly #live = new Map<string, LiveContext>()
+  readonly #live = new Table<LiveContext>()
   readonly #loading = new Map<string, Promise<LiveContext>>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
-  readonly #resting = new Set<LiveContext>()
+  #resting: LiveContext[] = []
   #isClosed = false
 
   constructor(services: ContextServices) {
@@ -33,7 +34,7 @@ export class Contexts {
     const name = contextName(key)
     const live = this.#live.get(name)
     if (!live) return this.#loading.get(name) ?? this.#load(key, name)
-    this.#resting.delete(live)
+    this.#stirs(live)
     return live
   }
 
@@ -54,7 +55,7 @@ export class Contexts {
     this.#wakes.close()
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
-    this.#resting.clear()
+    this.#resting = []
   }
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
@@ -85,16 +86,20 @@ export class Contexts {
   }
 
   #settled(live: LiveContext): void {
-    this.#resting.delete(live)
+    this.#stirs(live)
     if (!live.isAtRest) return
-    this.#resting.add(live)
-    while (this.#resting.size > this.#services.limits.idleContexts) this.#dismissOne()
+    this.#resting.push(live)
+    while (this.#resting.length > this.#services.limits.idleContexts) this.#dismissOne()
+  }
+
+  #stirs(live: LiveContext): void {
+    const index = this.#resting.indexOf(live)
+    if (index >= 0) this.#resting.splice(index, 1)
   }
 
   /** Lets the longest unused context leave memory that can. Answers whether there was one. */
   #dismissOne(): boolean {
-    for (const live of this.#resting) {
-      this.#resting.delete(live)
+    for (let live = this.#resting.shift(); live; live = this.#resting.shift()) {
       if (!live.isAtRest) continue
       live.stop()
       this.#live.delete(contextName(live.key))
@@ -112,7 +117,7 @@ export class Contexts {
     const { store, feeds, logger } = this.#services
     const { key } = live
     this.#live.delete(contextName(key))
-    this.#resting.delete(live)
+    this.#stirs(live)
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })

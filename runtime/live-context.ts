@@ -229,9 +229,9 @@ export class LiveContext {
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = this.#saveContext()
     const { rows, log, sends, journal } = turn
-    if (saved === this.#saved && rows.size === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    if (saved === this.#saved && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, snapshot: saved.snapshot, tasks: [...rows.values()], log, journal, sends }
+    return { key: this.key, expected: this.#commit++, snapshot: saved.snapshot, tasks: rows, log, journal, sends }
   }
 
   /** The context actor's snapshot as text, made anew only when the actor changed. */
@@ -248,7 +248,7 @@ export class LiveContext {
       this.#timers.clearTask(taskId)
       this.#texts.delete(taskId)
     }
-    if (row) turn.rows.set(taskId, row)
+    if (row) turn.rows.push(row)
   }
 
   /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */

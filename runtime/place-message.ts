@@ -51,7 +51,7 @@ function request<T>(
         send,
         answered: reply => resolve({ message: reply }),
         opened: (taskId, turn) => {
-          const row = turn.rows.get(taskId)
+          const row = turn.rowOf(taskId)
           if (row) resolve({ attached: attach({ key, row, opened: () => taskOf(turn, key, taskId) }) })
         },
         failed: reject

@@ -24,6 +24,7 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
   #after = 0
   #newest = 0
   #open = true
+  #isDrained = false
   #error: { error: unknown } | undefined
   #wake = () => {}
 
@@ -61,6 +62,7 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
 
   /** Reads on to the end, for the sake of having got there. */
   async drain(): Promise<void> {
+    this.#isDrained = true
     while (this.#open) {
       await this.#filled()
       for (let event = this.#waiting.shift(); event && this.#open; event = this.#waiting.shift()) this.#passed(event)
@@ -95,9 +97,11 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
     for (const event of events) {
       this.#newest = event.generation
       const last = this.#waiting.at(-1)?.generation ?? this.#after
-      if (event.generation === last + 1 && this.#waiting.length < this.#options.limit) this.#waiting.push(event)
+      if (event.generation !== last + 1) continue
+      if (this.#isDrained && this.#waiting.length === 0) this.#passed(event)
+      else if (this.#waiting.length < this.#options.limit) this.#waiting.push(event)
     }
-    this.#wake()
+    if (this.#waiting.length > 0 || this.#newest > this.#after) this.#wake()
   }
 
   #advanced(generation: number): void {

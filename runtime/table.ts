@@ -1,0 +1,41 @@
+/**
+ * Values by name, for tables whose entries come and go all the time. A Map makes a new table whenever its entries have
+ * changed often enough, and the old one leads to the new: once one of them has grown old, V8's quick collections keep all
+ * that follow, with everything that they held. An object without a prototype has no such chain.
+ */
+export class Table<Value> {
+  #values: Record<string, Value> = Object.create(null)
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(name: string): Value | undefined {
+    return this.#values[name]
+  }
+
+  has(name: string): boolean {
+    return name in this.#values
+  }
+
+  set(name: string, value: Value): void {
+    if (!this.has(name)) this.#size += 1
+    this.#values[name] = value
+  }
+
+  delete(name: string): void {
+    if (!this.has(name)) return
+    this.#size -= 1
+    delete this.#values[name]
+  }
+
+  values(): Value[] {
+    return Object.values(this.#values)
+  }
+
+  clear(): void {
+    this.#values = Object.create(null)
+    this.#size = 0
+  }
+}
