@@ -7,7 +7,7 @@ export interface Step {
   readonly scope: AnyActorScope
   readonly internalQueue: EventObject[]
   /** Ids of the actors that start with these actions, so that even the first may send to them. */
-  readonly deferredActorIds?: readonly string[] | undefined
+  readonly deferredActorIds: readonly string[] | undefined
 }
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
@@ -148,7 +148,9 @@ function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft
   if (!logic) return LEFT
   const name = typeof id === 'function' ? id(args) : id
   const given: unknown = typeof input === 'function' ? input({ context, event, self }) : input
-  const actorRef = createActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
+  const actorRef = createActor(logic, { id: name, src, parent: self, input: given, ...(syncSnapshot && { syncSnapshot }), ...(systemId !== undefined && { systemId }) } as object)
+  // Said afterwards, since of each option XState makes a copy of its options, which takes Node 20 long.
+  if (!syncSnapshot) Object.assign(actorRef, { _syncSnapshot: false })
   const all = tableOf(children)
   all[name] = actorRef
   draft.change({ children: all })

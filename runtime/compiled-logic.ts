@@ -44,7 +44,7 @@ class TableInterpreter {
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
     const event: InitEvent = { type: 'xstate.init', input }
-    const step: Step = { event, scope, internalQueue: [] }
+    const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
     const born = new Draft(this.#unborn)
     try {
       perform(this.#birth, born, step)
@@ -55,7 +55,7 @@ class TableInterpreter {
   }
 
   take(before: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope): AnyMachineSnapshot {
-    const step: Step = { event, scope, internalQueue: [] }
+    const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
     if (event.type === 'xstate.init') return this.#settle(before, step)
     if (event.type === 'xstate.stop') return stopped(before, step, { status: 'stopped' })
     const move = this.#chosen(before, event)

@@ -14,7 +14,7 @@ export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
   readonly #live = new Table<LiveContext>()
-  readonly #loading = new Map<string, Promise<LiveContext>>()
+  readonly #loading = new Table<Promise<LiveContext>>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
   #resting: LiveContext[] = []
   #isClosed = false

@@ -1,4 +1,5 @@
 import type { TaskEvent } from './store.ts'
+import { Table } from './table.ts'
 
 /** Hears of a task's events once they are committed: in order and without a gap, while it listens. */
 export interface FeedListener {
@@ -11,7 +12,7 @@ export interface FeedListener {
 
 /** Who listens to which task. Holds a task only as long as someone does. */
 export class Feeds {
-  readonly #listeners = new Map<string, Set<FeedListener>>()
+  readonly #listeners = new Table<Set<FeedListener>>()
 
   /** Adds a listener. The answer removes it, and may be called twice. */
   listen(taskId: string, listener: FeedListener): () => void {
@@ -36,7 +37,7 @@ export class Feeds {
   }
 
   close(error: unknown): void {
-    for (const listener of [...this.#listeners.values()].flatMap(listeners => [...listeners])) listener.closed(error)
+    for (const listener of this.#listeners.values().flatMap(listeners => [...listeners])) listener.closed(error)
   }
 
   /** How many tasks are listened to. */

@@ -22,6 +22,7 @@ import { listTasks } from './list-tasks.ts'
 import { memoryStore } from './memory-store.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
 import type { Store } from './store.ts'
+import { Table } from './table.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
 
@@ -95,7 +96,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
+  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
 

@@ -1,4 +1,5 @@
 import type { Feeds } from './feeds.ts'
+import { onAbort } from './on-abort.ts'
 import type { Scope, Store, TaskEvent } from './store.ts'
 
 /** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
@@ -35,11 +36,10 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
       advanced: generation => this.#advanced(generation),
       closed: error => this.#fail(error)
     })
-    const close = () => this.#close()
-    options.signal?.addEventListener('abort', close, { once: true })
+    const stayed = options.signal && onAbort(options.signal, () => this.#close())
     this.#stopListening = () => {
       stop()
-      options.signal?.removeEventListener('abort', close)
+      stayed?.()
     }
     if (options.signal?.aborted) this.#close()
   }
