@@ -47,8 +47,8 @@ export class Draft {
   }
 
   change(members: Partial<AnyMachineSnapshot>): void {
-    if (this.#snapshot === this.#before) this.#snapshot = { ...this.#before, ...members } as AnyMachineSnapshot
-    else Object.assign(this.#snapshot, members)
+    if (this.#snapshot === this.#before) this.#snapshot = Object.assign({}, this.#before)
+    Object.assign(this.#snapshot, members)
   }
 }
 
@@ -117,7 +117,7 @@ class AssignArgs implements Args {
 function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, draft: Draft, args: Args, params: unknown): unknown {
   const given = new AssignArgs(args)
   try {
-    const context = { ...args.context }
+    const context: MachineContext = Object.assign({}, args.context)
     if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
     else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
     draft.change({ context })
@@ -161,8 +161,8 @@ function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, 
   const given: unknown = typeof actorRef === 'function' ? actorRef(args, params) : actorRef
   const { children } = draft.snapshot
   const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
-  const others = tableOf(children)
-  if (child) delete others[child.id]
+  const others = tableOf({})
+  for (const id of Object.keys(children)) if (id !== child?.id) others[id] = children[id] as AnyActorRef
   draft.change({ children: others })
   return child
 }

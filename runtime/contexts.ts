@@ -41,7 +41,7 @@ export class Contexts {
   /** A new context, under a key that nobody has used. */
   create(key: ContextKey): LiveContext {
     if (this.#isClosed) throw shutDown()
-    return this.#add(key, contextName(key), undefined)
+    return this.#add(key, undefined)
   }
 
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
@@ -60,24 +60,24 @@ export class Contexts {
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    const loading = this.#open(key, name).finally(() => this.#loading.delete(name))
+    const loading = this.#open(key).finally(() => this.#loading.delete(name))
     this.#loading.set(name, loading)
     return loading
   }
 
-  async #open(key: ContextKey, name: string): Promise<LiveContext> {
+  async #open(key: ContextKey): Promise<LiveContext> {
     const stored = await this.#services.store.loadContext(key)
     if (this.#isClosed) throw shutDown()
-    return this.#add(key, name, stored)
+    return this.#add(key, stored)
   }
 
-  #add(key: ContextKey, name: string, stored: StoredContext | undefined): LiveContext {
+  #add(key: ContextKey, stored: StoredContext | undefined): LiveContext {
     this.#makeRoom()
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
     })
-    this.#live.set(name, live)
+    this.#live.set(live.name, live)
     return live
   }
 
@@ -102,7 +102,7 @@ export class Contexts {
     for (let live = this.#resting.shift(); live; live = this.#resting.shift()) {
       if (!live.isAtRest) continue
       live.stop()
-      this.#live.delete(contextName(live.key))
+      this.#live.delete(live.name)
       this.#wakes.expect(live.nextWakeMs)
       return true
     }
@@ -116,7 +116,7 @@ export class Contexts {
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger } = this.#services
     const { key } = live
-    this.#live.delete(contextName(key))
+    this.#live.delete(live.name)
     this.#stirs(live)
     try {
       for (const taskId of taskIds) {

@@ -15,7 +15,7 @@ import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext, restoreFault, savedTask, type SavedTask } from './persistence.ts'
-import type { Commit, ContextKey, StoredContext } from './store.ts'
+import { contextName, type Commit, type ContextKey, type StoredContext } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
 import { TaskTexts } from './task-texts.ts'
 import { TaskTimers } from './task-timers.ts'
@@ -36,6 +36,8 @@ interface SavedContext {
  */
 export class LiveContext {
   readonly key: ContextKey
+  /** Its key as one text. */
+  readonly name: string
   readonly #services: ContextServices
   readonly #root: Actor<ContextLogic>
   readonly #pipeline: CommitPipeline
@@ -52,6 +54,7 @@ export class LiveContext {
 
   constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner) {
     this.key = key
+    this.name = contextName(key)
     this.#services = services
     this.#owner = owner
     this.#commit = stored?.commit ?? 0

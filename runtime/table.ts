@@ -3,7 +3,7 @@
  * changed often enough, and the old one leads to the new: once one of them has grown old, V8's quick collections keep all
  * that follow, with everything that they held. An object without a prototype has no such chain.
  */
-export class Table<Value> {
+export class Table<Value extends object> {
   #values: Record<string, Value> = Object.create(null)
   #size = 0
 
@@ -16,16 +16,16 @@ export class Table<Value> {
   }
 
   has(name: string): boolean {
-    return name in this.#values
+    return this.#values[name] !== undefined
   }
 
   set(name: string, value: Value): void {
-    if (!this.has(name)) this.#size += 1
+    if (this.#values[name] === undefined) this.#size += 1
     this.#values[name] = value
   }
 
   delete(name: string): void {
-    if (!this.has(name)) return
+    if (this.#values[name] === undefined) return
     this.#size -= 1
     delete this.#values[name]
   }
