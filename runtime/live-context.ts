@@ -148,6 +148,12 @@ export class LiveContext {
     this.#root.stop()
   }
 
+  /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
+  erase(error: unknown): void {
+    this.#host.end()
+    this.stop(error)
+  }
+
   #start(rows: StoredContext['tasks']): void {
     hostActors(this.#root.system, this.#host)
     this.#root.on('*', fact => this.#noteFact(fact))
@@ -229,7 +235,8 @@ export class LiveContext {
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = this.#saveContext()
     const { rows, log, sends, journal } = turn
-    if (saved === this.#saved && rows.size === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
+    if ((isNew || saved === this.#saved) && rows.size === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
     return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: [...rows.values()], log, journal, sends }
   }
