@@ -15,6 +15,7 @@ import { erase, erasureOf, type ErasedData } from './erase.ts'
 import { Feeds } from './feeds.ts'
 import { ownErrors, ownStreamErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
+import { guardedLogger } from './guarded-logger.ts'
 import { inputModesOf } from './input-modes.ts'
 import { limitsWith, type Limits } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
@@ -100,7 +101,8 @@ type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
 /** Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or a retention that is no time. */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, store = memoryStore(), ids = randomIds, logger = consoleLogger } = options
+  const { agent, dedupe = false, store = memoryStore(), ids = randomIds } = options
+  const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
   const retention = retentionWith(options.retention)

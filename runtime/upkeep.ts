@@ -17,7 +17,7 @@ interface UpkeepServices {
 
 /**
  * Removes what is old from the store, every now and then and in small portions. What fails is tried again the next time.
- * It alone does not keep the process alive.
+ * Waiting for its time does not keep the process alive.
  */
 export class Upkeep {
   readonly #services: UpkeepServices
@@ -50,12 +50,16 @@ export class Upkeep {
   async #sweep(): Promise<void> {
     const { store, clock, logger } = this.#services
     const due = dueAt(clock.now(), this.#retention)
+    let removed = 0
     try {
       while (!this.#isClosed) {
         fault('P16')
-        if ((await store.sweep(due, PORTION)) === 0) return
-        await setImmediate(undefined, { ref: false })
+        const count = await store.sweep(due, PORTION)
+        if (count === 0) break
+        removed += count
+        await setImmediate()
       }
+      if (removed > 0) logger.info?.('what is old was removed', { removed })
     } catch (error) {
       logger.error('what is old could not be removed', { error })
     }

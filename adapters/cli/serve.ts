@@ -1,17 +1,18 @@
-import { inspect } from 'node:util'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
+import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { isLoopback } from '../websocket/handshake.ts'
 import { serveWebSocket, type Served } from '../websocket/server.ts'
 import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
-import { CommandError, EXIT, usageError, type Command, type Io, type Output } from './command.ts'
+import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent } from './load-agent.ts'
+import { readLogForm } from './log.ts'
 import { sendLine } from './paste-lines.ts'
-import { jsonLine, oneLine, plain } from './terminal-text.ts'
+import { jsonLine, oneLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
 import { tuneCollection } from './tuning.ts'
 
@@ -19,7 +20,7 @@ import { tuneCollection } from './tuning.ts'
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket',
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--json]',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
 calls. Tasks live in the memory of the process. Ctrl-C stops it, a second one at once.
 
@@ -27,6 +28,8 @@ calls. Tasks live in the memory of the process. Ctrl-C stops it, a second one at
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
   --json          write one line of JSON, { name, url, card, page }, when it serves, and nothing else, to stdout
+  --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
+                  { time, level, message, details } each; secrets are left out of both
 
 Exit codes: 0 stopped, 1 an error, 2 wrong usage.
 `,
@@ -37,14 +40,15 @@ const OPTIONS = {
   port: { type: 'string', default: '4242' },
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
-  json: { type: 'boolean' }
+  json: { type: 'boolean' },
+  log: { type: 'string', default: 'text' }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { port, host, 'api-key': key, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { port, host, 'api-key': key, json, log }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const address = { port: readPort(port), host }
   const apiKey = readApiKey(key)
-  const logger = writeLog(io.stderr)
+  const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const undo = surviveRejections(process, logger)
   try {
     const { agent, authenticate: own } = await loadAgent(file, io.cwd)
@@ -131,9 +135,4 @@ Ctrl-C stops it.
 /** The address for this machine of a server that listens on all of its addresses. */
 function reachable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
-}
-
-function writeLog(stderr: Output): Logger {
-  const write = (message: string, details: Record<string, unknown>) => stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
-  return { warn: write, error: write }
 }
