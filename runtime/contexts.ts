@@ -71,6 +71,11 @@ export class Contexts {
     this.#wakes.start()
   }
 
+  /** Resolves when everything decided until now is committed and told. */
+  async settled(): Promise<void> {
+    await Promise.all(Array.from(this.#live.values(), live => live.settled()))
+  }
+
   /** Stops every context. What is committed stays. Resolves when what is being erased is. */
   close(): Promise<void> {
     this.#isClosed = true

@@ -140,6 +140,14 @@ export class LiveContext {
     return work && runOf(work)?.caughtUp()
   }
 
+  /** Resolves when everything decided until now is committed and told, or never will be. */
+  settled(): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#pipeline.isSettled) resolve()
+      else this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() })
+    })
+  }
+
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)

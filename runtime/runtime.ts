@@ -93,6 +93,8 @@ export interface Runtime {
    * refused with Overloaded. If the store fails it rejects, and the tasks go on.
    */
   erase(data: ErasedData): Promise<boolean>
+  /** Resolves when everything decided until now is committed, and told to who waits for it: the moment before a server closes. */
+  settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
   close(): Promise<void>
 }
@@ -158,6 +160,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       if (closing) throw shutDown()
       return erase(services, whose)
     },
+    settled: () => contexts.settled(),
     close: () => (closing ??= close())
   }
 }

@@ -11,6 +11,7 @@ import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent } from './load-agent.ts'
 import { readLogForm } from './log.ts'
+import { park } from './parking.ts'
 import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
@@ -22,7 +23,8 @@ export const serveCommand: Command = {
   summary: 'serve an agent over WebSocket',
   usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls. Tasks live in the memory of the process. Ctrl-C stops it, a second one at once.
+calls. Tasks live in the memory of the process. Ctrl-C or SIGTERM stops it within 10 seconds: clients are told, and
+works that clean up may finish that. A second one stops it at once.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
@@ -31,7 +33,7 @@ calls. Tasks live in the memory of the process. Ctrl-C stops it, a second one at
   --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
                   { time, level, message, details } each; secrets are left out of both
 
-Exit codes: 0 stopped, 1 an error, 2 wrong usage.
+Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by a second Ctrl-C or SIGTERM.
 `,
   run
 }
@@ -51,7 +53,9 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const undo = surviveRejections(process, logger)
   try {
-    const { agent, authenticate: own } = await loadAgent(file, io.cwd)
+    const loaded = await Promise.race([loadAgent(file, io.cwd), aborted(io.signal)])
+    if (!loaded) return EXIT.ok
+    const { agent, authenticate: own } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
     await serve(agent, address, { logger, ...(authenticate && { authenticate }) }, served => {
@@ -64,28 +68,24 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent until the signal aborts; then everything is closed, the server first. */
+/** Serves the agent until the signal aborts; then its work is parked. */
 async function serve(
   agent: Agent,
   address: { port: number; host: string },
   options: { logger: Logger; authenticate?: Authenticate },
   serving: (served: Served) => void,
-  { signal }: Io
+  { signal, clock }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
   tuneCollection()
   const runtime = createRuntime({ agent, ...options })
-  try {
-    const served = await listen(runtime, address)
-    try {
-      serving(served)
-      await aborted(signal)
-    } finally {
-      await served.close()
-    }
-  } finally {
+  const served = await listen(runtime, address).catch(async (error: unknown) => {
     await runtime.close()
-  }
+    throw error
+  })
+  serving(served)
+  await aborted(signal)
+  await park({ served, runtime, clock, logger: options.logger })
 }
 
 async function listen(runtime: Runtime, { port, host }: { port: number; host: string }): Promise<Served> {
@@ -98,10 +98,10 @@ async function listen(runtime: Runtime, { port, host }: { port: number; host: st
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
+    if (signal.aborted) resolve(undefined)
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
 }
 
