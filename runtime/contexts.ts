@@ -33,7 +33,7 @@ export class Contexts {
 
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
-    for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure
+    for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
     const name = contextName(key)
     const live = this.#live.get(name)
     if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name)
@@ -52,18 +52,18 @@ export class Contexts {
    * Ends contexts, and keeps everybody from them while `erase` runs: the works of their tasks stop as if canceled, whoever
    * waits for what is not committed gets TaskNotFound, and who asks for one of them has to wait. If it fails they go on.
    */
-  async withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
-    const end = this.#erasures.begin(whose)
-    try {
-      await Promise.allSettled([...this.#loading.values()].filter(({ key }) => isOf(whose, key)).map(({ live }) => live))
+  withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
+    return this.#erasures.run(whose, async () => {
+      const loading = [...this.#loading.values()].filter(({ key }) => isOf(whose, key))
+      await Promise.allSettled(loading.map(({ live }) => live))
       for (const live of this.#live.values()) if (isOf(whose, live.key)) this.#end(live)
-      return await erase()
-    } catch (error) {
-      this.#wakes.retry()
-      throw error
-    } finally {
-      end()
-    }
+      try {
+        return await erase()
+      } catch (error) {
+        this.#wakes.retry()
+        throw error
+      }
+    })
   }
 
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */

@@ -7,26 +7,27 @@ export function isOf({ tenant, principal, contextId }: Erasure, key: ContextKey)
 
 /** What is being erased now: nobody gets at it until that is over. */
 export class Erasures {
-  readonly #underWay = new Map<Erasure, Promise<void>>()
+  readonly #underWay = new Map<Erasure, Promise<unknown>>()
 
-  /** Begins one. The answer ends it. */
-  begin(whose: Erasure): () => void {
-    let end = () => {}
-    this.#underWay.set(whose, new Promise(resolve => (end = resolve)))
-    return () => {
+  /** Runs one. */
+  async run<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
+    const erased = erase()
+    this.#underWay.set(whose, erased)
+    try {
+      return await erased
+    } finally {
       this.#underWay.delete(whose)
-      end()
     }
   }
 
-  /** Resolves when one ends that a context is part of; `undefined` if it is part of none. */
-  of(key: ContextKey): Promise<void> | undefined {
-    for (const [whose, end] of this.#underWay) if (isOf(whose, key)) return end
+  /** Settles when one is over that a context is part of; `undefined` if it is part of none. */
+  of(key: ContextKey): Promise<unknown> | undefined {
+    for (const [whose, erased] of this.#underWay) if (isOf(whose, key)) return erased
     return undefined
   }
 
-  /** Resolves when none is under way. */
+  /** Resolves when all are over. */
   async settled(): Promise<void> {
-    await Promise.all(this.#underWay.values())
+    await Promise.allSettled(this.#underWay.values())
   }
 }

@@ -140,6 +140,7 @@ Ctrl-C stops it.
     const { stop, ended } = run(cwd, ['serve', 'echo.js', '--port', '0'])
     stop()
     t.equal((await ended()).code, 0)
+    t.strictSame(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: AbortSignal.abort() }), { code: 0, stdout: '', stderr: '' })
   })
 })
 

@@ -81,6 +81,7 @@ await t.test('an error stays one, and loses the secrets of its message, stack, c
   t.match(shown.error, { code: 'E1', token: '[redacted]', config: { headers: { authorization: '[redacted]' } }, errors: [{ message: 'Bearer [redacted]' }] })
   t.match(shown.error.stack, /^AggregateError: Bearer \[redacted\]\n +at .*redacting\.test/)
   t.match(redacted(new DOMException('x', 'AbortError')), { name: 'AbortError', message: 'x' })
+  t.match(redacted(Object.create(Error.prototype, { message: { value: 'made by hand' } })), new Error('made by hand'))
   t.match(redacted(runInNewContext('new RangeError("elsewhere")')), new Error('elsewhere'))
   t.match(redacted(new A2AError('Overloaded', 'later')), { name: 'A2AError', code: 'Overloaded', message: 'later' })
   t.equal('cause' in (redacted(new Error('x')) as Error), false)
