@@ -31,13 +31,9 @@ class Redaction {
     if (this.#path.has(value)) return '[circular]'
     if (depth >= DEEPEST || this.#left < 0) return '[more]'
     this.#path.add(value)
-    try {
-      return this.#copyObject(value, depth + 1)
-    } catch {
-      return UNREADABLE
-    } finally {
-      this.#path.delete(value)
-    }
+    const copy = attempt(() => this.#copyObject(value, depth + 1))
+    this.#path.delete(value)
+    return copy
   }
 
   #copyObject(value: object, depth: number): unknown {
@@ -87,6 +83,7 @@ function membersOf(value: object): (readonly [string, () => unknown])[] {
   return Object.keys(value).map(name => [name, () => Reflect.get(value, name)])
 }
 
+/** What something gives, or that it cannot be read. */
 function attempt(read: () => unknown): unknown {
   try {
     return read()
