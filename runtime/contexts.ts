@@ -1,7 +1,9 @@
 import { A2AError } from '../machines/protocol/errors.ts'
+import { ERASED } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
+import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
-import { contextName, type ContextKey, type StoredContext } from './store.ts'
+import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
 import { Table } from './table.ts'
 import { Wakes } from './wakes.ts'
 
@@ -14,9 +16,10 @@ export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
   readonly #live = new Table<LiveContext>()
-  readonly #loading = new Table<Promise<LiveContext>>()
+  readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
   #resting: LiveContext[] = []
+  readonly #erasures = new Erasures()
   #isClosed = false
 
   constructor(services: ContextServices) {
@@ -31,9 +34,10 @@ export class Contexts {
 
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
+    for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
     const name = contextName(key)
     const live = this.#live.get(name)
-    if (!live) return this.#loading.get(name) ?? this.#load(key, name)
+    if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name)
     this.#stirs(live)
     return live
   }
@@ -41,7 +45,26 @@ export class Contexts {
   /** A new context, under a key that nobody has used. */
   create(key: ContextKey): LiveContext {
     if (this.#isClosed) throw shutDown()
+    if (this.#erasures.of(key)) throw beingErased()
     return this.#add(key, undefined)
+  }
+
+  /**
+   * Ends contexts, and keeps everybody from them while `erase` runs: the works of their tasks stop as if canceled, whoever
+   * waits for what is not committed gets TaskNotFound, and who asks for one of them has to wait. If it fails they go on.
+   */
+  withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
+    return this.#erasures.run(whose, async () => {
+      const loading = this.#loading.values().filter(({ key }) => isOf(whose, key))
+      await Promise.allSettled(loading.map(({ live }) => live))
+      for (const live of this.#live.values()) if (isOf(whose, live.key)) this.#end(live)
+      try {
+        return await erase()
+      } catch (error) {
+        this.#wakes.retry()
+        throw error
+      }
+    })
   }
 
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
@@ -49,20 +72,26 @@ export class Contexts {
     this.#wakes.start()
   }
 
-  /** Stops every context. What is committed stays. */
-  close(): void {
+  /** Resolves when everything decided until now is committed and told. */
+  async settled(): Promise<void> {
+    await Promise.all(Array.from(this.#live.values(), live => live.settled()))
+  }
+
+  /** Stops every context. What is committed stays. Resolves when what is being erased is. */
+  close(): Promise<void> {
     this.#isClosed = true
     this.#wakes.close()
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
     this.#resting = []
+    return this.#erasures.settled()
   }
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    const loading = this.#open(key).finally(() => this.#loading.delete(name))
-    this.#loading.set(name, loading)
-    return loading
+    const live = this.#open(key).finally(() => this.#loading.delete(name))
+    this.#loading.set(name, { key, live })
+    return live
   }
 
   async #open(key: ContextKey): Promise<LiveContext> {
@@ -130,6 +159,12 @@ export class Contexts {
     }
   }
 
+  #end(live: LiveContext): void {
+    live.erase(ERASED)
+    this.#live.delete(live.name)
+    this.#stirs(live)
+  }
+
   #makeRoom(): void {
     if (this.#live.size < this.#services.limits.liveContexts || this.#dismissOne()) return
     throw new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', {
@@ -140,4 +175,8 @@ export class Contexts {
 
 function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.')
+}
+
+function beingErased(): A2AError {
+  return new A2AError('Overloaded', 'What you have here is being erased. Send the request again later.', { retryAfterMs: 1000 })
 }

@@ -143,12 +143,26 @@ export class LiveContext {
     return work && runOf(work)?.caughtUp()
   }
 
+  /** Resolves when everything decided until now is committed and told, or never will be. */
+  settled(): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#pipeline.isSettled) resolve()
+      else this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() })
+    })
+  }
+
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
     this.#timers.clearAll()
     this.#root.stop()
+  }
+
+  /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
+  erase(error: unknown): void {
+    this.#host.end()
+    this.stop(error)
   }
 
   #start(rows: StoredContext['tasks']): void {
@@ -232,9 +246,10 @@ export class LiveContext {
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = this.#saveContext()
     const { rows, log, sends, journal } = turn
-    if (saved === this.#saved && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
+    if ((isNew || saved === this.#saved) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, snapshot: saved.snapshot, tasks: rows, log, journal, sends }
+    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends }
   }
 
   /** The context actor's snapshot as text, made anew only when the actor changed. */

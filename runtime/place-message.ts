@@ -80,8 +80,7 @@ async function continueTask<T>(
   })
   if (outcome) return outcome.value
   const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  /* c8 ignore next -- only an engine that forgets tasks has none now */
-  throw refusal(now ?? stored, terms)
+  throw now ? refusal(now, terms) : taskNotFound(taskId)
 }
 
 function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {

@@ -47,7 +47,6 @@ async function repeatedOrPlaced<T>(
   if ('reply' in before) return { message: before.reply }
   const { taskId } = before
   const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  /* c8 ignore next -- only an engine that forgets tasks gets here */
   if (!stored) throw taskNotFound(taskId)
   const { task, generation } = stored
   const row = { taskId, generation, state: task.status.state }

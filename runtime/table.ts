@@ -34,6 +34,10 @@ export class Table<Value extends object> {
     return Object.values(this.#values)
   }
 
+  entries(): [name: string, value: Value][] {
+    return Object.entries(this.#values)
+  }
+
   clear(): void {
     this.#values = Object.create(null)
     this.#size = 0

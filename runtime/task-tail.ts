@@ -32,6 +32,7 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
   constructor(options: TailOptions) {
     this.#options = options
     const stop = options.feeds.listen(options.taskId, {
+      scope: options.scope,
       told: events => this.#told(events),
       advanced: generation => this.#advanced(generation),
       closed: error => this.#fail(error)

@@ -133,7 +133,7 @@ await t.test('a tail', async t => {
 await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
   const feeds = new Feeds()
   const heard: string[] = []
-  const listener = (name: string) => ({ told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
+  const listener = (name: string) => ({ scope: { tenant: '', principal: 'anna' }, told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
   const [one, two] = [feeds.listen('t', listener('one')), feeds.listen('t', listener('two'))]
   const other = feeds.listen('u', listener('other'))
   feeds.publish('t', [event(1)])
@@ -155,7 +155,7 @@ await t.test('a commit pipeline', async t => {
     const broke: unknown[] = []
     const settled: number[] = []
     let number = 0
-    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [] }) : undefined)
+    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, atMs: 0, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [] }) : undefined)
     const store: Store = { ...memoryStore(), commit }
     return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), settled: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
   }
