@@ -1,6 +1,5 @@
 import { fault } from '../../runtime/fault.ts'
-import type { TaskRow } from '../../runtime/store.ts'
-import type { CommitRows, LogRow } from './commit-rows.ts'
+import type { CommitRows, LogRow, TaskRows } from './commit-rows.ts'
 import { reading } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { JournalWriter } from './journal-writer.ts'
@@ -107,13 +106,10 @@ export class CommitWriter {
   }
 
   /** The task of a commit's row, as the commit makes it. */
-  #taskFor(context: ContextRow, { taskId, state, generation, snapshot, wakeAtMs }: TaskRow, atMs: number): Written {
+  #taskFor(context: ContextRow, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): Written {
     const before = this.#taskIn(context, taskId)
-    const row = {
-      ...(before ?? this.#newTask(context, taskId)), state, generation,
-      snapshot: snapshot ?? null, wakeAtMs: wakeAtMs ?? null, endedAtMs: snapshot === undefined ? atMs : null
-    }
-    return { row, before }
+    const endedAtMs = snapshot === null ? atMs : null
+    return { row: { ...(before ?? this.#newTask(context, taskId)), state, generation, snapshot, wakeAtMs, endedAtMs }, before }
   }
 
   #newTask(context: ContextRow, taskId: string): StoredTaskRow {
@@ -137,8 +133,8 @@ export class CommitWriter {
     return row
   }
 
-  #writeEntry(context: ContextRow, { body, generation, state, time = '', isTerm = false }: LogRow, task: StoredTaskRow | undefined): void {
-    if (generation === undefined) {
+  #writeEntry(context: ContextRow, { body, generation, state, time, isTerm }: LogRow, task: StoredTaskRow | undefined): void {
+    if (generation === 0) {
       context.messages += 1
       if (task) task.messages += 1
       return this.#tables.messages.insert({ context: context.context, number: context.messages, task: task?.task ?? null, body })
