@@ -6,7 +6,7 @@ import { JournalWriter } from './journal-writer.ts'
 import { Numbers } from './numbers.ts'
 import { Recent } from './recent.ts'
 import { originalText } from './stored-text.ts'
-import type { ContextRow, ScopeRow, StoredTaskRow, Tables } from './tables.ts'
+import type { ContextRow, ScopeRow, SnapshotRow, StoredTaskRow, Tables } from './tables.ts'
 
 /** How many rows of each kind the writer keeps, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 2048
@@ -15,6 +15,8 @@ const KEPT_ROWS = 2048
 interface Written {
   readonly row: StoredTaskRow
   readonly before: StoredTaskRow | undefined
+  /** None for one of which there is no more than events and messages. */
+  readonly snapshot: string | null | undefined
 }
 
 /** Writes the rows of commits. Whoever calls has a transaction open, and calls {@link CommitWriter.forget} when it was rolled back. */
@@ -29,6 +31,8 @@ export class CommitWriter {
   readonly #changeContext: (row: ContextRow) => void
   readonly #moveTask: (row: StoredTaskRow) => void
   readonly #changeTask: (row: StoredTaskRow) => void
+  readonly #changeSnapshot: (row: SnapshotRow) => void
+  readonly #dropSnapshot: Statement
   readonly #dropSend: Statement
 
   constructor(database: Database, tables: Tables) {
@@ -41,8 +45,10 @@ export class CommitWriter {
       task: tables.tasks.reading(['taskId'])
     }
     this.#changeContext = tables.contexts.updating(['commits', 'atMs', 'tasks', 'messages', 'snapshot'], ['context'])
-    this.#moveTask = tables.tasks.updating(['state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs', 'snapshot'], ['task'])
-    this.#changeTask = tables.tasks.updating(['statusAt', 'generation', 'messages', 'snapshot'], ['task'])
+    this.#moveTask = tables.tasks.updating(['state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs'], ['task'])
+    this.#changeTask = tables.tasks.updating(['statusAt', 'generation', 'messages'], ['task'])
+    this.#changeSnapshot = tables.snapshots.updating(['snapshot'], ['task'])
+    this.#dropSnapshot = database.prepare('DELETE FROM snapshots WHERE task = ?')
     this.#dropSend = database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
   }
 
@@ -109,7 +115,7 @@ export class CommitWriter {
   #taskFor(context: ContextRow, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): Written {
     const before = this.#taskIn(context, taskId)
     const endedAtMs = snapshot === null ? atMs : null
-    return { row: { ...(before ?? this.#newTask(context, taskId)), state, generation, snapshot, wakeAtMs, endedAtMs }, before }
+    return { row: { ...(before ?? this.#newTask(context, taskId)), state, generation, wakeAtMs, endedAtMs }, before, snapshot }
   }
 
   #newTask(context: ContextRow, taskId: string): StoredTaskRow {
@@ -117,7 +123,7 @@ export class CommitWriter {
     const { scope, contextId } = context
     return {
       task: this.#numbers.next('task'), scope, context: context.context, contextId, taskId,
-      state: '', time: '', statusAt: 0, generation: 0, messages: 0, wakeAtMs: null, endedAtMs: null, snapshot: null
+      state: '', time: '', statusAt: 0, generation: 0, messages: 0, wakeAtMs: null, endedAtMs: null
     }
   }
 
@@ -129,7 +135,7 @@ export class CommitWriter {
     const before = this.#taskIn(context, taskId)
     if (!before) return undefined
     const row = { ...before }
-    tasks.set(taskId, { row, before })
+    tasks.set(taskId, { row, before, snapshot: undefined })
     return row
   }
 
@@ -145,12 +151,20 @@ export class CommitWriter {
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }
 
-  #writeTask({ row, before }: Written): void {
+  #writeTask({ row, before, snapshot }: Written): void {
     this.#tasks.set(row.taskId, row)
     if (!before) this.#tables.tasks.insert(row)
     else if (isPlacedAlike(row, before)) this.#changeTask(row)
     else this.#moveTask(row)
-    if (row.endedAtMs !== null) this.#journal.forget(row)
+    if (snapshot === undefined) return
+    if (snapshot === null) this.#journal.forget(row)
+    this.#writeSnapshot(row.task, snapshot, before !== undefined && before.endedAtMs === null)
+  }
+
+  #writeSnapshot(task: number, snapshot: string | null, isThere: boolean): void {
+    if (snapshot === null) this.#dropSnapshot.run(task)
+    else if (isThere) this.#changeSnapshot({ task, snapshot })
+    else this.#tables.snapshots.insert({ task, snapshot })
   }
 }
 

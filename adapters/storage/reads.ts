@@ -52,8 +52,9 @@ export class Reads {
     if (!context) return undefined
     const tasks: StoredContext['tasks'][number][] = []
     for (const { task } of this.#live.all(context.context)) {
-      const row = this.#rowOf(task, { context: context.context })
-      if (row?.snapshot != null) tasks.push({ ...rowAsCommitted(row), snapshot: row.snapshot })
+      const row = this.#rowOf(task, { context: context.context, endedAtMs: null })
+      const snapshot = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.snapshotOf(row))
+      if (row && snapshot !== undefined) tasks.push({ ...rowAsCommitted(row), snapshot })
     }
     return { commit: context.commits, snapshot: context.snapshot, tasks }
   }

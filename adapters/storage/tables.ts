@@ -35,8 +35,10 @@ export type StoredTaskRow = {
   wakeAtMs: number | null
   /** When the commit was decided that ended it; null while it lives. */
   endedAtMs: number | null
-  snapshot: string | null
 }
+
+/** The snapshot of a task that has not ended; apart, so that ended tasks, which are most, take little room. */
+export type SnapshotRow = { task: number; snapshot: string }
 
 /** `isTerm` is 1 for a status with metadata; `body` is the TaskEvent as JSON. */
 export type EventRow = { task: number; generation: number; isTerm: number; body: string }
@@ -56,8 +58,9 @@ export function tablesOf(database: Database) {
     scopes: new Table<ScopeRow>(database, 'scopes', ['scope', 'tenant', 'principal']),
     contexts: new Table<ContextRow>(database, 'contexts', ['context', 'scope', 'contextId', 'commits', 'atMs', 'tasks', 'messages', 'snapshot']),
     tasks: new Table<StoredTaskRow>(database, 'tasks', [
-      'task', 'scope', 'context', 'contextId', 'taskId', 'state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs', 'snapshot'
+      'task', 'scope', 'context', 'contextId', 'taskId', 'state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs'
     ]),
+    snapshots: new Table<SnapshotRow>(database, 'snapshots', ['task', 'snapshot']),
     events: new Table<EventRow>(database, 'events', ['task', 'generation', 'isTerm', 'body']),
     messages: new Table<MessageTableRow>(database, 'messages', ['context', 'number', 'task', 'body']),
     journal: new Table<JournalTableRow>(database, 'journal', ['entry', 'task', 'key', 'body']),
@@ -87,7 +90,7 @@ export const VERSION_1 = `
   CREATE TABLE tasks (
     task INTEGER PRIMARY KEY, scope INTEGER NOT NULL, context INTEGER NOT NULL, contextId TEXT NOT NULL, taskId TEXT NOT NULL,
     state TEXT NOT NULL, time TEXT NOT NULL, statusAt INTEGER NOT NULL, generation INTEGER NOT NULL, messages INTEGER NOT NULL,
-    wakeAtMs INTEGER, endedAtMs INTEGER, snapshot TEXT, sum INTEGER NOT NULL
+    wakeAtMs INTEGER, endedAtMs INTEGER, sum INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX tasks_by_id ON tasks (taskId);
   CREATE INDEX tasks_of_scope ON tasks (scope, state, time, taskId);
@@ -96,6 +99,8 @@ export const VERSION_1 = `
   CREATE INDEX tasks_live ON tasks (context) WHERE endedAtMs IS NULL;
   CREATE INDEX tasks_ended ON tasks (endedAtMs) WHERE endedAtMs IS NOT NULL;
   CREATE INDEX tasks_waking ON tasks (wakeAtMs, taskId) WHERE wakeAtMs IS NOT NULL;
+
+  CREATE TABLE snapshots (task INTEGER PRIMARY KEY, snapshot TEXT NOT NULL, sum INTEGER NOT NULL);
 
   CREATE TABLE events (
     task INTEGER NOT NULL, generation INTEGER NOT NULL, isTerm INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL,

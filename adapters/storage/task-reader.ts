@@ -11,21 +11,32 @@ export class TaskReader {
   readonly #page
   readonly #terms
   readonly #status
+  readonly #snapshot
 
-  constructor({ events, messages }: Tables) {
+  constructor({ events, messages, snapshots }: Tables) {
     this.#events = events.reading(['task'], 'ORDER BY generation')
     this.#page = events.reading(['task'], 'AND generation > ? ORDER BY generation LIMIT ?')
     this.#terms = events.reading(['task'], 'AND isTerm = 1 ORDER BY generation')
     this.#status = events.reading(['task', 'generation'])
+    this.#snapshot = snapshots.reading(['task'])
     this.#messages = messages.reading(['task'], 'ORDER BY number')
   }
 
   /** The task of a row. Throws DamagedRow if anything that it is made of is damaged. */
   read(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}): StoredTask {
     const { historyLength, artifacts } = options
+    // A live task whose actor cannot be restored is damaged, though what it said can be read.
+    if (row.endedAtMs === null) this.snapshotOf(row)
     const key = { tenant: scope.tenant, principal: scope.principal, contextId: originalText(row.contextId) }
     const record = historyLength === 0 && artifacts === false ? this.#statusOf(key, row) : this.#wholeOf(key, row)
     return projectTask(record, options)
+  }
+
+  /** The snapshot of a task that has not ended. */
+  snapshotOf({ task }: StoredTaskRow): string {
+    const row = this.#snapshot.one(task)
+    if (!row) throw new DamagedRow('snapshots')
+    return row.snapshot
   }
 
   /** A task's events after a generation. */
