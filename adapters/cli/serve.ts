@@ -10,6 +10,7 @@ import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io, type Output } from './command.ts'
 import { loadAgent } from './load-agent.ts'
+import { openStore } from './open-store.ts'
 import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine, plain } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
@@ -19,13 +20,14 @@ import { tuneCollection } from './tuning.ts'
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket',
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--json]',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls. Tasks live in the memory of the process. Ctrl-C stops it, a second one at once.
+calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C stops it, a second one at once.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
+  --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, card, page }, when it serves, and nothing else, to stdout
 
 Exit codes: 0 stopped, 1 an error, 2 wrong usage.
@@ -37,11 +39,12 @@ const OPTIONS = {
   port: { type: 'string', default: '4242' },
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
+  db: { type: 'string' },
   json: { type: 'boolean' }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { port, host, 'api-key': key, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { port, host, 'api-key': key, db, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const address = { port: readPort(port), host }
   const apiKey = readApiKey(key)
   const logger = writeLog(io.stderr)
@@ -50,7 +53,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     const { agent, authenticate: own } = await loadAgent(file, io.cwd)
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    await serve(agent, address, { logger, ...(authenticate && { authenticate }) }, served => {
+    await serve(agent, address, { logger, db, ...(authenticate && { authenticate }) }, served => {
       const places = placesOf(agent, served)
       io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
     }, io)
@@ -60,28 +63,30 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent until the signal aborts; then everything is closed, the server first. */
+/** Serves the agent until the signal aborts, or its store has stopped, which it throws; then everything is closed, the server first. */
 async function serve(
   agent: Agent,
   address: { port: number; host: string },
-  options: { logger: Logger; authenticate?: Authenticate },
+  { db, ...options }: { logger: Logger; db: string | undefined; authenticate?: Authenticate },
   serving: (served: Served) => void,
-  { signal }: Io
+  { signal, cwd }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
   tuneCollection()
-  const runtime = createRuntime({ agent, ...options })
+  const { store, broken } = openStore(db, cwd, options.logger)
+  const runtime = createRuntime({ agent, store, ...options })
   try {
     const served = await listen(runtime, address)
     try {
       serving(served)
-      await aborted(signal)
+      await aborted(AbortSignal.any([signal, broken]))
     } finally {
       await served.close()
     }
   } finally {
     await runtime.close()
   }
+  broken.throwIfAborted()
 }
 
 async function listen(runtime: Runtime, { port, host }: { port: number; host: string }): Promise<Served> {

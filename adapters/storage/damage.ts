@@ -19,6 +19,17 @@ export function reading<T>(what: string, read: () => T): T {
   }
 }
 
+/** Reads what may be missing: nothing, after a word to `report`, if a row is damaged. */
+export function unlessDamaged<T>(read: () => T, report: (error: DamagedRow) => void = () => {}): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof DamagedRow)) throw error
+    report(error)
+    return undefined
+  }
+}
+
 /** What a client gets that asks for what is damaged. */
 export function damaged(what: string, cause: unknown): A2AError {
   return new A2AError('InternalError', `${what} cannot be read: its stored data is damaged.`, { cause })

@@ -23,7 +23,7 @@ export class JournalWriter {
     if (!task || task.endedAtMs !== null) return
     const before = this.#find.one(task.task, key)
     if (before) this.#change({ ...before, body })
-    else this.#tables.journal.insert({ entry: Number(this.#newest.get()?.newest ?? 0) + 1, task: task.task, key, body })
+    else this.#tables.journal.insert({ entry: Number(this.#newest.get()?.newest) + 1, task: task.task, key, body })
   }
 
   /** Removes what the work of a task kept. */

@@ -1,24 +1,20 @@
-import type { Database } from './driver.ts'
+import type { Database, Statement } from './driver.ts'
 
-const TABLES = { scope: 'scopes', context: 'contexts', task: 'tasks' } as const
-
-type Numbered = keyof typeof TABLES
+type Numbered = 'scope' | 'context' | 'task'
 
 /** Gives the next scope, context or task of a file its number. */
 export class Numbers {
-  readonly #newest: ReadonlyMap<Numbered, () => number>
+  readonly #newest: Readonly<Record<Numbered, Statement>>
   readonly #last = new Map<Numbered, number>()
 
   constructor(database: Database) {
-    this.#newest = new Map((Object.keys(TABLES) as Numbered[]).map(kind => {
-      const statement = database.prepare(`SELECT max(${kind}) AS newest FROM ${TABLES[kind]}`)
-      return [kind, () => Number(statement.get()?.newest ?? 0)]
-    }))
+    const newest = (kind: Numbered, table: string) => database.prepare(`SELECT max(${kind}) AS newest FROM ${table}`)
+    this.#newest = { scope: newest('scope', 'scopes'), context: newest('context', 'contexts'), task: newest('task', 'tasks') }
   }
 
   /** One more than the greatest yet. */
   next(kind: Numbered): number {
-    const number = (this.#last.get(kind) ?? this.#newest.get(kind)?.() ?? 0) + 1
+    const number = (this.#last.get(kind) ?? Number(this.#newest[kind].get()?.newest)) + 1
     this.#last.set(kind, number)
     return number
   }

@@ -29,9 +29,9 @@ export function realFile(file: string): string {
  */
 export function prepareFile(file: string, driver: DriverName | undefined): () => void {
   const holder = thisHolder()
+  if (!holdingHere(file)) checkHeader(file)
   const release = hold(file, holder, driver, () => holderOf(file, driver))
   try {
-    checkHeader(file)
     usingFile(file, () => driverOf(driver)(file, false), database => {
       // Not yet with a log: the file is marked as ours by one write of its first page, or not at all.
       database.exec('PRAGMA synchronous = FULL')
@@ -94,7 +94,10 @@ function unusable(file: string, error: unknown): unknown {
 
 /** Looks, without SQLite, whether a file is one of ours: SQLite would leave traces beside somebody else's. An empty file is as good as none. */
 function checkHeader(file: string): void {
-  if (!existsSync(file) || statSync(file).size === 0) return
+  if (!existsSync(file)) return
+  const found = statSync(file)
+  if (!found.isFile()) throw new StorageError(`${file} is no file. Choose another name.`)
+  if (found.size === 0) return
   const header = Buffer.alloc(HEADER_BYTES)
   const descriptor = openSync(file, 'r')
   readSync(descriptor, header, 0, HEADER_BYTES, 0)

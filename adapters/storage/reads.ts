@@ -2,7 +2,7 @@ import type {
   ContextKey, JournalRow, MessageRow, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
 } from '../../runtime/store.ts'
 import type { SendRow } from '../../runtime/sends.ts'
-import { damaged, DamagedRow, reading } from './damage.ts'
+import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
@@ -51,7 +51,7 @@ export class Reads {
     const context = this.#context(key)
     if (!context) return undefined
     const tasks: StoredContext['tasks'][number][] = []
-    for (const { task } of this.#live.all(context.context)) {
+    for (const { task } of this.#live.all(context.context) as { task: number }[]) {
       const row = this.#rowOf(task, { context: context.context, endedAtMs: null })
       const snapshot = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.snapshotOf(row))
       if (row && snapshot !== undefined) tasks.push({ ...rowAsCommitted(row), snapshot })
@@ -98,7 +98,7 @@ export class Reads {
   readTasks(key: ContextKey, limit: number): StoredTask[] {
     const context = this.#context(key)
     if (!context) return []
-    const found = this.#newestTasks.all(context.context, limit)
+    const found = this.#newestTasks.all(context.context, limit) as { task: number }[]
     return found.flatMap(({ task }) => this.#shown(key, task, { context: context.context }, { historyLength: 0 }))
   }
 
@@ -120,8 +120,8 @@ export class Reads {
 
   /** Every scope that has data. */
   scopes(): Scope[] {
-    return this.#scopes.all().flatMap(({ scope }) => {
-      const row = this.#safely(`Scope ${scope}`, () => this.#find.scopeByNumber.one(scope ?? null))
+    return (this.#scopes.all() as { scope: number }[]).flatMap(({ scope }) => {
+      const row = this.#safely(`The scope with the row ${scope}`, () => this.#find.scopeByNumber.one(scope))
       return row ? [{ tenant: originalText(row.tenant), principal: originalText(row.principal) }] : []
     })
   }
@@ -146,9 +146,9 @@ export class Reads {
   }
 
   /** The row to which an index leads, if it is whole and what the index says. */
-  #rowOf(task: number | string | null | undefined, expected: Partial<StoredTaskRow>): StoredTaskRow | undefined {
+  #rowOf(task: number, expected: Partial<StoredTaskRow>): StoredTaskRow | undefined {
     return this.#safely(`The task with the row ${task}`, () => {
-      const row = this.#find.taskByNumber.one(task ?? null)
+      const row = this.#find.taskByNumber.one(task)
       if (!row || Object.entries(expected).some(([column, cell]) => row[column as keyof StoredTaskRow] !== cell)) throw new DamagedRow('tasks')
       return row
     })
@@ -163,20 +163,14 @@ export class Reads {
   }
 
   /** A task of a list: none if it is damaged. */
-  #shown(scope: Scope, task: number | string | null | undefined, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
+  #shown(scope: Scope, task: number, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
     const row = this.#rowOf(task, expected)
     const stored = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.read(scope, row, options))
     return stored ? [stored] : []
   }
 
   #safely<T>(what: string, read: () => T): T | undefined {
-    try {
-      return read()
-    } catch (error) {
-      if (!(error instanceof DamagedRow)) throw error
-      this.#report(damaged(what, error))
-      return undefined
-    }
+    return unlessDamaged(read, error => this.#report(damaged(what, error)))
   }
 }
 

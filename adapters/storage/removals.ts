@@ -1,6 +1,6 @@
 import { fault } from '../../runtime/fault.ts'
 import type { Due, Erasure } from '../../runtime/store.ts'
-import { DamagedRow } from './damage.ts'
+import { unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { storedText } from './stored-text.ts'
 import type { ContextRow, Tables } from './tables.ts'
@@ -89,14 +89,5 @@ export class Removals {
   #dropScopeIfEmpty(scope: number): void {
     const isUsed = [this.#find.contexts, this.#find.anySend].some((statement: Statement) => statement.get(scope))
     if (!isUsed) this.#drop.scope.run(scope)
-  }
-}
-
-function unlessDamaged<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof DamagedRow) return undefined
-    throw error
   }
 }

@@ -43,14 +43,14 @@ export type StoreReader = Pick<Store, Exclude<keyof Reads, 'scopes'>> & {
  * Every row has a checksum. A task that is damaged cannot be read (InternalError) and is left out of lists, though counted
  * in their totals; it stays out of memory, and all others are served.
  */
-export function sqliteStore(file: string, { driver, logger = consoleLogger, stopped = () => {} }: SqliteOptions = {}): Store {
+export function sqliteStore(file: string, { driver, logger = consoleLogger, stopped }: SqliteOptions = {}): Store {
   const path = realFile(file)
   const release = prepareFile(path, driver)
   const link = new ThreadLink({ file: path, driver }, {
     damaged: message => logger.error(message, { file: path }),
     stopped: error => {
       logger.error('the store has stopped', { error })
-      stopped(error)
+      stopped?.(error)
     }
   })
   const read = <Name extends Exclude<keyof Reads, 'scopes'>>(name: Name): Store[Name] => {

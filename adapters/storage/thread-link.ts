@@ -36,7 +36,8 @@ export class ThreadLink {
 
   constructor(data: ThreadData, listener: LinkListener) {
     this.#listener = listener
-    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data })
+    // Preloads of the command line, such as tracers and loaders, are for the process's own code; those of NODE_OPTIONS come along.
+    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data, execArgv: [] })
     this.#worker.unref()
     this.#worker.on('message', (told: Told) => this.#hear(told))
     this.#worker.on('error', error => this.#stop(`${data.file} cannot be used any more: ${error.message}`))
@@ -107,7 +108,7 @@ export class ThreadLink {
     if ('damage' in told) return this.#listener.damaged(told.damage)
     if ('stopped' in told) return this.#stop(told.stopped)
     if ('reads' in told) {
-      const callers = this.#sentReads.shift() ?? []
+      const callers = this.#sentReads.shift() as Waiting<string | undefined>[]
       for (const [i, outcome] of told.reads.entries()) settle(callers[i] as Waiting<string | undefined>, outcome)
     } else {
       const { waiting, removal } = this.#sentWrites.shift() as WriteBatch
@@ -115,15 +116,15 @@ export class ThreadLink {
       if (removal && told.removal) settle(removal.waiting, told.removal)
       this.#flush()
     }
-    if (this.#sentReads.length + this.#sentWrites.length === 0) this.#worker.unref()
+    if (!this.#end && this.#sentReads.length + this.#sentWrites.length === 0) this.#worker.unref()
   }
 
   /** Ends for good: whoever waits, and whoever comes, hears why. */
   #stop(reason: string): void {
-    if (this.#end) return
     const error = new StorageError(reason)
     this.#end = error
-    for (let batch = this.#sentWrites.shift() ?? this.#writes.take(); batch; batch = this.#sentWrites.shift() ?? this.#writes.take()) rejectBatch(batch, error)
+    this.#worker.removeAllListeners('message')
+    for (const batch of [...this.#sentWrites, ...this.#writes.takeAll()]) rejectBatch(batch, error)
     for (const { reject } of [...this.#sentReads.flat(), ...this.#callers]) reject(error)
     void this.#worker.terminate()
     this.#listener.stopped(error)

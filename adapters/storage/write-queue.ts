@@ -40,6 +40,11 @@ export class WriteQueue {
     return this.#batches.shift()
   }
 
+  /** Every batch that is left. */
+  takeAll(): WriteBatch[] {
+    return this.#batches.splice(0)
+  }
+
   #addBatch(): WriteBatch {
     const batch: WriteBatch = { commits: [], waiting: [], removal: undefined }
     this.#batches.push(batch)
