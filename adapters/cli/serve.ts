@@ -11,6 +11,7 @@ import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent } from './load-agent.ts'
 import { readLogForm } from './log.ts'
+import { openStore } from './open-store.ts'
 import { park } from './parking.ts'
 import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine } from './terminal-text.ts'
@@ -21,14 +22,15 @@ import { tuneCollection } from './tuning.ts'
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket',
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--json] [--log text|json]',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls. Tasks live in the memory of the process. Ctrl-C or SIGTERM stops it within 10 seconds: clients are told, and
-works that clean up may finish that. A second one stops it at once.
+calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or SIGTERM stops it within 10
+seconds: clients are told, and works that clean up may finish that. A second one stops it at once.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
+  --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, card, page }, when it serves, and nothing else, to stdout
   --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
                   { time, level, message, details } each; secrets are left out of both
@@ -42,12 +44,13 @@ const OPTIONS = {
   port: { type: 'string', default: '4242' },
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
+  db: { type: 'string' },
   json: { type: 'boolean' },
   log: { type: 'string', default: 'text' }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { port, host, 'api-key': key, json, log }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { port, host, 'api-key': key, db, json, log }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const address = { port: readPort(port), host }
   const apiKey = readApiKey(key)
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
@@ -58,7 +61,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     const { agent, authenticate: own } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    await serve(agent, address, { logger, ...(authenticate && { authenticate }) }, served => {
+    await serve(agent, address, { logger, db, ...(authenticate && { authenticate }) }, served => {
       const places = placesOf(agent, served)
       io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
     }, io)
@@ -68,24 +71,26 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent until the signal aborts; then its work is parked. */
+/** Serves the agent until the signal aborts; then its work is parked. Throws if its store has stopped. */
 async function serve(
   agent: Agent,
   address: { port: number; host: string },
-  options: { logger: Logger; authenticate?: Authenticate },
+  { db, ...options }: { logger: Logger; db: string | undefined; authenticate?: Authenticate },
   serving: (served: Served) => void,
-  { signal, clock }: Io
+  { signal, clock, cwd }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
   tuneCollection()
-  const runtime = createRuntime({ agent, ...options })
+  const { store, broken } = openStore(db, cwd, options.logger)
+  const runtime = createRuntime({ agent, store, ...options })
   const served = await listen(runtime, address).catch(async (error: unknown) => {
     await runtime.close()
     throw error
   })
   serving(served)
-  await aborted(signal)
+  await aborted(AbortSignal.any([signal, broken]))
   await park({ served, runtime, clock, logger: options.logger })
+  broken.throwIfAborted()
 }
 
 async function listen(runtime: Runtime, { port, host }: { port: number; host: string }): Promise<Served> {

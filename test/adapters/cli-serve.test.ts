@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
+import { closeSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
@@ -281,5 +282,45 @@ await t.test('the command itself', async t => {
     const [code] = await ended
     t.ok(code === 0 || code === 1)
     t.equal(child.stderr.read(), null)
+  })
+})
+
+await t.test('an agent served with --db', async t => {
+  const ASKS = "export default { card: { name: 'Asks', description: '' }, work: async ({ ask }) => ({ artifact: { parts: [{ text: 'done' }] } }) }"
+  const cwd = t.testdir({ 'asks.js': ASKS, 'notes.txt': 'no database, only a text that is long enough to be taken for one of a hundred bytes, or nearly so' })
+
+  await t.test('keeps its tasks in the file, through a restart', async t => {
+    const argv = ['asks.js', '--db', 'tasks.db', '--json']
+    const first = await serving(t, cwd, argv)
+    const { url } = JSON.parse(first.announcement) as { url: string }
+    const client = await connect(url)
+    const answer = await client.sendMessage({ message: { messageId: '1', role: 'ROLE_USER', parts: [{ text: 'go' }] } })
+    const id = 'task' in answer ? answer.task.id : ''
+    await client.close()
+    t.match(await refused(cwd, [...argv, '--port', '0']), { code: 1, stderr: /tasks\.db is in use by process/ })
+    first.stop()
+    await first.ended()
+    const second = await serving(t, cwd, argv)
+    const again = await connect((JSON.parse(second.announcement) as { url: string }).url)
+    t.teardown(() => again.close())
+    t.match(await again.getTask({ id }), { id, status: { state: 'TASK_STATE_COMPLETED' } })
+  })
+
+  await t.test('is not served from a file that cannot be used', async t => {
+    t.match(await refused(cwd, ['asks.js', '--db', 'notes.txt']), { code: 1, stderr: /^taskchart: .*notes\.txt is no SQLite file/ })
+  })
+
+  await t.test('is stopped, with the reason, when the file proves broken', async t => {
+    const argv = ['asks.js', '--db', 'broken.db', '--json']
+    const serve = await serving(t, cwd, argv)
+    const file = join(cwd, 'broken.db')
+    const descriptor = openSync(file, 'r+')
+    for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
+    closeSync(descriptor)
+    const client = await connect((JSON.parse(serve.announcement) as { url: string }).url)
+    const lost = client.sendMessage({ message: { messageId: '1', role: 'ROLE_USER', parts: [{ text: 'go' }] } }).catch((error: unknown) => error)
+    t.match(await serve.ended(), { code: 1, stderr: /broken\.db cannot be used any more: .*start again/ })
+    await client.close()
+    t.ok(await lost)
   })
 })

@@ -1,0 +1,316 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { rowsOf } from '../../adapters/storage/commit-rows.ts'
+import type { Database } from '../../adapters/storage/driver.ts'
+import { Engine } from '../../adapters/storage/engine.ts'
+import { openForWriting, prepareFile } from '../../adapters/storage/open-file.ts'
+import { readSqlite, sqliteStore, StorageError, type StoreReader } from '../../adapters/storage/sqlite.ts'
+import { troubleOf } from '../../adapters/storage/storage-error.ts'
+import { createRuntime, defineAgent, text } from '../../runtime/index.ts'
+import type { Commit } from '../../runtime/store.ts'
+import { contextKey, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
+
+const HERE = import.meta.url
+
+/** An engine in this thread, on a file that is ready; `wrap` stands between it and SQLite. */
+function engineOn(t: Test, file: string, wrap: (database: Database) => Database = database => database): { engine: Engine; database: Database } {
+  const release = prepareFile(file, undefined)
+  const database = openForWriting(file, undefined)
+  const engine = new Engine(wrap(database), file, () => {})
+  t.teardown(() => {
+    engine.close()
+    release()
+  })
+  return { engine, database }
+}
+
+const written = (engine: Engine, ...commits: Commit[]) => engine.commitAll(commits.map(rowsOf))
+
+/** Opens a file as a store does, and then for reading, in this thread. */
+function reopened(file: string, logger = quiet().logger): StoreReader {
+  prepareFile(file, undefined)()
+  return readSqlite(file, { logger })
+}
+
+/** Everything that a store says, of tasks that are there or are not: what it refuses to say is told by its message. */
+async function picture(store: StoreReader, taskIds: readonly string[]): Promise<string[]> {
+  const ask = async (what: string, answer: Promise<unknown>) => `${what} ${JSON.stringify(await answer.catch((error: unknown) => ({ refused: String(error) })))}`
+  return Promise.all(taskIds.flatMap(id => [
+    ask(`task ${id}`, store.readTask(scope, id)), ask(`events ${id}`, store.readEvents(scope, id, 0, 100)), ask(`context ${id}`, store.loadContext(contextKey(`context of ${id}`))),
+    ask(`messages ${id}`, store.readMessages(contextKey(`context of ${id}`), 100)), ask(`journal ${id}`, store.readJournal(scope, id))
+  ]))
+}
+
+await t.test('a full disk', async t => {
+  await t.test('has commits rejected, and no others spoilt; reads work, and commits again once there is room', async t => {
+    const { engine, database } = engineOn(t, join(t.testdir(), 'tasks.db'))
+    t.strictSame(written(engine, opening('first')), [true])
+    const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count)
+    database.exec(`PRAGMA max_page_count = ${pages + 4}`)
+    const [large, small] = written(engine, opening('large', { text: 'x'.repeat(100_000) }), opening('small'))
+    for (const outcome of [large, small]) t.equal(troubleOf(outcome), 'full')
+    t.equal(engine.broken, undefined)
+    t.equal(engine.read(reads => reads.readTask(scope, 'first'))?.generation, 1)
+    t.equal(engine.read(reads => reads.readTask(scope, 'large')), undefined)
+    t.equal(engine.read(reads => reads.readTask(scope, 'small')), undefined)
+    database.exec('PRAGMA max_page_count = 1000000')
+    t.strictSame(written(engine, opening('large', { text: 'x'.repeat(100_000) }), opening('small')), [true, true])
+  })
+
+  const mounted = mkdtempSync(join(tmpdir(), 'disk-'))
+  const canMount = (() => {
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', mounted], { stdio: 'ignore' })
+      return true
+    } catch {
+      return false
+    }
+  })()
+  t.teardown(() => {
+    if (canMount) execFileSync('umount', ['-l', mounted])
+    rmdirSync(mounted)
+  })
+
+  await t.test('that is a real one has new work refused with Overloaded, what is there read, and the same server go on once there is room', { skip: canMount ? false : 'this user may mount no disk' }, async t => {
+    const { logger } = quiet()
+    const store = sqliteStore(join(mounted, 'tasks.db'), { logger })
+    const agent = defineAgent({ card: { name: 'Keeps' }, work: async () => ({ artifact: text('kept') }) })
+    const runtime = createRuntime({ agent, store, logger })
+    t.teardown(() => runtime.close())
+    const send = (words: string) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [text(words)] } })
+    const first = await send('hello')
+    const ballast = join(mounted, 'ballast')
+    for (let bytes = 1024 * 1024; bytes >= 4096; bytes /= 2) {
+      try {
+        for (let i = 0; ; i += 1) writeFileSync(`${ballast} ${bytes} ${i}`, Buffer.alloc(bytes))
+      } catch {
+        // No room for another of this size.
+      }
+    }
+    let refusals = 0
+    for (let i = 0; i < 20; i += 1) await send('x'.repeat(50_000)).catch((error: unknown) => {
+      t.match(error, { code: 'Overloaded' })
+      refusals += 1
+    })
+    t.ok(refusals > 10)
+    t.match(await runtime.getTask({ id: 'task' in first ? first.task.id : '' }), { status: { state: 'TASK_STATE_COMPLETED' } })
+    execFileSync('sh', ['-c', `rm -f '${ballast}'*`])
+    t.match(await send('again'), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  })
+})
+
+await t.test('a sync that fails stops the engine: it is not tried again, and nothing is written or read any more', async t => {
+  const file = join(t.testdir(), 'tasks.db')
+  let failing = ''
+  const failed = Object.assign(new TypeError('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
+  const { engine } = engineOn(t, file, database => ({
+    ...database, close: () => database.close(),
+    prepare: sql => database.prepare(sql),
+    exec: sql => {
+      if (sql === failing) throw failed
+      return database.exec(sql)
+    }
+  }))
+  t.strictSame(written(engine, opening('a')), [true])
+  failing = 'COMMIT'
+  const message = `${file} cannot be used any more: disk I/O error (SQLITE_IOERR_FSYNC).`
+  for (const outcome of written(engine, opening('b'), opening('c'))) t.match(outcome, { name: 'StorageError', message })
+  failing = ''
+  for (const outcome of written(engine, opening('d'))) t.match(outcome, { message })
+  t.throws(() => engine.read(reads => reads.readTask(scope, 'a')), { message })
+  t.throws(() => engine.sweep({ endedBeforeMs: 1, idleBeforeMs: 1, sendsBeforeMs: 1 }, 1), { message })
+  t.match(engine.broken, StorageError)
+  engine.checkpoint()
+})
+
+await t.test('an error that is neither of the disk nor of a row is that of the call alone', async t => {
+  let isFailing = false
+  const { engine } = engineOn(t, join(t.testdir(), 'tasks.db'), database => ({
+    exec: sql => database.exec(sql), close: () => database.close(),
+    prepare: sql => {
+      const statement = database.prepare(sql)
+      const checked = <T>(run: () => T) => {
+        if (isFailing) throw new TypeError('odd')
+        return run()
+      }
+      return { run: (...values) => checked(() => statement.run(...values)), get: (...values) => checked(() => statement.get(...values)), all: (...values) => checked(() => statement.all(...values)) }
+    }
+  }))
+  written(engine, opening('a'))
+  isFailing = true
+  t.throws(() => engine.read(reads => reads.readTask(scope, 'a')), { message: 'odd' })
+  t.match(written(engine, opening('b')), [{ message: 'odd' }])
+  isFailing = false
+  t.equal(engine.read(reads => reads.readTask(scope, 'a'))?.generation, 1)
+  t.strictSame(written(engine, opening('b')), [true])
+})
+
+await t.test('the log is written back when enough has come together; without room for that it is left for later', async t => {
+  let isFull = true
+  const file = join(t.testdir(), 'tasks.db')
+  const { engine } = engineOn(t, file, database => ({
+    exec: sql => database.exec(sql), close: () => database.close(),
+    prepare: sql => {
+      if (isFull && sql.includes('wal_checkpoint')) throw Object.assign(new TypeError('database or disk is full'), { code: 'SQLITE_FULL' })
+      return database.prepare(sql)
+    }
+  }))
+  const size = () => statSync(file).size
+  const before = size()
+  written(engine, ...Array.from({ length: 1100 }, (_, i) => opening(`t${i}`)))
+  engine.tidy()
+  t.equal(size(), before)
+  t.equal(engine.broken, undefined)
+  isFull = false
+  engine.tidy()
+  t.equal(size(), before, 'not at once')
+  written(engine, ...Array.from({ length: 1100 }, (_, i) => opening(`u${i}`)))
+  engine.tidy()
+  t.ok(size() > before)
+})
+
+/** The files of a store as a killed process leaves them: with all that was committed in the log. */
+async function leftBehind(t: Test): Promise<{ dir: string; ids: string[] }> {
+  const dir = t.testdir()
+  const store = sqliteStore(join(dir, 'live.db'))
+  const ids: string[] = []
+  for (let i = 0; i < 12; i += 1) {
+    ids.push(`t${i}`)
+    await store.commit(opening(`t${i}`))
+    if (i % 2 === 0) await store.commit(ending(`t${i}`))
+  }
+  for (const end of ['', '-wal']) copyFileSync(join(dir, `live.db${end}`), join(dir, `left.db${end}`))
+  await store.close()
+  copyFileSync(join(dir, 'live.db'), join(dir, 'whole.db'))
+  return { dir, ids }
+}
+
+await t.test('a log that was cut off anywhere gives the commits before that place, each whole', async t => {
+  const { dir, ids } = await leftBehind(t)
+  const size = statSync(join(dir, 'left.db-wal')).size
+  const counts: number[] = []
+  for (let length = 0; length <= size; length += 4120 * 7 + 512 * 3) {
+    for (const end of ['', '-wal']) copyFileSync(join(dir, `left.db${end}`), join(dir, `cut.db${end}`))
+    truncateSync(join(dir, 'cut.db-wal'), length)
+    const store = reopened(join(dir, 'cut.db'))
+    const found = new Set(await taskIds(store))
+    const count = ids.filter(id => found.has(id)).length
+    t.strictSame(ids.slice(0, count), ids.filter(id => found.has(id)), 'the first ones')
+    for (const id of ids.slice(0, count)) {
+      const stored = await store.readTask(scope, id)
+      const context = await store.loadContext(contextKey(`context of ${id}`))
+      t.equal(stored?.generation, context?.commit === 2 ? 3 : 1, 'task and context are of one commit')
+    }
+    counts.push(count)
+    await store.close()
+  }
+  t.strictSame([counts[0], counts.at(-1) ?? 0], [0, counts.toSorted((a, b) => b - a)[0]])
+  t.ok(counts.every((count, i) => count >= (counts[i - 1] ?? 0)))
+})
+
+/** A byte changed at some places of a file: what comes of it is refused, or left out or answered with an error, or as it was. */
+async function flipped(t: Test, { name, beside }: { name: string; beside: readonly string[] }, positions: number): Promise<Map<string, number>> {
+  const { dir, ids } = await leftBehind(t)
+  const outcomes = new Map([['refused', 0], ['error', 0], ['before', 0], ['unchanged', 0]])
+  const whole = await (async () => {
+    const store = reopened(join(dir, 'whole.db'))
+    const asIs = await picture(store, ids)
+    await store.close()
+    return asIs
+  })()
+  const bytes = readFileSync(join(dir, name))
+  for (let i = 0; i < positions; i += 1) {
+    const position = Math.floor(((i + 0.5) * bytes.length) / positions)
+    const target = join(dir, `flip.db${name.endsWith('-wal') ? '-wal' : ''}`)
+    for (const end of ['-wal', '-shm', '']) rmSync(join(dir, `flip.db${end}`), { force: true })
+    for (const other of beside) copyFileSync(join(dir, other), join(dir, other.replace('left', 'flip')))
+    const changed = Buffer.from(bytes)
+    changed[position] = (changed[position] ?? 0) ^ (1 << (i % 8))
+    writeFileSync(target, changed)
+    const { logger, said: reported } = quiet()
+    let outcome = 'unchanged'
+    try {
+      const store = reopened(join(dir, 'flip.db'), logger)
+      const now = await picture(store, ids)
+      await store.close()
+      for (const [line, said] of now.entries()) {
+        if (said === whole[line]) continue
+        const isLeftOut = reported.length > 0 && said.startsWith('context') && said.includes('"tasks":[]')
+        if (said.includes('"refused"') || isLeftOut) outcome = 'error'
+        else if (name.endsWith('-wal')) outcome = outcome === 'error' ? 'error' : 'before'
+        else t.fail(`byte ${position}: ${said} was ${whole[line]}`)
+      }
+    } catch (error) {
+      t.type(error, StorageError, `byte ${position}: ${String(error)}`)
+      outcome = 'refused'
+    }
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+  }
+  return outcomes
+}
+
+await t.test('a bit that flips anywhere in the file is found, or changes nothing that is told', async t => {
+  const outcomes = await flipped(t, { name: 'whole.db', beside: [] }, 150)
+  t.comment(JSON.stringify([...outcomes]))
+  t.ok((outcomes.get('refused') ?? 0) > 0 && (outcomes.get('error') ?? 0) > 0)
+})
+
+await t.test('a bit that flips anywhere in the log gives the commits before it', async t => {
+  const outcomes = await flipped(t, { name: 'left.db-wal', beside: ['left.db'] }, 24)
+  t.comment(JSON.stringify([...outcomes]))
+  t.equal((outcomes.get('refused') ?? 0) + (outcomes.get('error') ?? 0), 0)
+  t.ok((outcomes.get('before') ?? 0) > 16)
+})
+
+await t.test('a process that is killed at any moment of a commit, a sweep, an erasure or a migration has lost nothing that it told of', async t => {
+  const dir = t.testdir({
+    'kill.mjs': `
+      const { onFault } = await import(${JSON.stringify(new URL('../../runtime/fault.js', HERE).href)})
+      let left = Number(process.env.KILL_AFTER)
+      onFault(point => { if (point === process.env.KILL_AT && (left -= 1) === 0) process.kill(process.pid, 'SIGKILL') })`
+  })
+  const writer = fileURLToPath(new URL('../fixtures/store-writer.js', HERE))
+  const killedAt = async (point: string, hit: number) => {
+    const file = join(dir, `${point}-${hit}.db`)
+    const child = spawn(process.execPath, [writer, file, '2'], {
+      // The thread of the store has the preloads that stand here, not those of a command line.
+      env: { ...process.env, NODE_OPTIONS: `--import ${join(dir, 'kill.mjs')}`, KILL_AT: point, KILL_AFTER: String(hit) }, stdio: ['ignore', 'pipe', 'inherit']
+    })
+    let said = ''
+    child.stdout.on('data', chunk => (said += String(chunk)))
+    const [, signal] = await once(child, 'close')
+    return { file, said, signal: signal as string | null }
+  }
+  for (const [point, hits] of [['P2', [1, 2, 5]], ['P3', [1, 4]], ['P4', [2, 4]], ['P5', [1, 3, 5]], ['P6', [1, 2, 6]], ['P7', [1, 2, 6]], ['P15', [1]], ['P16', [1, 2]], ['P17', [1]]] as const) {
+    for (const hit of hits) {
+      const { file, said, signal } = await killedAt(point, hit)
+      const what = `${point} the ${hit}th time, after ${JSON.stringify(said)}`
+      t.equal(signal, 'SIGKILL', what)
+      const store = sqliteStore(file)
+      const ids = new Set(await taskIds(store))
+      for (const i of [0, 1]) {
+        const kept = await store.readTask(scope, `kept ${i}`)
+        if (said.includes(`committed ${i}`)) t.match([kept, await store.readSend(scope, `s ${i}`)], [{ generation: 3 }, { taskId: `kept ${i}` }], what)
+        if (said.includes(`swept ${i}`)) t.notOk(ids.has(`swept ${i}`), what)
+        if (said.includes(`erased ${i}`)) t.notOk(ids.has(`erased ${i}`), what)
+        t.equal((await store.loadContext(contextKey(`context of kept ${i}`)))?.commit, kept && (kept.generation === 3 ? 2 : 1), `${what}: whole commits only`)
+      }
+      t.equal(await store.commit(opening('after')), true)
+      await store.close()
+    }
+  }
+})
+
+await t.test('a folder that may not be written is refused, by name', { skip: process.getuid?.() === 0 ? 'root may write everywhere' : false }, t => {
+  const dir = join(t.testdir(), 'closed')
+  mkdirSync(dir, { mode: 0o500 })
+  t.throws(() => sqliteStore(join(dir, 'tasks.db')), { name: 'StorageError', message: /tasks\.db/ })
+  t.notOk(existsSync(join(dir, 'tasks.db')))
+  t.end()
+})
+

@@ -1,0 +1,448 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync, writeSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { driverOf, sqliteCode } from '../../adapters/storage/driver.ts'
+import { APPLICATION_ID, migrate, MIGRATIONS } from '../../adapters/storage/schema.ts'
+import { Recent } from '../../adapters/storage/recent.ts'
+import { readSqlite, sqliteStore, StorageError } from '../../adapters/storage/sqlite.ts'
+import { originalText, storedText } from '../../adapters/storage/stored-text.ts'
+import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store.ts'
+import { HOSTILE } from '../fixtures/hostile-keys.ts'
+import { contextKey, DRIVERS, edit, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
+import { storeSuite } from '../fixtures/store-suite.ts'
+
+const fileIn = (t: Test) => join(t.testdir(), 'tasks.db')
+
+/** Opens a store that is closed when the test ends. */
+function opened(t: Test, file: string, options: Parameters<typeof sqliteStore>[1] = {}) {
+  const store = sqliteStore(file, options)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** A file with a task that is over and one that goes on, closed. */
+async function written(t: Test): Promise<string> {
+  const file = fileIn(t)
+  const store = sqliteStore(file)
+  await store.commit(opening('over'))
+  await store.commit(ending('over'))
+  await store.commit(opening('live'))
+  await store.close()
+  return file
+}
+
+/** A store from which everything is erased that is in it; to be closed by itself, for a thread of its own for each test takes its time. */
+async function emptied(store: Store, file: string): Promise<Store> {
+  const reader = readSqlite(file)
+  for (const each of await reader.scopes()) await store.erase(each)
+  await reader.close()
+  let isOpen = true
+  const call = <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) => async (...args: Args): Promise<T> => {
+    if (!isOpen) throw new TypeError('The store is closed.')
+    return ask(...args)
+  }
+  return {
+    commit: call(store.commit), loadContext: call(store.loadContext), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents),
+    readJournal: call(store.readJournal), readMessages: call(store.readMessages), readTasks: call(store.readTasks), listTasks: call(store.listTasks),
+    readSend: call(store.readSend), sweep: call(store.sweep), erase: call(store.erase),
+    close: async () => {
+      isOpen = false
+    }
+  }
+}
+
+/** What opening a store or a reader throws. */
+function refusal(open: () => unknown): Error {
+  try {
+    open()
+  } catch (error) {
+    return error as Error
+  }
+  throw new TypeError('was not refused')
+}
+
+for (const driver of DRIVERS) {
+  await t.test(`the suite of all engines, with ${driver}`, async t => {
+    // Thousands of commits, one after the other: in memory where there is such a folder, for a disk takes its time.
+    const dir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'taskchart-'))
+    t.teardown(() => rmSync(dir, { recursive: true }))
+    const file = join(dir, 'tasks.db')
+    const store = opened(t, file, { driver })
+    await storeSuite(t, driver, () => emptied(store, file))
+  })
+}
+
+await t.test('a driver that this Node does not have is refused, with what to do', async t => {
+  const missing = (['node:sqlite', 'better-sqlite3'] as const).filter(driver => !DRIVERS.includes(driver))
+  for (const driver of missing) t.throws(() => sqliteStore(fileIn(t), { driver }), { name: 'TypeError', message: /npm install better-sqlite3/ })
+  t.ok(DRIVERS.length > 0)
+  t.equal(sqliteCode(new TypeError('no')), undefined)
+})
+
+await t.test('key columns hold every text, in the order of JavaScript, and give it back', async t => {
+  const texts = ['', ...HOSTILE, '\uD800', '\uDC00\uD800', 'a\u0000b', '\\u0000', '\u007F', '\uFFFF', 'plain text: {[~']
+  for (const text of texts) t.equal(originalText(storedText(text)), text, JSON.stringify(text))
+  t.equal(new Set(texts.map(storedText)).size, new Set(texts).size)
+  t.equal(storedText('plain ~'), 'plain ~')
+  for (const text of texts) t.match(storedText(text), /^[ -~]*$/)
+})
+
+await t.test('what was committed is there after a restart, with every driver', async t => {
+  const file = await written(t)
+  for (const driver of DRIVERS) {
+    const store = sqliteStore(file, { driver })
+    t.strictSame(await taskIds(store), ['live', 'over'])
+    t.match(await store.readTask(scope, 'over'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'result of over' }] }], history: [{ messageId: 'm-over' }] } })
+    t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks, opening('live').tasks)
+    t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [{ key: contextKey('context of live'), taskId: 'live', atMs: 0 }])
+    await store.close()
+  }
+})
+
+await t.test('a task that waits goes on after a restart', async t => {
+  const file = fileIn(t)
+  const agent = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) }) })
+  const message = (words: string, taskId?: string) => ({ message: { messageId: words, role: 'ROLE_USER' as const, parts: [text(words)], ...(taskId !== undefined && { taskId }) } })
+  const first = createRuntime({ agent, store: sqliteStore(file) })
+  const asked = await first.sendMessage(message('go'))
+  await first.close()
+  const taskId = 'task' in asked ? asked.task.id : ''
+  const second = createRuntime({ agent, store: sqliteStore(file) })
+  t.teardown(() => second.close())
+  t.match(await second.sendMessage(message('this', taskId)), { task: { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'so this' }] }] } })
+})
+
+await t.test('a store waits for no event loop to end: what was asked before close is done, and close ends the thread', async t => {
+  const file = fileIn(t)
+  const store = sqliteStore(file)
+  const commits = [store.commit(opening('a')), store.commit(opening('b'))]
+  const read = store.readTask(scope, 'a')
+  const erased = store.erase(contextKey('context of a'))
+  const late = store.commit(opening('c'))
+  await store.close()
+  t.strictSame(await Promise.all([...commits, erased, late]), [true, true, true, true])
+  t.equal(await read, undefined, 'a read sees what was durable when it was asked')
+  await t.rejects(store.commit(opening('d')), { message: 'The store is closed.' })
+  await t.rejects(store.readTask(scope, 'a'), { message: 'The store is closed.' })
+  t.strictSame(await taskIds(opened(t, file)), ['b', 'c'])
+})
+
+await t.test('more commits than go together are all written, in their order', async t => {
+  const store = opened(t, fileIn(t))
+  const commits = Array.from({ length: 2000 }, (_, i) => opening(`t${i}`, { contextId: 'c', expected: i }))
+  t.ok((await Promise.all(commits.map(commit => store.commit(commit)))).every(Boolean))
+  t.equal((await store.loadContext(contextKey('c')))?.commit, 2000)
+})
+
+await t.test('a file has one holder', async t => {
+  const file = await written(t)
+  const store = opened(t, file)
+  await taskIds(store)
+
+  await t.test('a second store of this process is refused, with the name of the file and of the holder, by any name and driver', async t => {
+    const link = join(t.testdir(), 'link.db')
+    symlinkSync(file, link)
+    for (const name of [file, link]) {
+      for (const driver of [undefined, ...DRIVERS]) {
+        const error = refusal(() => sqliteStore(name, driver && { driver }))
+        t.type(error, StorageError)
+        t.match(error.message, `${file} is in use by process ${process.pid} on ${hostname()} since 2`)
+      }
+    }
+    t.equal(await store.commit(opening('after')), true, 'the first is not disturbed')
+  })
+
+  await t.test('one of another process is refused too, and let in at once when the holder is killed', async t => {
+    const other = join(t.testdir(), 'other.db')
+    const holder = spawn(process.execPath, [fileURLToPath(new URL('../fixtures/store-holder.js', import.meta.url)), other], { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.teardown(() => holder.kill('SIGKILL'))
+    await once(holder.stdout, 'data')
+    for (const driver of DRIVERS) t.match(refusal(() => sqliteStore(other, { driver })).message, `in use by process ${holder.pid} on ${hostname()}`)
+    const ended = once(holder, 'exit')
+    holder.kill('SIGKILL')
+    await ended
+    t.strictSame(await taskIds(opened(t, other)), ['t'])
+  })
+
+  await t.test('a reader beside it sees what is durable, and the scopes', async t => {
+    const reader = readSqlite(file)
+    t.teardown(() => reader.close())
+    t.strictSame(await taskIds(reader), ['after', 'live', 'over'])
+    await store.commit(opening('later'))
+    t.ok(await reader.readTask(scope, 'later'))
+    t.equal((await reader.readEvents(scope, 'over', 0, 10)).length, 3)
+    t.strictSame(await reader.scopes(), [scope])
+    t.strictSame(await reader.readJournal(scope, 'live'), [{ taskId: 'live', key: 'k', value: 'kept for live' }])
+    t.equal((await reader.readMessages(contextKey('context of live'), 10)).length, 1)
+    t.equal((await reader.readTasks(contextKey('context of live'), 10)).length, 1)
+    t.ok(await reader.loadContext(contextKey('context of live')))
+    t.equal((await reader.readWakes(10, { atMs: 0, taskId: '' })).length, 3)
+    t.equal(await reader.readSend(scope, 'none'), undefined)
+    await reader.close()
+    await reader.close()
+    await t.rejects(reader.scopes(), { message: 'The store is closed.' })
+  })
+
+  await store.close()
+  t.strictSame(await taskIds(opened(t, file)), ['after', 'later', 'live', 'over'], 'closing lets go of it')
+})
+
+await t.test('what cannot be used is refused at once, by name, and left as it was', async t => {
+  const dir = t.testdir({ 'notes.txt': 'not a database, only a text that is long enough to have a header', folder: {} })
+  const foreign = join(dir, 'foreign.db')
+  edit(foreign, database => database.exec('CREATE TABLE mine (x); PRAGMA user_version = 7'))
+  const cases: [string, RegExp][] = [
+    [join(dir, 'notes.txt'), /notes\.txt is no SQLite file/],
+    [foreign, /foreign\.db is a SQLite file of another program/],
+    [join(dir, 'folder'), /folder is no file/],
+    [join(dir, 'nowhere', 'tasks.db'), /its folder cannot be found/]
+  ]
+  for (const [file, message] of cases) {
+    const before = existsSync(file) && statSync(file).isFile() ? readFileSync(file) : undefined
+    for (const open of [sqliteStore, readSqlite]) t.match(refusal(() => open(file)), { name: 'StorageError', message })
+    if (before) t.ok(readFileSync(file).equals(before))
+    t.notOk(existsSync(`${file}-lock`), 'and nothing is put beside it')
+  }
+  t.match(refusal(() => readSqlite(join(dir, 'none.db'))), { message: /none\.db is not there/ })
+  edit(join(dir, 'held.db-lock'), lock => {
+    lock.exec('BEGIN EXCLUSIVE')
+    t.match(refusal(() => sqliteStore(join(dir, 'held.db'))), { message: /held\.db is in use by another process/ })
+  })
+  mkdirSync(join(dir, 'locked.db-lock'))
+  t.match(refusal(() => sqliteStore(join(dir, 'locked.db'))), { message: /locked\.db cannot be used: its lock .*locked\.db-lock cannot be taken/ })
+  writeFileSync(join(dir, 'bad-lock.db-lock'), 'no database, but as long as one would have to be for that to be found out: '.repeat(20))
+  t.match(refusal(() => sqliteStore(join(dir, 'bad-lock.db'))), { message: /its lock .* cannot be taken/ })
+  writeFileSync(join(dir, 'empty.db'), '')
+  t.equal(await opened(t, join(dir, 'empty.db')).commit(opening('t')), true, 'an empty file is as good as none')
+})
+
+await t.test('the schema has a version', async t => {
+  const versionOf = (file: string) => {
+    const database = driverOf(undefined)(file, true)
+    const [version, id] = ['user_version', 'application_id'].map(name => database.prepare(`PRAGMA ${name}`).get()?.[name])
+    database.close()
+    return { version, id }
+  }
+
+  await t.test('an unknown newer one is refused, with the name of the file and both versions', async t => {
+    const file = await written(t)
+    t.strictSame(versionOf(file), { version: MIGRATIONS.length, id: APPLICATION_ID })
+    edit(file, database => database.exec('PRAGMA user_version = 99'))
+    for (const open of [sqliteStore, readSqlite]) {
+      t.match(refusal(() => open(file)), { name: 'StorageError', message: `${file} has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}` })
+    }
+    t.equal(versionOf(file).version, 99)
+  })
+
+  await t.test('an older one is migrated, step by step, each whole or not at all', async t => {
+    const file = await written(t)
+    const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note TEXT', "UPDATE meta SET note = 'new'"]
+    edit(file, database => {
+      t.throws(() => migrate(database, file, [...steps, 'UPDATE meta SET note = 1; UPDATE nowhere SET x = 1']), { message: /no such table: nowhere/ })
+      t.equal(database.prepare('SELECT note FROM meta').get()?.note, 'new')
+      migrate(database, file, steps)
+    })
+    t.equal(versionOf(file).version, steps.length)
+  })
+})
+
+await t.test('damage is found wherever it is, and never served', async t => {
+  /** Reads a file after a change that no checksum knows of. */
+  const changed = async (t: Test, sql: string) => {
+    const file = await written(t)
+    edit(file, database => database.exec(sql))
+    const { logger, said } = quiet()
+    return { store: opened(t, file, { logger }), said }
+  }
+  const damaged = (what: string) => ({ name: 'A2AError', code: 'InternalError', message: `${what} cannot be read: its stored data is damaged.` })
+
+  await t.test('a task with a damaged event, message or count cannot be read and is left out of lists; all others are served', async t => {
+    for (const sql of [
+      "UPDATE events SET body = replace(body, 'result of over', 'another thing!') WHERE generation = 2",
+      'DELETE FROM events WHERE generation = 2',
+      "UPDATE messages SET body = replace(body, 'words of over', 'words of anna')",
+      "DELETE FROM messages WHERE task = (SELECT task FROM tasks WHERE taskId = 'over')"
+    ]) {
+      const { store, said } = await changed(t, sql)
+      await t.rejects(store.readTask(scope, 'over'), damaged('Task over'), sql)
+      if (sql.includes('events')) await t.rejects(store.readEvents(scope, 'over', 0, 10), damaged('Task over'))
+      t.equal((await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state, 'TASK_STATE_COMPLETED', 'its status is whole')
+      t.equal((await store.listTasks(scope, { limit: 10 })).total, 2)
+      t.strictSame(await taskIds(store), ['live'])
+      t.strictSame(await store.readTasks(contextKey('context of over'), 10), [])
+      t.match(said[0], 'Task over cannot be read')
+      t.equal(await store.commit(opening('new')), true)
+      await store.close()
+    }
+  })
+
+  await t.test('a task with a damaged row cannot be read or written, stays out of memory, and leaves its context to the others', async t => {
+    const { store, said } = await changed(t, "UPDATE tasks SET generation = 7 WHERE taskId = 'live'")
+    await t.rejects(store.readTask(scope, 'live', { historyLength: 0, artifacts: false }), damaged('Task live'))
+    await t.rejects(store.readJournal(scope, 'live'), damaged('Task live'))
+    t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks, [])
+    t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [])
+    t.ok(said.length > 0)
+    await t.rejects(store.commit(ending('live')), damaged('Task live'))
+    t.equal(await store.commit(opening('new', { contextId: 'context of live', expected: 1 })), true)
+    t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks.map(({ taskId }) => taskId), ['new'])
+  })
+
+  await t.test('a task whose snapshot is damaged or gone stays out of memory, and cannot be read', async t => {
+    for (const sql of ["UPDATE snapshots SET snapshot = '{}'", 'DELETE FROM snapshots']) {
+      const { store } = await changed(t, sql)
+      await t.rejects(store.readTask(scope, 'live'), damaged('Task live'))
+      t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks, [])
+      t.ok(await store.readTask(scope, 'over'))
+      await store.close()
+    }
+  })
+
+  await t.test('a status that is not there any more is not made up', async t => {
+    const { store } = await changed(t, 'DELETE FROM events WHERE generation = 3')
+    await t.rejects(store.readTask(scope, 'over', { historyLength: 0, artifacts: false }), damaged('Task over'))
+  })
+
+  await t.test('a damaged context cannot be read or written, and spoils no commit that comes with it', async t => {
+    const { store } = await changed(t, "UPDATE contexts SET commits = 5 WHERE contextId = 'context of live'")
+    await t.rejects(store.loadContext(contextKey('context of live')), damaged('Context context of live'))
+    await t.rejects(store.readMessages(contextKey('context of live'), 1), damaged('Context context of live'))
+    const outcomes = await Promise.allSettled([store.commit(opening('a')), store.commit(ending('live', { expected: 5 })), store.commit(opening('b')), store.commit(opening('a'))])
+    t.strictSame(outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)), [true, damaged('Context context of live').message, true, false])
+    t.ok(await store.readTask(scope, 'live'))
+  })
+
+  await t.test('a damaged journal, message or send is found where it is read', async t => {
+    const file = await written(t)
+    const store = sqliteStore(file)
+    const send = { key: 's', fingerprint: 'f', atMs: 0, expiresAtMs: 10, taskId: 'live' }
+    await store.commit({ ...opening('more', { contextId: 'context of live', expected: 1 }), sends: [send] })
+    t.strictSame(await store.readSend(scope, 's'), send)
+    await store.close()
+    edit(file, database => database.exec("UPDATE journal SET body = '1'; UPDATE sends SET body = '{}'; UPDATE messages SET body = '{}' WHERE number = 2"))
+    const again = opened(t, file)
+    await t.rejects(again.readJournal(scope, 'live'), damaged('Task live'))
+    await t.rejects(again.readSend(scope, 's'), damaged('What became of the message'))
+    await t.rejects(again.readMessages(contextKey('context of live'), 5), damaged('Context context of live'))
+    t.equal((await again.readMessages(contextKey('context of over'), 5)).length, 1)
+  })
+
+  await t.test('a damaged scope hides its wakes and itself, and says so where it is asked for', async t => {
+    const file = await written(t)
+    const store = sqliteStore(file)
+    await store.commit({ ...opening('theirs'), key: { tenant: 'x', principal: 'bob', contextId: 'c' } })
+    await store.close()
+    edit(file, database => database.exec("UPDATE scopes SET sum = 1 WHERE tenant = ''"))
+    const { logger, said } = quiet()
+    const again = opened(t, file, { logger })
+    t.strictSame((await again.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId), ['theirs'], 'those behind it are not lost')
+    await t.rejects(again.listTasks(scope, { limit: 1 }), damaged('What the caller has'))
+    const reader = readSqlite(file, { logger })
+    t.teardown(() => reader.close())
+    t.strictSame(await reader.scopes(), [{ tenant: 'x', principal: 'bob' }])
+    t.ok(said.length >= 2)
+  })
+
+  await t.test('an index that leads nowhere, or to the wrong row, is damage: such a file is not opened, and a reader leaves out what it leads to', async t => {
+    for (const sql of ["DELETE FROM tasks WHERE taskId = 'over'", "UPDATE tasks SET time = '1999' WHERE taskId = 'over'"]) {
+      const file = await written(t)
+      editBesideIndex(file, 'tasks_of_scope', sql)
+      t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db is damaged: .* index tasks_of_scope.* Use a copy of it from before/s })
+      const reader = readSqlite(file, quiet())
+      t.strictSame(await taskIds(reader), ['live'])
+      await reader.close()
+    }
+  })
+
+  await t.test('a number that no number can hold is damage too', async t => {
+    const { store } = await changed(t, "UPDATE tasks SET generation = 9007199254740993 WHERE taskId = 'over'")
+    await t.rejects(store.readTask(scope, 'over'), damaged('Task over'))
+  })
+
+  await t.test('a damaged task that has ended can be swept, and its context erased', async t => {
+    const { store } = await changed(t, "UPDATE tasks SET statusAt = 1 WHERE taskId = 'over'; UPDATE contexts SET atMs = 1 WHERE contextId = 'context of live'")
+    t.equal(await store.sweep({ endedBeforeMs: 10, idleBeforeMs: 0, sendsBeforeMs: 0 }, 10), 1)
+    t.equal(await store.readTask(scope, 'over'), undefined)
+    t.equal(await store.erase(contextKey('context of live')), true)
+    t.strictSame(await taskIds(store), [])
+  })
+})
+
+await t.test('a log may go beyond the rows of its commit: what is said of other tasks, and of tasks without a status', async t => {
+  const store = opened(t, fileIn(t))
+  const key = contextKey('context of t')
+  await store.commit(opening('t'))
+  await store.commit(opening('elsewhere'))
+  const { log } = ending('t')
+  const words = { messageId: 'w', role: 'ROLE_USER' as const, parts: [{ text: 'more' }] }
+  const [update] = ending('elsewhere').log
+  t.equal(await store.commit({ key, expected: 1, atMs: 0, snapshot: '', tasks: [], log: [{ message: words, taskId: 't' }, ...log, ...(update ? [update] : [])], journal: [], sends: [] }), true)
+  t.match(await store.readTask(scope, 't'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, history: [{ messageId: 'm-t' }, { messageId: 'w' }] } })
+  t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1, 'a task of another context is not touched')
+  await store.commit({ key, expected: 2, atMs: 0, snapshot: '', tasks: [{ taskId: 'silent', generation: 0, state: 'TASK_STATE_SUBMITTED', snapshot: '{}' }], log: [{ message: words, taskId: 'unknown', generation: 4 }], journal: [], sends: [] })
+  t.strictSame(await store.readTask(scope, 'silent', { historyLength: 0, artifacts: false }), { task: { id: 'silent', contextId: 'context of t', status: { state: 'TASK_STATE_SUBMITTED' } }, generation: 0 })
+  t.strictSame(await store.readMessages(key, 1), [{ message: words, taskId: 'unknown', generation: 4 }])
+})
+
+await t.test('rows that were used last are kept, the longest unused make room', t => {
+  const recent = new Recent<string>(2)
+  let reads = 0
+  const get = (name: string) => recent.get(name, () => `${name} ${(reads += 1)}`)
+  for (const name of ['a', 'b', 'a', 'c']) get(name)
+  t.strictSame([get('a'), get('c'), get('b')], ['a 1', 'c 3', 'b 4'])
+  t.equal(recent.get('nothing', () => undefined), undefined)
+  recent.clear()
+  t.equal(get('a'), 'a 5')
+  t.end()
+})
+
+await t.test('a thread that cannot begin stops the store', async t => {
+  const dir = join(t.testdir({ gone: {} }), 'gone')
+  const { logger, said } = quiet()
+  const store = sqliteStore(join(dir, 'tasks.db'), { logger })
+  rmSync(dir, { recursive: true })
+  const calls = [store.commit(opening('a')), store.erase(scope), store.readTask(scope, 'a')]
+  for (const call of await Promise.allSettled(calls)) t.match(call, { status: 'rejected', reason: { name: 'StorageError', message: /tasks\.db cannot be used any more/ } })
+  await store.close()
+  t.match(said, [/the store has stopped/])
+})
+
+await t.test('what is erased is gone from the file and its log', async t => {
+  const file = fileIn(t)
+  const store = opened(t, file)
+  await store.commit(opening('secret', { text: 'the words that are to go' }))
+  await store.commit(ending('secret', { text: 'the result that is to go' }))
+  await store.commit(opening('kept'))
+  const holds = (text: string) => [file, `${file}-wal`].some(name => existsSync(name) && readFileSync(name).includes(text))
+  t.ok(holds('the words that are to go') && holds('the result that is to go'))
+  t.equal(await store.erase(contextKey('context of secret')), true)
+  for (const text of ['that are to go', 'that is to go', 'of secret', 'm-secret']) t.notOk(holds(text), text)
+  t.ok(holds('words of kept'))
+})
+
+await t.test('a file that proves broken stops the store: everybody hears why, and its owner once', async t => {
+  const file = fileIn(t)
+  const before = sqliteStore(file)
+  for (let i = 0; i < 50; i += 1) await before.commit(opening(`t${i}`, { text: 'x'.repeat(2000) }))
+  await before.close()
+  const { logger, said } = quiet()
+  const stops: Error[] = []
+  const store = opened(t, file, { logger, stopped: error => stops.push(error) })
+  const descriptor = openSync(file, 'r+')
+  for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
+  closeSync(descriptor)
+  const message = /tasks\.db cannot be used any more: .*SQLITE_CORRUPT/
+  await t.rejects(store.listTasks(scope, { limit: 10 }), { message })
+  await t.rejects(store.commit(opening('late')), { name: 'StorageError', message })
+  await t.rejects(store.readTask(scope, 't1'), { message })
+  t.equal(stops.length, 1)
+  t.match(said, [/the store has stopped: .*tasks\.db cannot be used any more/])
+  await store.close()
+  t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db (?:is damaged|cannot be used)/ }, 'nor can it be opened again')
+})
+
