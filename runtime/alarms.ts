@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts'
+import { fault } from './fault.ts'
 
 interface Alarm {
   readonly dueMs: number
@@ -24,6 +25,7 @@ export class Alarms {
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.clear(taskId, name)
     const timer = this.#clock.setTimeout(() => {
+      fault('P14')
       this.clear(taskId, name)
       ring()
     }, Math.max(0, dueMs - this.#clock.now()))

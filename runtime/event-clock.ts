@@ -1,6 +1,7 @@
 import type { AnyActorRef, EventObject } from 'xstate'
 import { familyOf } from './actor-host.ts'
 import type { Clock } from './clock.ts'
+import { fault } from './fault.ts'
 
 /** An event on its way, from one actor to another or the same. */
 export interface Scheduled {
@@ -48,6 +49,7 @@ export class EventClock {
     const about = this.#about
     const timer: Timer = { about, timer: undefined }
     timer.timer = this.#clock.setTimeout(() => {
+      fault('P14')
       this.#drop(timer)
       callback()
     }, delayMs)

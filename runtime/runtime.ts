@@ -11,6 +11,7 @@ import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
+import { fault } from './fault.ts'
 import { erase, erasureOf, type ErasedData } from './erase.ts'
 import { Feeds } from './feeds.ts'
 import { ownErrors, ownStreamErrors } from './own-errors.ts'
@@ -131,7 +132,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   /** Makes the checks common to all operations. */
   const admitted: typeof admit = (name, request, call) => {
     if (closing) throw shutDown()
-    return admit(name, request, call)
+    const checked = admit(name, request, call)
+    fault('P1')
+    return checked
   }
   const answered = <T>(call: CallContext, operation: string, run: () => Promise<T>) => ownErrors(logger, call, operation, run)
   const streamed = (call: CallContext, operation: string, open: () => AsyncIterable<StreamResponse>) => ownStreamErrors(logger, call, operation, open)

@@ -1,3 +1,4 @@
+import { fault } from './fault.ts'
 import { plainValue } from './outcomes.ts'
 import type { RunLog } from './run-log.ts'
 import type { StepArguments } from './work-arguments.ts'
@@ -33,6 +34,7 @@ export class Steps {
     const result = await this.#made(name, key, run)
     const own = structuredClone(result)
     signal.throwIfAborted()
+    fault('P11')
     this.#log.keep(key, { result })
     await this.#log.committed()
     return own
@@ -40,6 +42,7 @@ export class Steps {
 
   async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
     this.#underWay += 1
+    fault('P10')
     try {
       return plainValue(await run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }), `the result of step ${name}`)
     } finally {

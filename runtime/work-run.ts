@@ -3,6 +3,7 @@ import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task-events.ts'
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
 import { Asking } from './asking.ts'
+import { fault } from './fault.ts'
 import { gated } from './gated-logic.ts'
 import { GivenWork } from './given-work.ts'
 import { outcomeOf, workEventOf } from './outcomes.ts'
@@ -169,8 +170,10 @@ export class WorkRun {
       const given = input ?? (await this.#host.workInput(taskId))
       if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: await this.#host.readJournal(taskId) }))
       if (this.#over) return
+      fault('P10')
       const outcome = outcomeOf(await this.#options.program(new GivenWork(given, this), this))
       if (this.#over) return
+      fault('P11')
       this.#finish(ENDED)
       this.#options.ended(outcome)
     } catch (error) {

@@ -5,6 +5,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Principal } from '../../runtime/authentication.ts'
+import { fault } from '../../runtime/fault.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Table } from '../../runtime/table.ts'
 import { dispatch, isStreaming } from '../json-rpc/dispatch.ts'
@@ -75,6 +76,7 @@ export class Connection {
 
   #receive(data: Buffer, isBinary: boolean): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return
+    fault('P0')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
     const { limits, clock } = this.#runtime.settings
     const pace = this.#rate.count(clock.now())
@@ -120,6 +122,7 @@ export class Connection {
       else {
         const answer = await result.answer
         if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
+        fault('P8')
       }
     } catch (error) {
       this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))

@@ -1,0 +1,54 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { FaultPoint } from '../../runtime/fault.ts'
+import { keepResult } from '../fixtures/guarantee-results.ts'
+import { converse, persistentClient, tasksIn, violations } from '../fixtures/kill-oracle.ts'
+import { KilledHost } from '../fixtures/killed-host.ts'
+import type { AgentName } from '../fixtures/killed-agents.ts'
+
+/** The moments at which a process can be killed while somebody talks to its agent. */
+const POINTS: readonly FaultPoint[] = ['P0', 'P1', 'P2', 'P3', 'P4', 'P5', 'P6', 'P7', 'P8', 'P9', 'P10', 'P11', 'P14']
+const AGENTS: readonly AgentName[] = ['generator', 'chart']
+
+/** More often than that no conversation comes to a moment. */
+const BOUND = 100
+
+/** Conversations at once: each waits most of its time for a process to start. */
+const AT_ONCE = 4
+
+t.setTimeout(600_000)
+t.jobs = AT_ONCE
+
+for (const point of POINTS) {
+  for (const agent of AGENTS) void t.test(`the ${agent}’s conversation holds when its process is killed at ${point}`, { timeout: 300_000 }, t => killedEverywhere(t, agent, point))
+}
+
+/** Has the same conversation again and again, with the process killed the first time that it comes to a point, the second, … until it does not come there so often. */
+async function killedEverywhere(t: Test, agent: AgentName, point: FaultPoint): Promise<void> {
+  for (let n = 1; n <= BOUND; n += 1) {
+    const { kills, wrong } = await killedOnce(agent, `${point} ${n}`)
+    t.strictSame(wrong, [], kills === 0 ? 'never killed' : `killed, time ${n}`)
+    if (kills > 0) continue
+    t.ok(n > 1, 'it does come there')
+    return keepResult({ agent, point, kills: n - 1 })
+  }
+  t.fail(`it comes to ${point} again and again`)
+}
+
+async function killedOnce(agent: AgentName, killAt: string): Promise<{ kills: number; wrong: string[] }> {
+  const folder = await mkdtemp(join(tmpdir(), 'taskchart-kills-'))
+  const { host, url } = await KilledHost.start(agent, folder, killAt)
+  const client = await persistentClient(url)
+  try {
+    const told = await converse(client, 'one')
+    const wrong = await violations(folder, told)
+    const tasks = await tasksIn(folder)
+    return { kills: host.kills, wrong: tasks === 1 ? wrong : [...wrong, `I6 one message opened ${tasks} tasks`] }
+  } finally {
+    await client.close()
+    await host.end()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
