@@ -24,10 +24,10 @@ export function realFile(file: string): string {
 
 /**
  * Makes a file ready for this process alone: makes it if it is not there, brings it up to date, and looks whether it is
- * whole. Gives what lets go of it. Throws StorageError for a file that is not ours, held by another, damaged or too new;
+ * whole if it is no larger than `checkedBytes`. Gives what lets go of it. Throws StorageError for a file that is not ours, held by another, damaged or too new;
  * that file is left as it is.
  */
-export function prepareFile(file: string, driver: DriverName | undefined): () => void {
+export function prepareFile(file: string, driver: DriverName | undefined, checkedBytes = CHECKED_BYTES): () => void {
   const holder = thisHolder()
   if (!holdingHere(file)) checkHeader(file)
   const release = hold(file, holder, driver, () => holderOf(file, driver))
@@ -36,7 +36,7 @@ export function prepareFile(file: string, driver: DriverName | undefined): () =>
       // Not yet with a log: the file is marked as ours by one write of its first page, or not at all.
       database.exec('PRAGMA synchronous = FULL')
       migrate(database, file)
-      checkWhole(database, file)
+      if (statSync(file).size <= checkedBytes) checkWhole(database, file)
       database.prepare("INSERT INTO meta VALUES ('holder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value").run(JSON.stringify(holder))
     })
     return release
@@ -107,7 +107,6 @@ function checkHeader(file: string): void {
 }
 
 function checkWhole(database: Database, file: string): void {
-  if (statSync(file).size > CHECKED_BYTES) return
   const found = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check
   if (found !== 'ok') throw new StorageError(`${file} is damaged: ${String(found).trim()}. Use a copy of it from before.`)
 }

@@ -17,8 +17,10 @@ export class Recent<Row> {
   set(name: string, row: Row): void {
     this.#rows.delete(name)
     this.#rows.set(name, row)
-    if (this.#rows.size <= this.#limit) return
-    for (const oldest of this.#rows.keys()) return void this.#rows.delete(oldest)
+    for (const oldest of this.#rows.keys()) {
+      if (this.#rows.size <= this.#limit) break
+      this.#rows.delete(oldest)
+    }
   }
 
   clear(): void {

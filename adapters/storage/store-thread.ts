@@ -17,6 +17,7 @@ port.on('message', (batch: Batch | 'close') => {
   }
   tell('reads' in batch ? { reads: batch.reads.map(call => outcomeOf(() => read(call))) } : written(batch))
   engine.tidy()
+  /* c8 ignore next -- the thread is ended on this word, before it could say what of it has run */
   if (engine.broken) tell({ stopped: engine.broken.message })
 })
 

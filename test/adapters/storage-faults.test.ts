@@ -10,10 +10,10 @@ import type { Database } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/open-file.ts'
 import { readSqlite, sqliteStore, StorageError, type StoreReader } from '../../adapters/storage/sqlite.ts'
-import { troubleOf } from '../../adapters/storage/storage-error.ts'
+import { reasonOf, troubleOf } from '../../adapters/storage/storage-error.ts'
 import { createRuntime, defineAgent, text } from '../../runtime/index.ts'
 import type { Commit } from '../../runtime/store.ts'
-import { contextKey, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
+import { contextKey, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const HERE = import.meta.url
 
@@ -138,13 +138,15 @@ await t.test('an error that is neither of the disk nor of a row is that of the c
         if (isFailing) throw new TypeError('odd')
         return run()
       }
-      return { run: (...values) => checked(() => statement.run(...values)), get: (...values) => checked(() => statement.get(...values)), all: (...values) => checked(() => statement.all(...values)) }
+      return { run: (...values) => checked(() => statement.run(...values)), get: (...values) => checked(() => statement.get(...values)), all: (...values) => statement.all(...values) }
     }
   }))
   written(engine, opening('a'))
   isFailing = true
   t.throws(() => engine.read(reads => reads.readTask(scope, 'a')), { message: 'odd' })
+  t.throws(() => engine.read(reads => reads.readWakes(1, { atMs: 0, taskId: '' })), { message: 'odd' })
   t.match(written(engine, opening('b')), [{ message: 'odd' }])
+  t.equal(reasonOf(new TypeError('odd')), 'odd')
   isFailing = false
   t.equal(engine.read(reads => reads.readTask(scope, 'a'))?.generation, 1)
   t.strictSame(written(engine, opening('b')), [true])
@@ -258,6 +260,19 @@ await t.test('a bit that flips anywhere in the file is found, or changes nothing
   const outcomes = await flipped(t, { name: 'whole.db', beside: [] }, 150)
   t.comment(JSON.stringify([...outcomes]))
   t.ok((outcomes.get('refused') ?? 0) > 0 && (outcomes.get('error') ?? 0) > 0)
+})
+
+await t.test('a file too large to be looked through is opened as it is, and its rows are looked at when they are read', async t => {
+  const file = join(t.testdir(), 'tasks.db')
+  const store = sqliteStore(file)
+  await store.commit(opening('a'))
+  await store.close()
+  editBesideIndex(file, 'tasks_of_scope', "UPDATE tasks SET time = '1999'")
+  t.throws(() => prepareFile(file, undefined), { message: /is damaged/ })
+  prepareFile(file, undefined, 0)()
+  const reader = readSqlite(file, quiet())
+  await t.rejects(reader.readTask(scope, 'a'), { code: 'InternalError' })
+  await reader.close()
 })
 
 await t.test('a bit that flips anywhere in the log gives the commits before it', async t => {
