@@ -7,6 +7,7 @@ import type { ActorHost } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
+import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
@@ -30,6 +31,7 @@ export interface HostedContext {
 /** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
+  readonly recovery: ContextRecovery
   readonly #services: ContextServices
   readonly #context: HostedContext
 
@@ -37,6 +39,14 @@ export class ContextHost implements ActorHost {
     this.key = key
     this.#services = services
     this.#context = context
+    this.recovery = new ContextRecovery({
+      key, services,
+      tasks: context.tasks,
+      isLeaving: () => this.isLeaving,
+      send: context.send,
+      afterCommit: effect => this.afterCommit(effect),
+      failTask: (taskId, error) => this.failTask(taskId, error)
+    })
   }
 
   get logger(): Logger {
@@ -66,7 +76,7 @@ export class ContextHost implements ActorHost {
 
   afterCommit(effect: Effect): void {
     if (this.#context.pipeline.isOver) this.run(effect)
-    else this.#context.pipeline.turn.effects.push(effect)
+    else if (!this.recovery.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
   }
 
   workInput(taskId: string): Promise<WorkInput> {

@@ -14,6 +14,8 @@ export class Contexts {
   readonly #wakes: Wakes
   readonly #live = new Map<string, LiveContext>()
   readonly #loading = new Map<string, Promise<LiveContext>>()
+  /** The names of those that broke, and are to come back: their work was not at work at the end of a process. */
+  readonly #broken = new Set<string>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
   readonly #resting = new Set<LiveContext>()
   #isClosed = false
@@ -48,6 +50,12 @@ export class Contexts {
     this.#wakes.start()
   }
 
+  /** Tells every context that the process ends in order. Resolves when what follows from that is on its way to the store. */
+  processEnds(): Promise<void> {
+    for (const live of this.#live.values()) live.processEnds()
+    return Promise.resolve()
+  }
+
   /** Stops every context. What is committed stays. */
   close(): void {
     this.#isClosed = true
@@ -73,9 +81,11 @@ export class Contexts {
   #add(key: ContextKey, name: string, stored: StoredContext | undefined): LiveContext {
     this.#makeRoom()
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
+      wasHere: this.#broken.has(name),
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
     })
+    this.#broken.delete(name)
     this.#live.set(name, live)
     return live
   }
@@ -112,6 +122,7 @@ export class Contexts {
     const { store, feeds, logger } = this.#services
     const { key } = live
     this.#live.delete(contextName(key))
+    this.#broken.add(contextName(key))
     this.#resting.delete(live)
     try {
       for (const taskId of taskIds) {

@@ -21,6 +21,7 @@ import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
 import { memoryStore } from './memory-store.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
+import { Recoveries } from './recoveries.ts'
 import type { Store } from './store.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
@@ -94,12 +95,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps })
+  const recoveries = new Recoveries(clock)
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveries })
   const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
 
   const close = async () => {
+    recoveries.close()
+    await contexts.processEnds()
     contexts.close()
     feeds.close(shutDown())
     await cleanUps.settled()
