@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { fruitless, type Recoveries, type Recovery } from '../machines/supervision.ts'
+import { NOT_BEGUN_AGAIN } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
 import { isSleep } from './replay.ts'
 import type { RestoredTask } from './restored-task.ts'
@@ -58,7 +59,7 @@ export class ContextRecovery {
     const { taskId, state, wakeAtMs } = task.row
     const { services, failTask } = this.#context
     if (services.agent.recovery === 'fail' && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
-      failTask(taskId, new A2AError('InternalError', 'The process ended while this task was at work, and such work is not begun again.'))
+      failTask(taskId, new A2AError('InternalError', NOT_BEGUN_AGAIN))
       return this.#letGo(taskId)
     }
     services.store.readJournal(this.#context.key, taskId).then(
