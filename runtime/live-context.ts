@@ -219,7 +219,7 @@ export class LiveContext {
     const { rows, log, sends, journal } = turn
     if (saved === this.#saved && rows.size === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, snapshot: saved.snapshot, tasks: [...rows.values()], log, journal, sends }
+    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: [...rows.values()], log, journal, sends }
   }
 
   /** The context actor's snapshot as text, made anew only when the actor changed. */

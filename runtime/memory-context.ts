@@ -16,7 +16,12 @@ interface Folded {
 }
 
 /** A task as the memory store holds it. While its context is folded it has no log and nothing that is made of it. */
-export type LoggedTask = TaskRecord & { readonly context: MemoryContext; log: TaskEvent[] }
+export interface LoggedTask extends TaskRecord {
+  readonly context: MemoryContext
+  log: TaskEvent[]
+  /** When the commit was decided that ended it; none while it lives. */
+  endedAtMs: number | undefined
+}
 
 /**
  * A context as the memory store holds it. One that waits may be folded: then its snapshots, messages and logs are one short
@@ -25,6 +30,8 @@ export type LoggedTask = TaskRecord & { readonly context: MemoryContext; log: Ta
 export class MemoryContext {
   readonly key: ContextKey
   commit = 0
+  /** When its newest commit was decided. */
+  atMs = 0
   snapshot = ''
   /** Rows of the tasks that have not ended. */
   live: LiveRow[] = []
@@ -61,7 +68,7 @@ export class MemoryContext {
   }
 
   /** Writes a commit's snapshot and rows, and gives the tasks that are new. */
-  writeRows({ snapshot, tasks, journal }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
+  writeRows({ snapshot, tasks, journal, atMs }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
     const fresh = tasks.filter(({ taskId }) => !isKnown(taskId)).map(({ taskId }) => this.#newTask(taskId))
     for (const task of fresh) this.tasks = appended(this.tasks, task)
     for (const row of tasks) {
@@ -71,6 +78,7 @@ export class MemoryContext {
     }
     this.#keep(journal)
     this.commit += 1
+    this.atMs = atMs
     this.snapshot = snapshot
     return fresh
   }
@@ -81,6 +89,19 @@ export class MemoryContext {
       this.messages = appended(this.messages, entry)
       if (task) applyMessage(task, entry)
     } else if (task) this.#writeEvent(task, entry)
+  }
+
+  /** Removes those of its tasks that are among these, and their messages. */
+  remove(gone: ReadonlySet<LoggedTask>): void {
+    const ids = new Set<string | undefined>()
+    for (const task of this.tasks) {
+      if (!gone.has(task)) continue
+      ids.add(task.taskId)
+      this.#scopeOrder.remove(task)
+      this.#order?.remove(task)
+    }
+    this.tasks = this.tasks.filter(({ taskId }) => !ids.has(taskId))
+    this.messages = this.messages.filter(({ taskId }) => !ids.has(taskId))
   }
 
   /** Makes one short text of what it holds. */
@@ -134,7 +155,7 @@ export class MemoryContext {
   }
 
   #newTask(taskId: string): LoggedTask {
-    return Object.assign(newTaskRecord(this.key, taskId), { context: this, log: [] })
+    return Object.assign(newTaskRecord(this.key, taskId), { context: this, log: [], endedAtMs: undefined })
   }
 
   /** Makes a task again of what happened to it: each message at the generation that it met. */

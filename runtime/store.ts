@@ -73,6 +73,8 @@ export interface Commit {
   readonly key: ContextKey
   /** The context's commit number that this was decided upon: 0 before its first commit. The commit makes it one more. */
   readonly expected: number
+  /** When it was decided, in milliseconds since 1970 by the runtime's clock, which may be set back between two commits. */
+  readonly atMs: number
   /** The context actor's persisted snapshot as JSON text, without its tasks. */
   readonly snapshot: string
   readonly tasks: readonly TaskRow[]
@@ -83,7 +85,7 @@ export interface Commit {
    * task that is not live in this context after the commit is not written.
    */
   readonly journal: readonly JournalRow[]
-  /** Messages that are not to be taken twice. Rows that were expired when these came may be dropped. */
+  /** Messages that are not to be taken twice. They belong to this context: they go when it is erased, else once they have expired. */
   readonly sends: readonly SendRow[]
 }
 
@@ -133,6 +135,21 @@ export interface TaskPage {
   readonly next?: TaskPlace
 }
 
+/** What is old enough to be removed. All three are in milliseconds since 1970; -Infinity keeps everything of its kind. */
+export interface Due {
+  /** Tasks that ended before this time: `atMs` of the commit with their newest row, which has no snapshot. */
+  readonly endedBeforeMs: number
+  /** Contexts without any task whose newest commit was before this time. */
+  readonly idleBeforeMs: number
+  /** Sends whose `expiresAtMs` is before this time. */
+  readonly sendsBeforeMs: number
+}
+
+/** Everything of one context, or without `contextId` everything of a scope. */
+export interface Erasure extends Scope {
+  readonly contextId?: string | undefined
+}
+
 /**
  * Where tasks live. An engine keeps this contract, which `storeSuite` of the tests checks:
  *
@@ -171,6 +188,21 @@ export interface Store {
   listTasks(scope: Scope, query: TaskQuery): Promise<TaskPage>
   /** What became of a message that is not to be taken twice, by its key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
+  /**
+   * Removes what is old, at most `limit` tasks, contexts and sends in all, and resolves to how many went: 0 once nothing of
+   * it is left, so that one calls again until then. With a task go its events and messages; with a context those of its
+   * messages that belong to no task. A task that has not ended never goes, nor does a context that has a task, though one
+   * whose last task went in this call may go in it too. What is swept reads as if it had never been: a commit that was
+   * decided upon a swept context loses its race, and one that expects 0 begins it anew. A context that stays keeps its
+   * commit number. Atomic and durable when it resolves, and quick, whatever the store holds: indexes by the three times.
+   */
+  sweep(due: Due, limit: number): Promise<number>
+  /**
+   * Removes everything of a context or of a scope for good, at once, what is live and its wakes, journals and sends too;
+   * resolves to `false` if there was nothing. Afterwards it is as if it had never been, as after `sweep`. Commits called
+   * before it are applied before it, those called after it come after it. Atomic and durable when it resolves.
+   */
+  erase(whose: Erasure): Promise<boolean>
   /** Releases what the engine holds. Called once by `runtime.close()`; may be called again. Calls after it reject. */
   close(): Promise<void>
 }

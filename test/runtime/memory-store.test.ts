@@ -1,17 +1,25 @@
 import t from 'tap'
 import { memoryStore } from '../../runtime/memory-store.ts'
-import { WakeIndex } from '../../runtime/wake-index.ts'
+import { TimeIndex } from '../../runtime/time-index.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
 
-await t.test('an index of wakes gives away only what is in it', t => {
-  const index = new WakeIndex()
-  const wake = (taskId: string, atMs: number) => ({ key: { tenant: '', principal: '', contextId: taskId }, taskId, atMs })
-  index.delete(wake('nobody', 1))
-  index.add(wake('a', 1))
-  for (const other of [wake('b', 1), wake('a', 2), wake('0', 1), wake('a', 0)]) index.delete(other)
-  t.strictSame(index.read(10, { atMs: 0, taskId: '' }), [wake('a', 1)])
-  index.delete(wake('a', 1))
-  t.strictSame(index.read(10, { atMs: 0, taskId: '' }), [])
+interface Entry {
+  readonly atMs: number
+  readonly id: string
+}
+
+await t.test('an index by time gives away only what is in it', t => {
+  const index = new TimeIndex<Entry>(({ atMs }) => atMs, ({ id }) => id)
+  const entry = (id: string, atMs: number) => ({ id, atMs })
+  index.delete(entry('nobody', 1))
+  index.add(entry('a', 1))
+  for (const other of [entry('b', 1), entry('a', 2), entry('0', 1), entry('a', 0)]) index.delete(other)
+  t.strictSame(index.read(10, { atMs: 0, id: '' }), [entry('a', 1)])
+  t.strictSame(index.readBefore(10, 1), [])
+  t.strictSame(index.readBefore(10, 1.5), [entry('a', 1)])
+  t.strictSame(index.readBefore(0, 1.5), [])
+  index.delete(entry('a', 1))
+  t.strictSame(index.read(10, { atMs: 0, id: '' }), [])
   t.end()
 })
 

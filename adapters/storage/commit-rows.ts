@@ -1,0 +1,72 @@
+import type { TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
+import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../runtime/store.ts'
+import { storedText } from './stored-text.ts'
+
+/** A task's row; null stands for what it does not have. */
+export interface TaskRows {
+  readonly taskId: string
+  readonly state: string
+  readonly generation: number
+  readonly snapshot: string | null
+  readonly wakeAtMs: number | null
+}
+
+/** One entry of a commit's log: its JSON, made once, and what its row is found by. */
+export interface LogRow {
+  readonly body: string
+  /** The task that it is about, if any. */
+  readonly taskId: string | undefined
+  /** Of an event; 0 of a message. */
+  readonly generation: number
+  /** Of a status: its state, and its time if it has one. */
+  readonly state: string | undefined
+  readonly time: string
+  /** Whether it is a status with metadata. */
+  readonly isTerm: boolean
+}
+
+/** A commit as it goes to the engine: flat, with the JSON of each row, and keys and ids as columns hold them. */
+export interface CommitRows {
+  readonly tenant: string
+  readonly principal: string
+  readonly contextId: string
+  readonly expected: number
+  readonly atMs: number
+  readonly snapshot: string
+  readonly tasks: readonly TaskRows[]
+  readonly log: readonly LogRow[]
+  readonly journal: readonly { readonly taskId: string; readonly key: string; readonly body: string }[]
+  readonly sends: readonly { readonly key: string; readonly expiresAtMs: number; readonly body: string }[]
+}
+
+/** Makes the rows of a commit: of literals, since it is made for every commit, and objects made by spreading cost several times as much. */
+export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sends }: Commit): CommitRows {
+  return {
+    tenant: storedText(key.tenant), principal: storedText(key.principal), contextId: storedText(key.contextId), expected, atMs, snapshot,
+    tasks: tasks.map(taskRow),
+    log: log.map(entry => ('message' in entry ? messageRow(entry) : eventRow(entry))),
+    journal: journal.map(({ taskId, key, value }) => ({ taskId: storedText(taskId), key: storedText(key), body: JSON.stringify(value) })),
+    sends: sends.map(send => ({ key: storedText(send.key), expiresAtMs: send.expiresAtMs, body: JSON.stringify(send) }))
+  }
+}
+
+function taskRow({ taskId, state, generation, snapshot, wakeAtMs }: TaskRow): TaskRows {
+  return { taskId: storedText(taskId), state, generation, snapshot: snapshot ?? null, wakeAtMs: wakeAtMs ?? null }
+}
+
+function messageRow(entry: MessageRow): LogRow {
+  const taskId = entry.taskId === undefined ? undefined : storedText(entry.taskId)
+  return { body: JSON.stringify(entry), taskId, generation: 0, state: undefined, time: '', isTerm: false }
+}
+
+function eventRow(event: TaskEvent): LogRow {
+  const { taskId, generation, update } = event
+  const { state, time, isTerm } = 'artifactUpdate' in update ? NO_STATUS : statusIn(update.statusUpdate)
+  return { body: JSON.stringify(event), taskId: storedText(taskId), generation, state, time, isTerm }
+}
+
+const NO_STATUS = { state: undefined, time: '', isTerm: false } as const
+
+function statusIn({ status, metadata }: TaskStatusUpdateEvent) {
+  return { state: status.state, time: status.timestamp ?? '', isTerm: metadata !== undefined }
+}

@@ -1,0 +1,97 @@
+import { createRequire } from 'node:module'
+
+/** What a cell of a table holds. */
+export type Value = string | number | null
+
+/** A prepared statement; both drivers give rows as objects. */
+export interface Statement {
+  run(...values: Value[]): unknown
+  get(...values: Value[]): Record<string, Value> | undefined
+  all(...values: Value[]): Record<string, Value>[]
+}
+
+/** A connection to a SQLite file: what `node:sqlite` and better-sqlite3 have in common. */
+export interface Database {
+  exec(sql: string): unknown
+  prepare(sql: string): Statement
+  close(): unknown
+}
+
+/** The SQLite that Node brings, from 22.13 on, or the package that brings its own. */
+export type DriverName = 'node:sqlite' | 'better-sqlite3'
+
+type Open = (file: string, readOnly: boolean) => Database
+
+/** Gives the driver of this name; without a name `node:sqlite` where this Node has it, else better-sqlite3. Throws TypeError where it is not there. */
+export function driverOf(name: DriverName | undefined): Open {
+  const builtIn = name === 'better-sqlite3' ? undefined : nodeSqlite()
+  /* c8 ignore next -- Node 20 has no SQLite of its own */
+  if (builtIn) return builtIn
+  if (name === 'node:sqlite') throw new TypeError(`Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: npm install better-sqlite3`)
+  return betterSqlite()
+}
+
+/** What SQLite says went wrong, as its C interface names it but for `SQLITE_`; `undefined` for errors that are not its own. */
+export function sqliteCode(error: unknown): string | undefined {
+  const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
+  /* c8 ignore next -- numbers come from node:sqlite, which Node 20 does not have */
+  if (typeof errcode === 'number') return CODES.get(errcode) ?? CODES.get(errcode & 0xff) ?? `${errcode}`
+  return typeof code === 'string' && code.startsWith('SQLITE_') ? code.slice('SQLITE_'.length) : undefined
+}
+
+/** The result codes that are told apart here, by their numbers. */
+const CODES: ReadonlyMap<number, string> = new Map([
+  [5, 'BUSY'], [8, 'READONLY'], [10, 'IOERR'], [11, 'CORRUPT'], [13, 'FULL'], [14, 'CANTOPEN'], [26, 'NOTADB'], [4874, 'IOERR_SHMSIZE']
+])
+
+/** How long a statement waits for another process that reads the file, recovers it or just closes it. */
+const BUSY_MS = 5000
+
+interface BuiltIn {
+  readonly DatabaseSync: new (file: string, options: { readonly readOnly: boolean }) => Database
+}
+
+/* c8 ignore start -- Node 20 has no SQLite of its own */
+function nodeSqlite(): Open | undefined {
+  const found = withoutItsWarning(() => process.getBuiltinModule('node:sqlite') as BuiltIn | undefined)
+  return found && ((file, readOnly) => patient(new found.DatabaseSync(file, { readOnly })))
+}
+/* c8 ignore stop */
+
+type Package = new (file: string, options: { readonly readonly: boolean }) => Database
+
+function betterSqlite(): Open {
+  const Opened = loaded()
+  return (file, readOnly) => patient(new Opened(file, { readonly: readOnly }))
+}
+
+function loaded(): Package {
+  try {
+    return createRequire(import.meta.url)('better-sqlite3') as Package
+    /* c8 ignore next 3 -- the package is there where the tests run */
+  } catch (cause) {
+    throw new TypeError('A SQLite file needs Node 22.13 or newer, or the package better-sqlite3. Run: npm install better-sqlite3', { cause })
+  }
+}
+
+function patient(database: Database): Database {
+  database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
+  return database
+}
+
+/**
+ * Node 22 warns that its SQLite is experimental when it is first loaded. Whoever runs an agent can do nothing about that,
+ * so this one warning is left out; loading is synchronous, so no other can come meanwhile.
+ */
+/* c8 ignore start -- Node 20 has no SQLite of its own */
+function withoutItsWarning<T>(load: () => T): T {
+  // oxlint-disable-next-line typescript/unbound-method -- it is put back where it was
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return load()
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+/* c8 ignore stop */

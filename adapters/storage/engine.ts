@@ -1,0 +1,143 @@
+import { fault } from '../../runtime/fault.ts'
+import type { Due, Erasure } from '../../runtime/store.ts'
+import type { CommitRows } from './commit-rows.ts'
+import { CommitWriter } from './commit-writer.ts'
+import type { Database } from './driver.ts'
+import { Reads, type ReportDamage } from './reads.ts'
+import { Removals } from './removals.ts'
+import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
+import { tablesOf } from './tables.ts'
+
+/** After how many pages the log is written back, about: 16 MiB of it. */
+const CHECKPOINT_PAGES = 4096
+
+/** What a commit costs of the log beside its texts, in pages, about. */
+const PAGES_A_COMMIT = 4
+
+const PAGE_BYTES = 4096
+
+/** What became of a commit: whether it won its race, or why it could not be written. */
+export type Outcome = boolean | Error
+
+/**
+ * The engine of one file on one connection: commits of a group share a transaction and a sync. When the disk or the file
+ * proves broken it stops: whatever it is asked then throws StorageError, for what a failed sync has lost nobody knows.
+ */
+export class Engine {
+  readonly reads: Reads
+  readonly #file: string
+  readonly #database: Database
+  readonly #writer: CommitWriter
+  readonly #removals: Removals
+  #pages = 0
+  #isErased = false
+  #broken: StorageError | undefined
+
+  constructor(database: Database, file: string, report: ReportDamage) {
+    this.#database = database
+    this.#file = file
+    const tables = tablesOf(database)
+    this.reads = new Reads(database, tables, report)
+    this.#writer = new CommitWriter(database, tables)
+    this.#removals = new Removals(database, tables)
+  }
+
+  /** Why it has stopped, if it has. */
+  get broken(): StorageError | undefined {
+    return this.#broken
+  }
+
+  /** Writes commits in their order. One that cannot be written spoils none of the others. */
+  commitAll(commits: readonly CommitRows[]): Outcome[] {
+    for (const commit of commits) this.#pages += PAGES_A_COMMIT + commit.snapshot.length / PAGE_BYTES
+    try {
+      return this.#transaction(() => commits.map(commit => this.#writer.write(commit)))
+    } catch (error) {
+      if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
+      return commits.flatMap(commit => this.commitAll([commit]))
+    }
+  }
+
+  sweep(due: Due, limit: number): number {
+    return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit)))
+  }
+
+  /** Erases, and has the log forget it too. */
+  erase(whose: Erasure): boolean {
+    const wasThere = this.#transaction(() => this.#remove(() => this.#removals.erase(whose)))
+    this.#isErased ||= wasThere
+    this.checkpoint()
+    return wasThere
+  }
+
+  /** Reads. */
+  read<T>(read: (reads: Reads) => T): T {
+    if (this.#broken) throw this.#broken
+    try {
+      return read(this.reads)
+    } catch (error) {
+      throw this.#noted(error)
+    }
+  }
+
+  /** Writes the log back into the file if enough has come together. */
+  tidy(): void {
+    if (this.#pages >= CHECKPOINT_PAGES) this.checkpoint()
+  }
+
+  /** Writes the log back into the file; after an erasure also empties it. Without room on the disk, or while others read, it is left for later. */
+  checkpoint(): void {
+    if (this.#broken) return
+    this.#pages = 0
+    fault('P15')
+    try {
+      const done = this.#database.prepare(`PRAGMA wal_checkpoint(${this.#isErased ? 'TRUNCATE' : 'PASSIVE'})`).get()
+      if (done?.busy === 0) this.#isErased = false
+    } catch (error) {
+      this.#noted(error)
+    }
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  #remove<T>(remove: () => T): T {
+    const removed = remove()
+    this.#writer.forget()
+    this.#pages += PAGES_A_COMMIT
+    return removed
+  }
+
+  #transaction<T>(write: () => T): T {
+    if (this.#broken) throw this.#broken
+    try {
+      this.#database.exec('BEGIN IMMEDIATE')
+      fault('P2')
+      const written = write()
+      fault('P6')
+      this.#database.exec('COMMIT')
+      fault('P7')
+      return written
+    } catch (error) {
+      this.#rollBack()
+      throw this.#noted(error)
+    }
+  }
+
+  #rollBack(): void {
+    this.#writer.forget()
+    try {
+      this.#database.exec('ROLLBACK')
+    } catch {
+      // SQLite has rolled back by itself, as it does for some errors.
+    }
+  }
+
+  /** Stops the engine if an error says that the file or disk is broken. Gives what the caller gets. */
+  #noted(error: unknown): unknown {
+    if (troubleOf(error) !== 'broken') return error
+    this.#broken ??= new StorageError(`${this.#file} cannot be used any more: ${reasonOf(error)}. What was committed before is kept; see to the disk, and start again.`, { cause: error })
+    return this.#broken
+  }
+}

@@ -1,0 +1,72 @@
+import { hostname } from 'node:os'
+import type { Database, DriverName } from './driver.ts'
+import { driverOf, sqliteCode } from './driver.ts'
+import { reasonOf, StorageError } from './storage-error.ts'
+
+/** Who has a file: what another that wants it is told. */
+export interface Holder {
+  readonly pid: number
+  readonly host: string
+  /** An ISO time. */
+  readonly since: string
+}
+
+/** This process as a holder, from now on. */
+export function thisHolder(): Holder {
+  return { pid: process.pid, host: hostname(), since: new Date().toISOString() }
+}
+
+interface Held {
+  readonly holder: Holder
+  readonly driver: DriverName | undefined
+}
+
+/**
+ * The files that this process holds. Locks of files are a process's own: two drivers do not see each other's, and whoever
+ * opens and closes a file a second time gives its locks up.
+ */
+const heldHere = new Map<string, Held>()
+
+/** The driver with which this process holds a file, if it does. */
+export function holdingHere(file: string): Held | undefined {
+  return heldHere.get(file)
+}
+
+/**
+ * Holds a file for this process, until the function that it gives is called or the process is gone, however it goes: by a
+ * transaction on the empty database `FILE-lock`. Throws StorageError, with `holderOf` asked who it is, if another holds it.
+ */
+export function hold(file: string, holder: Holder, driver: DriverName | undefined, holderOf: () => Holder | undefined): () => void {
+  const here = heldHere.get(file)
+  if (here) throw inUse(file, here.holder)
+  const lock = lockOf(file, driver)
+  try {
+    lock.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE')
+  } catch (error) {
+    lock.close()
+    throw sqliteCode(error) === 'BUSY' ? inUse(file, holderOf()) : unusable(file, error)
+  }
+  heldHere.set(file, { holder, driver })
+  return () => {
+    heldHere.delete(file)
+    lock.close()
+  }
+}
+
+function lockOf(file: string, driver: DriverName | undefined): Database {
+  const open = driverOf(driver)
+  try {
+    return open(`${file}-lock`, false)
+  } catch (error) {
+    throw unusable(file, error)
+  }
+}
+
+function unusable(file: string, cause: unknown): StorageError {
+  return new StorageError(`${file} cannot be used: its lock ${file}-lock cannot be taken: ${reasonOf(cause)}. Is the folder there, and may it be written?`, { cause })
+}
+
+function inUse(file: string, holder: Holder | undefined): StorageError {
+  const who = holder ? `process ${holder.pid} on ${holder.host} since ${holder.since}` : 'another process'
+  return new StorageError(`${file} is in use by ${who}. Stop that one, or use another file.`)
+}

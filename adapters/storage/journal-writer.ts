@@ -1,0 +1,33 @@
+import type { Database, Statement } from './driver.ts'
+import type { Reading } from './table.ts'
+import type { JournalTableRow, StoredTaskRow, Tables } from './tables.ts'
+
+/** Writes what works keep: a row takes the place of the one with its key, and a task's rows go when it ends. */
+export class JournalWriter {
+  readonly #tables: Tables
+  readonly #find: Reading<JournalTableRow>
+  readonly #change: (row: JournalTableRow) => void
+  readonly #drop: Statement
+  readonly #newest: Statement
+
+  constructor(database: Database, tables: Tables) {
+    this.#tables = tables
+    this.#find = tables.journal.reading(['task', 'key'])
+    this.#change = tables.journal.updating(['body'], ['entry'])
+    this.#drop = database.prepare('DELETE FROM journal WHERE task = ?')
+    this.#newest = database.prepare('SELECT max(entry) AS newest FROM journal')
+  }
+
+  /** Writes a row of a task that lives; of others nothing. */
+  write(task: StoredTaskRow | undefined, { key, body }: { readonly key: string; readonly body: string }): void {
+    if (!task || task.endedAtMs !== null) return
+    const before = this.#find.one(task.task, key)
+    if (before) this.#change({ ...before, body })
+    else this.#tables.journal.insert({ entry: Number(this.#newest.get()?.newest ?? 0) + 1, task: task.task, key, body })
+  }
+
+  /** Removes what the work of a task kept. */
+  forget({ task }: StoredTaskRow): void {
+    this.#drop.run(task)
+  }
+}

@@ -1,0 +1,185 @@
+import type {
+  ContextKey, JournalRow, MessageRow, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
+} from '../../runtime/store.ts'
+import type { SendRow } from '../../runtime/sends.ts'
+import { damaged, DamagedRow, reading } from './damage.ts'
+import type { Database, Statement } from './driver.ts'
+import { originalText, storedText } from './stored-text.ts'
+import { TaskLister } from './task-lister.ts'
+import { TaskReader } from './task-reader.ts'
+import type { ContextRow, StoredTaskRow, Tables } from './tables.ts'
+
+/** Hears of what is left out of an answer because it is damaged. */
+export type ReportDamage = (error: Error) => void
+
+/**
+ * The reads of the store port, on one connection. What is damaged throws A2AError where it was asked for by its name, and
+ * is left out, and reported, where it is one of many.
+ */
+export class Reads {
+  readonly #reader: TaskReader
+  readonly #lister: TaskLister
+  readonly #report: ReportDamage
+  readonly #find
+  readonly #wakes: Statement
+  readonly #live: Statement
+  readonly #newestTasks: Statement
+  readonly #scopes: Statement
+
+  constructor(database: Database, tables: Tables, report: ReportDamage) {
+    this.#reader = new TaskReader(tables)
+    this.#lister = new TaskLister(database)
+    this.#report = report
+    this.#find = {
+      scope: tables.scopes.reading(['tenant', 'principal']),
+      scopeByNumber: tables.scopes.reading(['scope']),
+      context: tables.contexts.reading(['scope', 'contextId']),
+      task: tables.tasks.reading(['taskId']),
+      taskByNumber: tables.tasks.reading(['task']),
+      journal: tables.journal.reading(['task'], 'ORDER BY entry'),
+      messages: tables.messages.reading(['context'], 'ORDER BY number DESC LIMIT ?'),
+      send: tables.sends.reading(['scope', 'key'])
+    }
+    this.#wakes = database.prepare(`
+      SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
+    this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
+    this.#newestTasks = database.prepare('SELECT task FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
+    this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
+  }
+
+  loadContext(key: ContextKey): StoredContext | undefined {
+    const context = this.#context(key)
+    if (!context) return undefined
+    const tasks: StoredContext['tasks'][number][] = []
+    for (const { task } of this.#live.all(context.context)) {
+      const row = this.#rowOf(task, { context: context.context, endedAtMs: null })
+      const snapshot = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.snapshotOf(row))
+      if (row && snapshot !== undefined) tasks.push({ ...rowAsCommitted(row), snapshot })
+    }
+    return { commit: context.commits, snapshot: context.snapshot, tasks }
+  }
+
+  readWakes(limit: number, after: WakeCursor): Wake[] {
+    const wakes: Wake[] = []
+    let { atMs, taskId } = { ...after, taskId: storedText(after.taskId) }
+    // Where wakes were left out others take their place: a page that is not full is the last.
+    for (;;) {
+      const wanted = limit - wakes.length
+      const found = this.#wakes.all(atMs, taskId, wanted) as unknown as { task: number; wakeAtMs: number; taskId: string }[]
+      for (const { task, wakeAtMs, taskId } of found) wakes.push(...this.#wakeOf(task, { wakeAtMs, taskId }))
+      const last = found.at(-1)
+      if (wakes.length === limit || found.length < wanted || !last) return wakes
+      atMs = last.wakeAtMs
+      taskId = last.taskId
+    }
+  }
+
+  readTask(scope: Scope, taskId: string, options?: ReadOptions): StoredTask | undefined {
+    return this.#ofTask(scope, taskId, row => this.#reader.read(scope, row, options))
+  }
+
+  readEvents(scope: Scope, taskId: string, after: number, limit: number): TaskEvent[] {
+    return this.#ofTask(scope, taskId, row => this.#reader.readEvents(row, after, limit)) ?? []
+  }
+
+  readJournal(scope: Scope, taskId: string): JournalRow[] {
+    const rows = this.#ofTask(scope, taskId, row => this.#find.journal.all(row.task)) ?? []
+    return rows.map(({ key, body }) => ({ taskId, key: originalText(key), value: JSON.parse(body) }))
+  }
+
+  readMessages(key: ContextKey, limit: number): MessageRow[] {
+    return reading(`Context ${key.contextId}`, () => {
+      const context = this.#context(key)
+      const rows = context ? this.#find.messages.all(context.context, limit) : []
+      return rows.map(({ body }) => JSON.parse(body) as MessageRow).toReversed()
+    })
+  }
+
+  readTasks(key: ContextKey, limit: number): StoredTask[] {
+    const context = this.#context(key)
+    if (!context) return []
+    const found = this.#newestTasks.all(context.context, limit)
+    return found.flatMap(({ task }) => this.#shown(key, task, { context: context.context }, { historyLength: 0 }))
+  }
+
+  listTasks(scope: Scope, query: TaskQuery): TaskPage {
+    const number = query.contextId === undefined ? this.#scopeNumber(scope) : this.#context({ ...scope, contextId: query.contextId })?.context
+    if (number === undefined) return { tasks: [], total: 0 }
+    const of = query.contextId === undefined ? 'scope' : 'context'
+    const page = this.#lister.page(of, number, query)
+    return { ...page, tasks: page.tasks.flatMap(({ task, time, taskId }) => this.#shown(scope, task, { [of]: number, time, taskId }, query)) }
+  }
+
+  readSend(scope: Scope, key: string): SendRow | undefined {
+    return reading('What became of the message', () => {
+      const number = this.#scopeNumber(scope)
+      const row = number === undefined ? undefined : this.#find.send.one(number, storedText(key))
+      return row && (JSON.parse(row.body) as SendRow)
+    })
+  }
+
+  /** Every scope that has data. */
+  scopes(): Scope[] {
+    return this.#scopes.all().flatMap(({ scope }) => {
+      const row = this.#safely(`Scope ${scope}`, () => this.#find.scopeByNumber.one(scope ?? null))
+      return row ? [{ tenant: originalText(row.tenant), principal: originalText(row.principal) }] : []
+    })
+  }
+
+  #scopeNumber({ tenant, principal }: Scope): number | undefined {
+    return reading('What the caller has', () => this.#find.scope.one(storedText(tenant), storedText(principal)))?.scope
+  }
+
+  #context(key: ContextKey): ContextRow | undefined {
+    const scope = this.#scopeNumber(key)
+    return scope === undefined ? undefined : reading(`Context ${key.contextId}`, () => this.#find.context.one(scope, storedText(key.contextId)))
+  }
+
+  /** Reads something of a task of a scope. */
+  #ofTask<T>(scope: Scope, taskId: string, read: (row: StoredTaskRow) => T): T | undefined {
+    const number = this.#scopeNumber(scope)
+    if (number === undefined) return undefined
+    return reading(`Task ${taskId}`, () => {
+      const row = this.#find.task.one(storedText(taskId))
+      return row?.scope === number ? read(row) : undefined
+    })
+  }
+
+  /** The row to which an index leads, if it is whole and what the index says. */
+  #rowOf(task: number | string | null | undefined, expected: Partial<StoredTaskRow>): StoredTaskRow | undefined {
+    return this.#safely(`The task with the row ${task}`, () => {
+      const row = this.#find.taskByNumber.one(task ?? null)
+      if (!row || Object.entries(expected).some(([column, cell]) => row[column as keyof StoredTaskRow] !== cell)) throw new DamagedRow('tasks')
+      return row
+    })
+  }
+
+  #wakeOf(task: number, expected: { wakeAtMs: number; taskId: string }): Wake[] {
+    const row = this.#rowOf(task, expected)
+    const scope = row && this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
+    if (!row || !scope) return []
+    const key = { tenant: originalText(scope.tenant), principal: originalText(scope.principal), contextId: originalText(row.contextId) }
+    return [{ key, taskId: originalText(row.taskId), atMs: expected.wakeAtMs }]
+  }
+
+  /** A task of a list: none if it is damaged. */
+  #shown(scope: Scope, task: number | string | null | undefined, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
+    const row = this.#rowOf(task, expected)
+    const stored = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.read(scope, row, options))
+    return stored ? [stored] : []
+  }
+
+  #safely<T>(what: string, read: () => T): T | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof DamagedRow)) throw error
+      this.#report(damaged(what, error))
+      return undefined
+    }
+  }
+}
+
+function rowAsCommitted({ taskId, state, generation, wakeAtMs }: StoredTaskRow): TaskRow {
+  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, ...(wakeAtMs !== null && { wakeAtMs }) }
+}

@@ -1,0 +1,102 @@
+import { fault } from '../../runtime/fault.ts'
+import type { Due, Erasure } from '../../runtime/store.ts'
+import { DamagedRow } from './damage.ts'
+import type { Database, Statement } from './driver.ts'
+import { storedText } from './stored-text.ts'
+import type { ContextRow, Tables } from './tables.ts'
+
+type Numbers = readonly Record<string, unknown>[]
+
+/** Removes what is old or is to be erased. Whoever calls has a transaction open. */
+export class Removals {
+  readonly #find
+  readonly #drop
+  readonly #changeContext: (row: ContextRow) => void
+
+  constructor(database: Database, { tasks, contexts }: Tables) {
+    const drop = (table: string, column: string) => database.prepare(`DELETE FROM ${table} WHERE ${column} = ?`)
+    this.#find = {
+      task: tasks.reading(['task']),
+      context: contexts.reading(['context']),
+      ended: database.prepare('SELECT task FROM tasks WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER BY endedAtMs LIMIT ?'),
+      idle: database.prepare('SELECT context, scope FROM contexts WHERE tasks = 0 AND atMs < ? ORDER BY atMs LIMIT ?'),
+      expired: database.prepare('SELECT scope, key FROM sends WHERE expiresAtMs < ? ORDER BY expiresAtMs LIMIT ?'),
+      scope: database.prepare('SELECT scope FROM scopes WHERE tenant = ? AND principal = ?'),
+      contexts: database.prepare('SELECT context FROM contexts WHERE scope = ?'),
+      contextNamed: database.prepare('SELECT context FROM contexts WHERE scope = ? AND contextId = ?'),
+      tasksOf: database.prepare('SELECT task FROM tasks WHERE context = ?'),
+      anySend: database.prepare('SELECT 1 FROM sends WHERE scope = ? LIMIT 1'),
+      sendsNamed: database.prepare('SELECT scope, key FROM sends WHERE scope = ? AND contextId = ?'),
+      sends: database.prepare('SELECT scope, key FROM sends WHERE scope = ?')
+    }
+    this.#drop = {
+      events: drop('events', 'task'), snapshot: drop('snapshots', 'task'), journal: drop('journal', 'task'), messagesOfTask: drop('messages', 'task'), task: drop('tasks', 'task'),
+      messages: drop('messages', 'context'), context: drop('contexts', 'context'), scope: drop('scopes', 'scope'),
+      send: database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
+    }
+    this.#changeContext = contexts.updating(['tasks'], ['context'])
+  }
+
+  /** Removes what is due, at most `limit` of it, and answers how many tasks, contexts and sends went. */
+  sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: Due, limit: number): number {
+    const tasks = this.#find.ended.all(endedBeforeMs, limit)
+    for (const { task } of tasks) this.#sweepTask(Number(task))
+    const contexts = this.#find.idle.all(idleBeforeMs, limit - tasks.length)
+    for (const { context } of contexts) this.#dropContext(Number(context))
+    const sends = this.#find.expired.all(sendsBeforeMs, limit - tasks.length - contexts.length)
+    this.#dropSends(sends)
+    for (const scope of new Set([...contexts, ...sends].map(({ scope }) => Number(scope)))) this.#dropScopeIfEmpty(scope)
+    fault('P16')
+    return tasks.length + contexts.length + sends.length
+  }
+
+  /** Removes everything of a context or scope, and answers whether there was anything. */
+  erase({ tenant, principal, contextId }: Erasure): boolean {
+    const scope = this.#find.scope.get(storedText(tenant), storedText(principal))?.scope
+    if (typeof scope !== 'number') return false
+    const named = contextId === undefined ? [scope] : [scope, storedText(contextId)]
+    const contexts = (contextId === undefined ? this.#find.contexts : this.#find.contextNamed).all(...named)
+    for (const { context } of contexts) this.#dropContext(Number(context))
+    const sends = (contextId === undefined ? this.#find.sends : this.#find.sendsNamed).all(...named)
+    this.#dropSends(sends)
+    this.#dropScopeIfEmpty(scope)
+    return contexts.length + sends.length > 0
+  }
+
+  #sweepTask(task: number): void {
+    const context = unlessDamaged(() => {
+      const row = this.#find.task.one(task)
+      return row && this.#find.context.one(row.context)
+    })
+    this.#dropTask(task)
+    if (context) this.#changeContext({ ...context, tasks: context.tasks - 1 })
+  }
+
+  #dropTask(task: number): void {
+    for (const statement of [this.#drop.events, this.#drop.snapshot, this.#drop.journal, this.#drop.messagesOfTask, this.#drop.task]) statement.run(task)
+  }
+
+  #dropContext(context: number): void {
+    for (const { task } of this.#find.tasksOf.all(context)) this.#dropTask(Number(task))
+    this.#drop.messages.run(context)
+    this.#drop.context.run(context)
+  }
+
+  #dropSends(sends: Numbers): void {
+    for (const { scope, key } of sends) this.#drop.send.run(Number(scope), String(key))
+  }
+
+  #dropScopeIfEmpty(scope: number): void {
+    const isUsed = [this.#find.contexts, this.#find.anySend].some((statement: Statement) => statement.get(scope))
+    if (!isUsed) this.#drop.scope.run(scope)
+  }
+}
+
+function unlessDamaged<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof DamagedRow) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,37 @@
+import { fault } from '../../runtime/fault.ts'
+import type { Database } from './driver.ts'
+import { StorageError } from './storage-error.ts'
+import { VERSION_1 } from './tables.ts'
+
+/** Marks a SQLite file as one of ours: "A2AT". */
+export const APPLICATION_ID = 0x41_32_41_54
+
+/** What makes each version of the schema of the one before, the first of an empty file. Never changed, only added to. */
+export const MIGRATIONS: readonly string[] = [VERSION_1]
+
+/**
+ * Brings a file's schema up to the newest version, each step in a transaction of its own, or leaves it as it is. Throws
+ * StorageError for a version that is newer still.
+ */
+export function migrate(database: Database, file: string, migrations: readonly string[] = MIGRATIONS): void {
+  const version = checkVersion(database, file, migrations.length)
+  for (const [index, sql] of migrations.entries()) {
+    if (index < version) continue
+    database.exec('BEGIN IMMEDIATE')
+    try {
+      database.exec(`${sql}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${index + 1}`)
+      fault('P17')
+      database.exec('COMMIT')
+    } catch (error) {
+      database.exec('ROLLBACK')
+      throw error
+    }
+  }
+}
+
+/** Gives the version of a file's schema. Throws StorageError if it is newer than what is known here. */
+export function checkVersion(database: Database, file: string, known = MIGRATIONS.length): number {
+  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version)
+  if (version <= known) return version
+  throw new StorageError(`${file} has the schema version ${version}, and this taskchart knows versions up to ${known}. Use the newer taskchart that wrote it.`)
+}

@@ -1,0 +1,98 @@
+import { consoleLogger, type Logger } from '../../runtime/logger.ts'
+import type { Scope, Store } from '../../runtime/store.ts'
+import { rowsOf } from './commit-rows.ts'
+import type { DriverName } from './driver.ts'
+import { openForReading, prepareFile, realFile } from './open-file.ts'
+import { Reads } from './reads.ts'
+import type { StorageError } from './storage-error.ts'
+import { tablesOf } from './tables.ts'
+import { ThreadLink } from './thread-link.ts'
+
+export type { DriverName } from './driver.ts'
+export { StorageError } from './storage-error.ts'
+
+/** How a SQLite file is used. Nothing has to be given. */
+export interface SqliteOptions {
+  /** Default `node:sqlite` where this Node has it, from 22.13 on, else the package better-sqlite3. Both read each other's files. */
+  readonly driver?: DriverName
+  /** Hears of tasks and contexts that are damaged, and of the store's end if it stops. Default the console. */
+  readonly logger?: Logger
+  /**
+   * Called once if the disk or the file proves broken. The store then rejects every call: a sync that failed is not tried
+   * again, since nobody knows what it has lost. What was committed is kept. Restart the process once the disk is seen to.
+   */
+  readonly stopped?: (error: StorageError) => void
+}
+
+/** Every read of a store, and the scopes that it has. */
+export type StoreReader = Pick<Store, Exclude<keyof Reads, 'scopes'>> & {
+  /** Every tenant and principal that has data. */
+  scopes(): Promise<Scope[]>
+  /** May be called twice. Calls after it reject. */
+  close(): Promise<void>
+}
+
+/**
+ * A store in a SQLite file, made if it is not there; its folder has to be. A commit is on the disk when it resolves; commits
+ * that come close together share a sync. A thread of its own writes, so that the event loop does not wait for the disk.
+ *
+ * One process at a time uses a file: beside it stands `FILE-lock`, which is let go of however the process ends. Throws
+ * StorageError at once for a file that cannot be written, is in use, is not ours, is newer than this package or is damaged;
+ * TypeError if no driver is there.
+ *
+ * Every row has a checksum. A task that is damaged cannot be read (InternalError) and is left out of lists, though counted
+ * in their totals; it stays out of memory, and all others are served.
+ */
+export function sqliteStore(file: string, { driver, logger = consoleLogger, stopped = () => {} }: SqliteOptions = {}): Store {
+  const path = realFile(file)
+  const release = prepareFile(path, driver)
+  const link = new ThreadLink({ file: path, driver }, {
+    damaged: message => logger.error(message, { file: path }),
+    stopped: error => {
+      logger.error('the store has stopped', { error })
+      stopped(error)
+    }
+  })
+  const read = <Name extends Exclude<keyof Reads, 'scopes'>>(name: Name): Store[Name] => {
+    const call = async (...args: readonly unknown[]) => {
+      const json = await link.read({ name, args })
+      return json === undefined ? undefined : JSON.parse(json)
+    }
+    return call as Store[Name]
+  }
+  return {
+    commit: async commit => link.commit(rowsOf(commit)),
+    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'),
+    sweep: async (due, limit) => (await link.remove({ sweep: due, limit })) as number,
+    erase: async whose => (await link.remove({ erase: whose })) as boolean,
+    close: () => link.close().finally(release)
+  }
+}
+
+/**
+ * Opens a file that {@link sqliteStore} made for reading alone, also while a server uses it. Throws StorageError for a file
+ * that is not there, is not ours or is newer than this package; damage that is found is left out, or throws where it was asked
+ * for by name.
+ */
+export function readSqlite(file: string, { logger = consoleLogger }: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
+  const path = realFile(file)
+  const database = openForReading(path)
+  const reads = new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))
+  let isOpen = true
+  const read = <Name extends keyof Reads>(name: Name): StoreReader[Name] => {
+    const call = async (...args: readonly unknown[]) => {
+      if (!isOpen) throw new TypeError('The store is closed.')
+      return (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])
+    }
+    return call as StoreReader[Name]
+  }
+  return {
+    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), scopes: read('scopes'),
+    close: async () => {
+      if (isOpen) database.close()
+      isOpen = false
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import { crc32 } from 'node:zlib'
+import { DamagedRow } from './damage.ts'
+import type { Database, Statement, Value } from './driver.ts'
+
+type Cells = Readonly<Record<string, Value>>
+
+/**
+ * A table whose rows carry a checksum over all of their cells in the column `sum`, written with every row and verified at
+ * every read: a row that is not as it was written throws {@link DamagedRow} and is never given away.
+ */
+export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
+  readonly #database: Database
+  readonly #name: string
+  readonly #columns: readonly (keyof Row & string)[]
+  readonly #insert: Statement
+
+  constructor(database: Database, name: string, columns: readonly (keyof Row & string)[]) {
+    this.#database = database
+    this.#name = name
+    this.#columns = columns
+    this.#insert = database.prepare(`INSERT INTO ${name} (${columns.join(', ')}, sum) VALUES (${columns.map(() => '?').join(', ')}, ?)`)
+  }
+
+  /** Adds a row whose key is new. */
+  insert(row: Row): void {
+    const cells = this.#cellsOf(row)
+    this.#insert.run(...cells, sumOf(cells))
+  }
+
+  /** Prepares changes of rows: writes the cells of `columns`, and the sum, of the row that has the cells of `key`. */
+  updating(columns: readonly (keyof Row & string)[], key: readonly (keyof Row & string)[]): (row: Row) => void {
+    const changes = columns.map(column => `${column} = ?`)
+    const statement = this.#database.prepare(`UPDATE ${this.#name} SET ${changes.join(', ')}, sum = ? WHERE ${key.map(column => `${column} = ?`).join(' AND ')}`)
+    return row => void statement.run(...columns.map(column => row[column]), sumOf(this.#cellsOf(row)), ...key.map(column => row[column]))
+  }
+
+  /** Prepares a read of the rows that have the given cells in the columns `by`; `more` is SQL that follows, such as an order. */
+  reading(by: readonly (keyof Row & string)[], more = ''): Reading<Row> {
+    const condition = by.map(column => `${column} = ?`).join(' AND ')
+    const statement = this.#database.prepare(`SELECT ${this.#columns.join(', ')}, sum FROM ${this.#name} WHERE ${condition} ${more}`)
+    // An index can be damaged too, and lead to the row of another key.
+    const isRight = (row: Cells, values: readonly Value[]) => by.every((column, i) => row[column] === values[i]) && this.#isWhole(row)
+    const verified = (row: Cells, values: readonly Value[]) => {
+      if (!isRight(row, values)) throw new DamagedRow(this.#name)
+      return row as unknown as Row
+    }
+    return {
+      one: (...values) => {
+        const row = this.#safely(() => statement.get(...values))
+        return row && verified(row, values)
+      },
+      all: (...values) => this.#safely(() => statement.all(...values)).map(row => verified(row, values))
+    }
+  }
+
+  #cellsOf(row: Row): Value[] {
+    return this.#columns.map(column => row[column])
+  }
+
+  #isWhole(row: Cells): boolean {
+    return row.sum === sumOf(this.#cellsOf(row as unknown as Row))
+  }
+
+  /** A cell can be so damaged that the driver cannot make a value of it. */
+  #safely<T>(read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      if (error instanceof RangeError) throw new DamagedRow(this.#name, { cause: error })
+      throw error
+    }
+  }
+}
+
+/** A prepared read. Both throw DamagedRow if a row is damaged. */
+export interface Reading<Row> {
+  /** The first row, if there is one. */
+  one(...values: Value[]): Row | undefined
+  /** Every row. */
+  all(...values: Value[]): Row[]
+}
+
+/** A checksum over cells: the kind of each counts, and where each ends. */
+function sumOf(cells: readonly Value[]): number {
+  return crc32(cells.map(cell => (typeof cell === 'string' ? `${cell.length}:${cell}` : String(cell))).join())
+}

@@ -1,0 +1,52 @@
+import { TASK_STATES } from '../../machines/protocol/states.ts'
+import type { TaskPlace, TaskQuery } from '../../runtime/store.ts'
+import type { Database } from './driver.ts'
+import { originalText, storedText } from './stored-text.ts'
+
+const STATES = Object.keys(TASK_STATES)
+
+/** Comes after the time of every status. */
+const NO_END = '~'
+
+/** Where a task stands in a list, and which row it has. */
+export interface ListedTask {
+  readonly task: number
+  readonly time: string
+  /** As the column holds it. */
+  readonly taskId: string
+}
+
+/** Finds the pages of lists: of each state the tasks of a scope or context stand in one index by status time and id. */
+export class TaskLister {
+  readonly #of
+
+  constructor(database: Database) {
+    const by = (column: 'scope' | 'context') => ({
+      count: database.prepare(`SELECT count(*) AS count FROM tasks WHERE ${column} = ? AND state = ? AND time >= ?`),
+      page: database.prepare(`
+        SELECT task, time, taskId FROM tasks WHERE ${column} = ? AND state = ? AND time >= ? AND (time, taskId) < (?, ?)
+        ORDER BY time DESC, taskId DESC LIMIT ?`)
+    })
+    this.#of = { scope: by('scope'), context: by('context') }
+  }
+
+  /** The tasks of the page that a query asks for, how many match in all, and where the next page begins. `number` is that of the scope or context. */
+  page(of: 'scope' | 'context', number: number, { state, since = '', after, limit }: TaskQuery): { tasks: ListedTask[]; total: number; next?: TaskPlace } {
+    const { count, page } = this.#of[of]
+    const [time, taskId] = after ? [after.timestamp, storedText(after.taskId)] : [NO_END, '']
+    let total = 0
+    const found: ListedTask[] = []
+    for (const each of state === undefined ? STATES : [state]) {
+      total += Number(count.get(number, each, since)?.count)
+      found.push(...(page.all(number, each, since, time, taskId, limit + 1) as unknown as ListedTask[]))
+    }
+    const tasks = found.toSorted(newestFirst).slice(0, limit)
+    const last = tasks.at(-1)
+    return { tasks, total, ...(last && found.length > limit && { next: { timestamp: last.time, taskId: originalText(last.taskId) } }) }
+  }
+}
+
+function newestFirst(a: ListedTask, b: ListedTask): number {
+  if (a.time !== b.time) return a.time < b.time ? 1 : -1
+  return a.taskId < b.taskId ? 1 : -1
+}

@@ -1,0 +1,131 @@
+import { Worker } from 'node:worker_threads'
+import type { CommitRows } from './commit-rows.ts'
+import { StorageError } from './storage-error.ts'
+import type { Batch, ReadCall, Removal, ThreadData, Told } from './thread-messages.ts'
+import { rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
+
+/**
+ * How many batches of writes the thread has at once: one to work on and one to go on with. Whatever comes meanwhile makes
+ * the next, so the more there is to do, the more commits share a sync.
+ */
+const BATCHES_AHEAD = 2
+
+/** What the link tells whoever opened it. */
+export interface LinkListener {
+  damaged(message: string): void
+  /** Nothing can be written or read any more. */
+  stopped(error: StorageError): void
+}
+
+/**
+ * The way to the thread that has the file. What is asked in one turn of the event loop goes there together; reads go at
+ * once, behind the writes that are there already. Each promise settles when the thread has answered.
+ */
+export class ThreadLink {
+  readonly #worker: Worker
+  readonly #listener: LinkListener
+  readonly #ended: Promise<void>
+  readonly #writes = new WriteQueue()
+  #calls: ReadCall[] = []
+  #callers: Waiting<string | undefined>[] = []
+  /** Who waits for the thread, oldest first. */
+  readonly #sentWrites: WriteBatch[] = []
+  readonly #sentReads: Waiting<string | undefined>[][] = []
+  #isScheduled = false
+  #end: Error | undefined
+
+  constructor(data: ThreadData, listener: LinkListener) {
+    this.#listener = listener
+    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data })
+    this.#worker.unref()
+    this.#worker.on('message', (told: Told) => this.#hear(told))
+    this.#worker.on('error', error => this.#stop(`${data.file} cannot be used any more: ${error.message}`))
+    this.#ended = new Promise(resolve => this.#worker.once('exit', () => resolve()))
+  }
+
+  commit(rows: CommitRows): Promise<boolean> {
+    return this.#asked(waiting => this.#writes.addCommit(rows, waiting))
+  }
+
+  remove(removal: Removal): Promise<number | boolean> {
+    return this.#asked(waiting => this.#writes.addRemoval(removal, waiting))
+  }
+
+  /** Answers with JSON. */
+  read(call: ReadCall): Promise<string | undefined> {
+    return this.#asked(waiting => {
+      this.#calls.push(call)
+      this.#callers.push(waiting)
+    })
+  }
+
+  /** Has the thread finish what it was asked, and end. */
+  async close(): Promise<void> {
+    if (!this.#end) {
+      this.#end = new TypeError('The store is closed.')
+      this.#flush(Infinity)
+      this.#post('close')
+    }
+    await this.#ended
+  }
+
+  #asked<T>(ask: (waiting: Waiting<T>) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#end) throw this.#end
+      ask({ resolve, reject })
+      if (this.#isScheduled) return
+      this.#isScheduled = true
+      setImmediate(() => this.#flush())
+    })
+  }
+
+  /** Sends what has come together, of the writes at most so many batches that the thread has enough to do. */
+  #flush(ahead = BATCHES_AHEAD): void {
+    this.#isScheduled = false
+    if (this.#calls.length > 0) {
+      this.#post({ reads: this.#calls })
+      this.#sentReads.push(this.#callers)
+      this.#calls = []
+      this.#callers = []
+    }
+    while (this.#sentWrites.length < ahead) {
+      const batch = this.#writes.take()
+      if (!batch) return
+      this.#post({ commits: batch.commits, removal: batch.removal?.what })
+      this.#sentWrites.push(batch)
+    }
+  }
+
+  /** The process lives at least until what is sent is answered. */
+  #post(batch: Batch | 'close'): void {
+    this.#worker.ref()
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
+    this.#worker.postMessage(batch)
+  }
+
+  #hear(told: Told): void {
+    if ('damage' in told) return this.#listener.damaged(told.damage)
+    if ('stopped' in told) return this.#stop(told.stopped)
+    if ('reads' in told) {
+      const callers = this.#sentReads.shift() ?? []
+      for (const [i, outcome] of told.reads.entries()) settle(callers[i] as Waiting<string | undefined>, outcome)
+    } else {
+      const { waiting, removal } = this.#sentWrites.shift() as WriteBatch
+      for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)
+      if (removal && told.removal) settle(removal.waiting, told.removal)
+      this.#flush()
+    }
+    if (this.#sentReads.length + this.#sentWrites.length === 0) this.#worker.unref()
+  }
+
+  /** Ends for good: whoever waits, and whoever comes, hears why. */
+  #stop(reason: string): void {
+    if (this.#end) return
+    const error = new StorageError(reason)
+    this.#end = error
+    for (let batch = this.#sentWrites.shift() ?? this.#writes.take(); batch; batch = this.#sentWrites.shift() ?? this.#writes.take()) rejectBatch(batch, error)
+    for (const { reject } of [...this.#sentReads.flat(), ...this.#callers]) reject(error)
+    void this.#worker.terminate()
+    this.#listener.stopped(error)
+  }
+}

@@ -1,0 +1,54 @@
+import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import type { Due, Erasure } from '../../runtime/store.ts'
+import type { CommitRows } from './commit-rows.ts'
+import type { DriverName } from './driver.ts'
+import type { Reads } from './reads.ts'
+import { StorageError } from './storage-error.ts'
+
+/** A read as it goes to the thread. */
+export interface ReadCall {
+  readonly name: keyof Reads
+  readonly args: readonly unknown[]
+}
+
+/** What is removed. */
+export type Removal = { readonly sweep: Due; readonly limit: number } | { readonly erase: Erasure }
+
+/** What the thread does at once: reads, which see what is durable, or commits as one group, and then at the most one removal. */
+export type Batch = { readonly reads: readonly ReadCall[] } | { readonly commits: readonly CommitRows[]; readonly removal: Removal | undefined }
+
+/** How something went. An error crosses threads by its message, and by its code if it is an A2AError. */
+export type Outcome<T> = { readonly value: T } | { readonly failure: string; readonly code: ErrorCode | undefined }
+
+/** What the thread tells: how each batch went, reads as JSON; that something is damaged; and that it has stopped for good, and why. */
+export type Told =
+  | { readonly reads: Outcome<string | undefined>[] }
+  | { readonly commits: Outcome<boolean>[]; readonly removal: Outcome<number | boolean> | undefined }
+  | { readonly damage: string }
+  | { readonly stopped: string }
+
+/** What the thread is started with. */
+export interface ThreadData {
+  readonly file: string
+  readonly driver: DriverName | undefined
+}
+
+/** Runs something, and tells how it went. */
+export function outcomeOf<T>(run: () => T): Outcome<T> {
+  try {
+    return { value: run() }
+  } catch (error) {
+    return failureOf(error)
+  }
+}
+
+/** What went wrong, for the other thread. */
+export function failureOf(error: unknown): Outcome<never> {
+  return { failure: (error as Error).message, code: isA2AError(error) ? error.code : undefined }
+}
+
+/** What an outcome says: throws what went wrong. */
+export function valueOf<T>(outcome: Outcome<T>): T {
+  if ('value' in outcome) return outcome.value
+  throw outcome.code === undefined ? new StorageError(outcome.failure) : new A2AError(outcome.code, outcome.failure)
+}

@@ -1,0 +1,63 @@
+import type { CommitRows } from './commit-rows.ts'
+import { valueOf, type Outcome, type Removal } from './thread-messages.ts'
+
+/** Above this no more commits share a batch, so that what comes behind it need not wait long. */
+const COMMITS_A_BATCH = 512
+
+/** Who waits for an outcome. */
+export interface Waiting<T> {
+  readonly resolve: (value: T) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Commits that go to the thread together, what is removed after them, and who waits. */
+export interface WriteBatch {
+  readonly commits: CommitRows[]
+  readonly waiting: Waiting<boolean>[]
+  removal: { readonly what: Removal; readonly waiting: Waiting<number | boolean> } | undefined
+}
+
+/** The writes that have not gone to the thread, in the order of the calls, as the batches in which they will go. */
+export class WriteQueue {
+  readonly #batches: WriteBatch[] = []
+
+  addCommit(rows: CommitRows, waiting: Waiting<boolean>): void {
+    const last = this.#batches.at(-1)
+    const batch = last && !last.removal && last.commits.length < COMMITS_A_BATCH ? last : this.#addBatch()
+    batch.commits.push(rows)
+    batch.waiting.push(waiting)
+  }
+
+  /** Adds what is to be removed after all commits that are here, and before those that come. */
+  addRemoval(what: Removal, waiting: Waiting<number | boolean>): void {
+    const last = this.#batches.at(-1)
+    const batch = last && !last.removal ? last : this.#addBatch()
+    batch.removal = { what, waiting }
+  }
+
+  /** The next batch, if there is one. */
+  take(): WriteBatch | undefined {
+    return this.#batches.shift()
+  }
+
+  #addBatch(): WriteBatch {
+    const batch: WriteBatch = { commits: [], waiting: [], removal: undefined }
+    this.#batches.push(batch)
+    return batch
+  }
+}
+
+/** Lets whoever waits know. */
+export function settle<T>({ resolve, reject }: Waiting<T>, outcome: Outcome<T>): void {
+  try {
+    resolve(valueOf(outcome))
+  } catch (error) {
+    reject(error)
+  }
+}
+
+/** Lets everybody who waits for a batch know why it has come to nothing. */
+export function rejectBatch({ waiting, removal }: WriteBatch, error: unknown): void {
+  for (const { reject } of waiting) reject(error)
+  removal?.waiting.reject(error)
+}

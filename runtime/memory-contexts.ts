@@ -1,0 +1,172 @@
+import { MemoryContext, type LoggedTask } from './memory-context.ts'
+import { StatusOrder } from './status-order.ts'
+import { contextName, type Commit, type ContextKey, type Erasure, type Scope, type TaskQuery, type Wake } from './store.ts'
+import { TimeIndex } from './time-index.ts'
+
+/** How many contexts that wait are kept as they are; those that have waited longer are folded. */
+const UNFOLDED = 256
+
+/** What the memory store holds of one scope. */
+interface MemoryScope {
+  readonly order: StatusOrder<LoggedTask>
+  readonly contexts: Set<MemoryContext>
+}
+
+/** The contexts and tasks of the memory store, with the orders in which they are listed, woken and swept. */
+export class MemoryContexts {
+  readonly wakes = new TimeIndex<Wake>(({ atMs }) => atMs, ({ taskId }) => taskId)
+  readonly #contexts = new Map<string, MemoryContext>()
+  readonly #scopes = new Map<string, MemoryScope>()
+  readonly #tasks = new Map<string, LoggedTask>()
+  readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs ?? Infinity, ({ taskId }) => taskId)
+  /** Contexts that have no tasks. */
+  readonly #idle = new TimeIndex<MemoryContext>(({ atMs }) => atMs, ({ key }) => contextName(key))
+  /** Contexts that wait and are not folded, the longest unused first. */
+  readonly #waiting = new Set<MemoryContext>()
+
+  get(key: ContextKey): MemoryContext | undefined {
+    const context = this.#contexts.get(contextName(key))
+    return context && this.#used(context)
+  }
+
+  task(scope: Scope, taskId: string): LoggedTask | undefined {
+    const task = this.#tasks.get(taskId)
+    return task && isOf(scope, task.key) ? this.unfolded(task) : undefined
+  }
+
+  /** The task with all that it holds. */
+  unfolded(task: LoggedTask): LoggedTask {
+    this.#used(task.context)
+    return task
+  }
+
+  /** The tasks that a query is about, but for its state and time. */
+  orderFor(scope: Scope, { contextId }: TaskQuery): StatusOrder<LoggedTask> | undefined {
+    return contextId === undefined ? this.#scopes.get(scopeName(scope))?.order : this.#contexts.get(contextName({ ...scope, contextId }))?.order
+  }
+
+  /** Writes a commit; nothing of one that lost its race, to which the answer is `false`. */
+  write(commit: Commit): boolean {
+    const context = this.get(commit.key)
+    if ((context?.commit ?? 0) !== commit.expected) return false
+    this.#writeTo(context ?? this.#newContext(commit.key), commit)
+    return true
+  }
+
+  /** Removes tasks that ended before a time, at most `limit`. Gives how many went. */
+  sweepTasks(beforeMs: number, limit: number): number {
+    const swept = this.#ended.readBefore(limit, beforeMs)
+    for (const task of swept) this.#dropTask(task)
+    const gone = new Set(swept)
+    for (const context of new Set(swept.map(({ context }) => context))) {
+      this.#used(context).remove(gone)
+      if (context.tasks.length === 0) this.#idle.add(context)
+    }
+    return swept.length
+  }
+
+  /** Removes contexts without tasks whose newest commit was before a time, at most `limit`. Gives how many went. */
+  sweepContexts(beforeMs: number, limit: number): number {
+    const swept = this.#idle.readBefore(limit, beforeMs)
+    for (const context of swept) this.#dropContext(context)
+    return swept.length
+  }
+
+  /** Removes a context, or all of a scope. Answers whether there was one. */
+  erase({ contextId, ...scope }: Erasure): boolean {
+    const contexts = [...(this.#scopes.get(scopeName(scope))?.contexts ?? [])]
+    const erased = contexts.filter(({ key }) => contextId === undefined || key.contextId === contextId)
+    for (const context of erased) this.#dropContext(context)
+    return erased.length > 0
+  }
+
+  #newContext(key: ContextKey): MemoryContext {
+    const name = scopeName(key)
+    const scope = this.#scopes.get(name) ?? { order: new StatusOrder(), contexts: new Set() }
+    const context = new MemoryContext(key, scope.order)
+    this.#scopes.set(name, scope)
+    scope.contexts.add(context)
+    this.#contexts.set(contextName(key), context)
+    return context
+  }
+
+  #writeTo(context: MemoryContext, commit: Commit): void {
+    if (context.tasks.length === 0) this.#dropIdle(context)
+    this.#moveWakes(context, commit)
+    for (const task of context.writeRows(commit, taskId => this.#tasks.has(taskId))) this.#tasks.set(task.taskId, task)
+    for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#tasks.get(entry.taskId))
+    this.#moveEnds(commit)
+    if (context.tasks.length === 0) this.#idle.add(context)
+    this.#used(context)
+  }
+
+  /** Puts the wakes of tasks where their new rows have them. */
+  #moveWakes({ key, live }: MemoryContext, { tasks }: Commit): void {
+    for (const { taskId, wakeAtMs } of tasks) {
+      const before = live.find(row => row.taskId === taskId)?.wakeAtMs
+      if (before === wakeAtMs) continue
+      if (before !== undefined) this.wakes.delete({ atMs: before, id: taskId })
+      if (wakeAtMs !== undefined) this.wakes.add({ key, taskId, atMs: wakeAtMs })
+    }
+  }
+
+  #moveEnds({ tasks, atMs }: Commit): void {
+    for (const { taskId, snapshot } of tasks) {
+      const task = this.#tasks.get(taskId)
+      if (!task) continue
+      this.#dropEnd(task)
+      if (snapshot !== undefined) continue
+      task.endedAtMs = atMs
+      this.#ended.add(task)
+    }
+  }
+
+  #dropEnd(task: LoggedTask): void {
+    if (task.endedAtMs === undefined) return
+    this.#ended.delete({ atMs: task.endedAtMs, id: task.taskId })
+    task.endedAtMs = undefined
+  }
+
+  #dropIdle(context: MemoryContext): void {
+    this.#idle.delete({ atMs: context.atMs, id: contextName(context.key) })
+  }
+
+  #dropTask(task: LoggedTask): void {
+    this.#dropEnd(task)
+    this.#tasks.delete(task.taskId)
+  }
+
+  #dropContext(context: MemoryContext): void {
+    this.#used(context)
+    for (const { taskId, wakeAtMs } of context.live) if (wakeAtMs !== undefined) this.wakes.delete({ atMs: wakeAtMs, id: taskId })
+    for (const task of context.tasks) this.#dropTask(task)
+    context.remove(new Set(context.tasks))
+    this.#dropIdle(context)
+    this.#waiting.delete(context)
+    this.#contexts.delete(contextName(context.key))
+    const scope = scopeName(context.key)
+    this.#scopes.get(scope)?.contexts.delete(context)
+    if (this.#scopes.get(scope)?.contexts.size === 0) this.#scopes.delete(scope)
+  }
+
+  /** Unfolds a context for use; if it waits, it is the last to be folded again. */
+  #used(context: MemoryContext): MemoryContext {
+    context.unfold()
+    this.#waiting.delete(context)
+    if (context.isWaiting) this.#waiting.add(context)
+    for (const other of this.#waiting) {
+      if (this.#waiting.size <= UNFOLDED) break
+      this.#waiting.delete(other)
+      other.fold()
+    }
+    return context
+  }
+}
+
+function isOf({ tenant, principal }: Scope, other: Scope): boolean {
+  return tenant === other.tenant && principal === other.principal
+}
+
+function scopeName({ tenant, principal }: Scope): string {
+  return contextName({ tenant, principal, contextId: '' })
+}

@@ -1,0 +1,100 @@
+/** How many entries stand in one chunk at the most. */
+const CHUNK = 512
+
+/** A place in a {@link TimeIndex}. An empty id is before all others of its moment. */
+export interface TimePlace {
+  readonly atMs: number
+  readonly id: string
+}
+
+/**
+ * Entries in the order of their times, those of one moment by id. They stand in short sorted chunks, so that putting one
+ * in or out moves few of the others, however many there are. An entry keeps its place while it is in.
+ */
+export class TimeIndex<Entry> {
+  readonly #chunks: Entry[][] = []
+  readonly #timeOf: (entry: Entry) => number
+  readonly #idOf: (entry: Entry) => string
+
+  constructor(timeOf: (entry: Entry) => number, idOf: (entry: Entry) => string) {
+    this.#timeOf = timeOf
+    this.#idOf = idOf
+  }
+
+  add(entry: Entry): void {
+    const at = this.#placeOf(entry)
+    const index = Math.min(this.#chunkOf(at), this.#chunks.length - 1)
+    const chunk = this.#chunks[index]
+    if (!chunk) {
+      this.#chunks.push([entry])
+      return
+    }
+    chunk.splice(this.#slotIn(chunk, at), 0, entry)
+    if (chunk.length > CHUNK) this.#chunks.splice(index + 1, 0, chunk.splice(CHUNK / 2))
+  }
+
+  /** Takes out the entry at a place, if there is one. */
+  delete(at: TimePlace): void {
+    const index = this.#chunkOf(at)
+    const chunk = this.#chunks[index] ?? []
+    const slot = this.#slotIn(chunk, at)
+    const found = chunk[slot]
+    if (!found || this.#compare(found, at) !== 0) return
+    chunk.splice(slot, 1)
+    if (chunk.length === 0) this.#chunks.splice(index, 1)
+  }
+
+  /** The first entries after a place, at most `limit`. */
+  read(limit: number, after: TimePlace): Entry[] {
+    const entries: Entry[] = []
+    for (let index = this.#chunkOf(after); entries.length < limit; index += 1) {
+      const chunk = this.#chunks[index]
+      if (!chunk) break
+      entries.push(...chunk.filter(entry => this.#compare(entry, after) > 0).slice(0, limit - entries.length))
+    }
+    return entries
+  }
+
+  /** The first entries, as far as they are before a time, at most `limit`. */
+  readBefore(limit: number, beforeMs: number): Entry[] {
+    const entries = this.read(limit, { atMs: -Infinity, id: '' })
+    return entries.slice(0, firstIndex(entries.length, index => this.#isFrom(entries[index], { atMs: beforeMs, id: '' })))
+  }
+
+  /** The first chunk whose last entry is not before this place. */
+  #chunkOf(at: TimePlace): number {
+    return firstIndex(this.#chunks.length, index => this.#isFrom(this.#chunks[index]?.at(-1), at))
+  }
+
+  #slotIn(chunk: readonly Entry[], at: TimePlace): number {
+    return firstIndex(chunk.length, index => this.#isFrom(chunk[index], at))
+  }
+
+  #isFrom(entry: Entry | undefined, at: TimePlace): boolean {
+    return entry !== undefined && this.#compare(entry, at) >= 0
+  }
+
+  #placeOf(entry: Entry): TimePlace {
+    return { atMs: this.#timeOf(entry), id: this.#idOf(entry) }
+  }
+
+  #compare(entry: Entry, at: TimePlace): number {
+    const atMs = this.#timeOf(entry)
+    if (atMs !== at.atMs) return atMs - at.atMs
+    const id = this.#idOf(entry)
+    if (id === at.id) return 0
+    return id < at.id ? -1 : 1
+  }
+}
+
+/** The first index below `end` from which on something holds, or `end`. */
+function firstIndex(end: number, holds: (index: number) => boolean): number {
+  let from = 0
+  let to = end
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if (holds(middle)) to = middle
+    else from = middle + 1
+  }
+  return from
+}
