@@ -115,7 +115,7 @@ export const contextMachine = setup({
         'work.crashed': passedOn(),
         'task.start': passedOn(),
         'task.recover': passedOn(),
-        'process.ends': passedOn(),
+        'recovery.undone': passedOn(),
         'task.cancel': passedOn(),
         'task.fail': passedOn(),
         'xstate.done.actor.*': [

@@ -85,7 +85,7 @@ export const taskMachine = setup({
           },
           { target: 'failed' }
         ],
-        'process.ends': { actions: 'forgetRecovery' }
+        'recovery.undone': { actions: 'forgetRecovery' }
       },
       states: {
         // Accepted, not begun: from here only to work, or to an end that is not completion.

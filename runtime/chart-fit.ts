@@ -1,5 +1,4 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
-import { isObject } from '../machines/protocol/json.ts'
 import { isMachine } from './gated-logic.ts'
 
 /** An actor as XState persists it: of a machine with all that is optional here, of other logic without. */
@@ -22,7 +21,7 @@ export function misfit(logic: AnyActorLogic, snapshot: PersistedSnapshot, name =
 }
 
 function stateMisfit(node: AnyStateNode, value: unknown): string | undefined {
-  const inner: [string, unknown][] = typeof value === 'string' ? [[value, {}]] : Object.entries(isObject(value) ? value : {})
+  const inner: [string, unknown][] = typeof value === 'string' ? [[value, {}]] : Object.entries(value as object)
   for (const [key, below] of inner) {
     const child = node.states[key]
     const fault = child ? stateMisfit(child, below) : `the chart has no state ${[node.id, key].join('.')}`

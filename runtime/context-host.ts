@@ -31,22 +31,29 @@ export interface HostedContext {
 /** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
-  readonly recovery: ContextRecovery
   readonly #services: ContextServices
   readonly #context: HostedContext
+  /** None in a context that has no stored tasks to recover. */
+  #recovery: ContextRecovery | undefined
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
     this.key = key
     this.#services = services
     this.#context = context
-    this.recovery = new ContextRecovery({
-      key, services,
-      tasks: context.tasks,
-      isLeaving: () => this.isLeaving,
-      send: context.send,
-      afterCommit: effect => this.afterCommit(effect),
-      failTask: (taskId, error) => this.failTask(taskId, error)
-    })
+  }
+
+  /** What recovers the tasks of the context. */
+  get recovery(): ContextRecovery {
+    return (this.#recovery ??= new ContextRecovery(this.#services, this.#context.tasks, this))
+  }
+
+  /** The process ends in order: what was recovered in it was no cause of that. */
+  processEnds(): void {
+    this.#recovery?.processEnds()
+  }
+
+  send(event: ContextMachineEvent): void {
+    this.#context.send(event)
   }
 
   get logger(): Logger {
@@ -76,7 +83,7 @@ export class ContextHost implements ActorHost {
 
   afterCommit(effect: Effect): void {
     if (this.#context.pipeline.isOver) this.run(effect)
-    else if (!this.recovery.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
+    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
   }
 
   workInput(taskId: string): Promise<WorkInput> {

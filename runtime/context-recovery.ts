@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { fruitless, type Recoveries, type Recovery } from '../machines/supervision.ts'
+import type { ActorHost } from './actor-host.ts'
 import { NOT_BEGUN_AGAIN } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
 import { isSleep } from './replay.ts'
 import type { RestoredTask } from './restored-task.ts'
-import type { ContextKey, JournalRow } from './store.ts'
+import type { JournalRow } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import type { Effect } from './turn.ts'
 
@@ -16,28 +17,24 @@ const PERIOD_MS = 24 * 3600 * 1000
 /** Work that sleeps makes no progress by intent: it may be recovered as many times as often as other work. */
 const ASLEEP_FACTOR = 20
 
-/** What the recovery of a context's tasks needs of it. */
-export interface RecoveringContext {
-  readonly key: ContextKey
-  readonly services: ContextServices
-  readonly tasks: TaskLedger
-  readonly isLeaving: () => boolean
-  readonly send: (event: ContextMachineEvent) => void
-  readonly afterCommit: (effect: Effect) => void
-  readonly failTask: (taskId: string, error: unknown) => void
-}
+/** What recovery asks of the host of its context. */
+type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask'> & { send(event: ContextMachineEvent): void }
 
 /**
  * Starts the tasks of one context again that were at work when the process ended: what would start for them is kept back
  * until their chart has decided that they may, and that is durable.
  */
 export class ContextRecovery {
-  readonly #context: RecoveringContext
+  readonly #services: ContextServices
+  readonly #tasks: TaskLedger
+  readonly #host: RecoveringHost
   readonly #kept = new Map<string, Effect[]>()
   readonly #recovered = new Set<string>()
 
-  constructor(context: RecoveringContext) {
-    this.#context = context
+  constructor(services: ContextServices, tasks: TaskLedger, host: RecoveringHost) {
+    this.#services = services
+    this.#tasks = tasks
+    this.#host = host
   }
 
   /** Keeps an effect back, if its task is to be recovered first. */
@@ -57,16 +54,15 @@ export class ContextRecovery {
   /** Recovers a task that is expected, as the agent's policy says. */
   recover(task: RestoredTask): void {
     const { taskId, state, wakeAtMs } = task.row
-    const { services, failTask } = this.#context
-    if (services.agent.recovery === 'fail' && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
-      failTask(taskId, new A2AError('InternalError', NOT_BEGUN_AGAIN))
+    if (this.#services.agent.recovery === 'fail' && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
+      this.#host.failTask(taskId, new A2AError('InternalError', NOT_BEGUN_AGAIN))
       return this.#letGo(taskId)
     }
-    services.store.readJournal(this.#context.key, taskId).then(
+    this.#services.store.readJournal(this.#host.key, taskId).then(
       journal => this.#recoverInTurn(task, journal),
       error => {
-        if (this.#context.isLeaving()) return
-        failTask(taskId, error)
+        if (this.#host.isLeaving) return
+        this.#host.failTask(taskId, error)
         this.#letGo(taskId)
       }
     )
@@ -75,13 +71,13 @@ export class ContextRecovery {
   /** The process ends in order: what was recovered is no cause of that, and its recovery does not count. */
   processEnds(): void {
     for (const taskId of this.#recovered) {
-      if (this.#context.tasks.has(taskId)) this.#context.send({ type: 'process.ends', taskId })
+      if (this.#tasks.has(taskId)) this.#host.send({ type: 'recovery.undone', taskId })
     }
   }
 
   /** Work that has made progress since its last recovery is recovered at once; other work when it has its turn. */
   #recoverInTurn({ row, saved }: RestoredTask, journal: readonly JournalRow[]): void {
-    const { clock, recoveries, limits } = this.#context.services
+    const { clock, recoveryQueue, limits } = this.#services
     const atMs = clock.now()
     const isAsleep = journal.some(({ value }) => isSleep(value) && value.untilMs > atMs)
     const before = saved.context.recoveries
@@ -90,14 +86,14 @@ export class ContextRecovery {
     const recoveredAtMs = fruitless({ ...terms, atMs }, before).at(-1)
     const recover = () => this.#recover(row.taskId, { ...terms, atMs: clock.now() }, before)
     if (recoveredAtMs === undefined) recover()
-    else recoveries.add({ recoveredAtMs, recover })
+    else recoveryQueue.add({ recoveredAtMs, recover })
   }
 
   #recover(taskId: string, recovery: Recovery, before: Recoveries | undefined): void {
-    if (this.#context.isLeaving()) return
+    if (this.#host.isLeaving) return
     const ends = fruitless(recovery, before).length + 1
     const message = { parts: [{ text: `The process ended ${ends} times while this task was at work, and it made no progress.` }] }
-    if (this.#context.tasks.has(taskId)) this.#context.send({ type: 'task.recover', taskId, message, recovery })
+    if (this.#tasks.has(taskId)) this.#host.send({ type: 'task.recover', taskId, message, recovery })
     this.#recovered.add(taskId)
     this.#letGo(taskId)
   }
@@ -106,7 +102,7 @@ export class ContextRecovery {
   #letGo(taskId: string): void {
     const effects = this.#kept.get(taskId) ?? []
     this.#kept.delete(taskId)
-    for (const effect of effects) this.#context.afterCommit(effect)
+    for (const effect of effects) this.#host.afterCommit(effect)
   }
 }
 

@@ -6,7 +6,7 @@ import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
-import type { Recoveries } from './recoveries.ts'
+import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 
 /** Who holds a live context, and hears from it. */
@@ -30,5 +30,5 @@ export interface ContextServices {
   readonly logic: ContextLogic
   readonly agent: Agent
   readonly cleanUps: CleanUps
-  readonly recoveries: Recoveries
+  readonly recoveryQueue: RecoveryQueue
 }

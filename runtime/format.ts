@@ -3,9 +3,14 @@ import { A2AError } from '../machines/protocol/errors.ts'
 /** The form in which this version of taskchart stores the actors of its own two charts. Texts without a format have the first. */
 export const FORMAT = 1
 
-/** A persisted actor as JSON text with more members, which come first. */
-export function stamped(members: Readonly<Record<string, unknown>>, text: string): string {
-  return `${JSON.stringify(members).slice(0, -1)},${text.slice(1)}`
+/** Members that go with many texts, as the beginning of each. */
+export function stampOf(members: Readonly<Record<string, unknown>>): string {
+  return `${JSON.stringify(members).slice(0, -1)},`
+}
+
+/** The JSON text of an object, with the members of a stamp before its own. */
+export function stamped(stamp: string, text: string): string {
+  return stamp + text.slice(1)
 }
 
 /** Throws InternalError for what a later taskchart has stored in a form that this one does not know. */

@@ -82,7 +82,7 @@ export class LiveContext {
     const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
     this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks) }) })
-    keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
+    if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
@@ -148,7 +148,7 @@ export class LiveContext {
 
   /** Hears that the process ends in order, before `stop`. */
   processEnds(): void {
-    this.#host.recovery.processEnds()
+    this.#host.processEnds()
   }
 
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */

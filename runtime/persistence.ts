@@ -2,25 +2,28 @@ import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
 import type { ContextLogic } from './context-logic.ts'
 import type { PersistedSnapshot } from './chart-fit.ts'
 import type { DelayedEvent } from './delayed-events.ts'
-import { checkFormat, FORMAT, stamped } from './format.ts'
+import { checkFormat, FORMAT, stamped, stampOf } from './format.ts'
 import type { RestoredTask } from './restored-task.ts'
 
+/** What goes with the text of each context. */
+const STAMP = stampOf({ format: FORMAT })
+
 /**
- * A task's actor as JSON text, with the delayed events of its charts and what else `members` are. Throws TypeError for what
+ * A task's actor as JSON text, with the delayed events of its charts, and a stamp of `stampOf`. Throws TypeError for what
  * JSON cannot hold, and for actors that could not be found again after a restart, because their logic has no name in the
  * chart's setup.
  */
-export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[], members: Readonly<Record<string, unknown>>): string {
+export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[], stamp: string): string {
   const snapshot = actor.getPersistedSnapshot() as PersistedSnapshot
   checkNames(snapshot)
-  return stamped(members, JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed }))
+  return stamped(stamp, JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed }))
 }
 
 /** A context's actor as JSON text, with its negotiations and without its tasks, which are rows of their own. */
 export function persistContext(actor: Actor<ContextLogic>): string {
   const snapshot = actor.getSnapshot()
   const negotiations = snapshot.context.negotiations.map(id => [id, snapshot.children[id]])
-  return stamped({ format: FORMAT }, JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(negotiations) })))
+  return stamped(STAMP, JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(negotiations) })))
 }
 
 /**

@@ -8,6 +8,8 @@ import { migrated } from './migration.ts'
 import type { StoredContext } from './store.ts'
 import type { SavedTimers } from './task-timers.ts'
 
+const cannot = 'This task cannot go on with the agent as it is now:'
+
 type StoredRow = StoredContext['tasks'][number]
 
 /** What of an agent its stored tasks are restored for. */
@@ -43,9 +45,8 @@ export function restoredTask(row: StoredRow, agent: RestoringAgent): RestoredTas
     checkFit(now, agent)
     const isMigrated = now !== saved
     return { row, saved: now, text: isMigrated ? JSON.stringify(now) : row.snapshot, isOther, isMigrated }
-  } catch (error) {
-    /* c8 ignore next -- all that can be wrong with a stored task is said in these errors */
-    if (!isA2AError(error)) throw error
+  } catch (cause) {
+    const error = isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${cannot} its work is not stored as a statechart is.`, { cause })
     return { row, saved, text: JSON.stringify({ ...saved, children: {} }), isOther, isMigrated: false, error }
   }
 }
@@ -64,7 +65,7 @@ function checkFit({ children = {}, version: stored }: SavedTask, { work: present
   const misses = present ? (typeof present === 'function' ? functionMisfit(work.snapshot) : misfit(present, work.snapshot)) : 'the agent does no tasks'
   if (misses === undefined) return
   const then = stored === version ? `under the same version, ${version}` : `by ${stored === undefined ? 'an agent without a version' : `version ${stored}`}, and this is version ${version}`
-  throw new A2AError('InvalidAgentResponse', `This task cannot go on with the agent as it is now: ${misses}. It was stored ${then}.`)
+  throw new A2AError('InvalidAgentResponse', `${cannot} ${misses}. It was stored ${then}.`)
 }
 
 function functionMisfit(snapshot: PersistedSnapshot): string | undefined {

@@ -21,7 +21,7 @@ import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
 import { memoryStore } from './memory-store.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
-import { Recoveries } from './recoveries.ts'
+import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
@@ -95,14 +95,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
-  const recoveries = new Recoveries(clock)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveries })
+  const recoveryQueue = new RecoveryQueue(clock)
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue })
   const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
 
   const close = async () => {
-    recoveries.close()
+    recoveryQueue.close()
     await contexts.processEnds()
     contexts.close()
     feeds.close(shutDown())

@@ -36,7 +36,7 @@ function expect({ row, error }: RestoredTask, { root, host, ledger, services, wa
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })
-  const isToRecover = !error && !wasHere && services.recoveries.concern(wakeAtMs)
+  const isToRecover = !error && !wasHere && services.recoveryQueue.concern(wakeAtMs)
   if (actor && isToRecover && (isToStart || isAtWork(actor))) host.recovery.expect(taskId)
   if (isToStart) host.afterCommit({ taskId, run: () => host.startTask(taskId) })
 }

@@ -77,7 +77,7 @@ await t.test('over all paths', async t => {
       'work.crashed': true,
       'task.start': true,
       'task.recover': true,
-      'process.ends': true,
+      'recovery.undone': true,
       'task.cancel': true,
       'task.fail': true,
       'xstate.done.actor': true,
@@ -333,7 +333,7 @@ function forTask(taskId: string): Extract<ContextMachineEvent, { taskId: string 
   return [
     { type: 'task.start', taskId, input: 'draw' },
     { type: 'task.recover', taskId, message: words, recovery: { atMs: 1000, done: 'nothing', intensity: 1, periodMs: 5000 } },
-    { type: 'process.ends', taskId },
+    { type: 'recovery.undone', taskId },
     { type: 'task.cancel', taskId, message: words },
     { type: 'task.fail', taskId, message: words },
     { type: 'message.received', taskId, message: one.message },

@@ -34,7 +34,7 @@ const ENDS: Arriving[] = [{ type: 'task.cancel', taskId }, { type: 'task.fail', 
 const CASES: { [Type in Arriving['type']]: (Arriving & { type: Type })[] } = {
   'task.start': [{ type: 'task.start', taskId, input: 'draw' }],
   'task.recover': [recover(), recover({ intensity: 0 })],
-  'process.ends': [{ type: 'process.ends', taskId }],
+  'recovery.undone': [{ type: 'recovery.undone', taskId }],
   'task.cancel': [{ type: 'task.cancel', taskId }, { type: 'task.cancel', taskId, message: words }],
   'task.fail': [{ type: 'task.fail', taskId, message: words }],
   'task.reject': [{ type: 'task.reject', taskId, message: words }],
@@ -82,7 +82,7 @@ await t.test('each event does this in each state that is not terminal', async t 
     'task.start':                       [work,    no,     no,           no,          work],
     'task.recover':                     [noted,   noted,  noted,        noted,       noted],
     'task.recover, too often':          [fail,    fail,   fail,         fail,        fail],
-    'process.ends':                     [nothing, nothing, nothing,     nothing,     nothing],
+    'recovery.undone':                     [nothing, nothing, nothing,     nothing,     nothing],
     'task.cancel':                      [stop,    stop,   stop,         stop,        stop],
     'task.fail':                        [fail,    fail,   fail,         fail,        fail],
     'task.reject':                      [deny,    deny,   deny,         deny,        deny],
@@ -402,9 +402,9 @@ await t.test('a task remembers its recoveries since its last progress, the newes
     for (const event of events) actor.send(event)
     return actor.getSnapshot().context.recoveries
   }
-  t.equal(heard({ type: 'process.ends', taskId }), undefined)
+  t.equal(heard({ type: 'recovery.undone', taskId }), undefined)
   t.strictSame(heard(recover()), { done: 'nothing', atMs: [1000] })
-  t.strictSame(heard({ type: 'process.ends', taskId }), { done: 'nothing', atMs: [] })
+  t.strictSame(heard({ type: 'recovery.undone', taskId }), { done: 'nothing', atMs: [] })
   t.strictSame(heard(recover({ atMs: 1500 }), START, recover({ atMs: 2000, intensity: 2 })), { done: 'nothing', atMs: [1500, 2000] })
   t.strictSame(heard(recover({ atMs: 3000, done: 'more' })), { done: 'more', atMs: [3000] })
   t.strictSame(heard(recover({ atMs: 8000, done: 'more' })), { done: 'more', atMs: [8000] })

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { fromCallback } from 'xstate'
 import { artifact, defineAgent, fromPromise, inputRequired, progress, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
-import { Recoveries } from '../../runtime/recoveries.ts'
+import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { deferred, open, reaches, rest, say, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
@@ -314,7 +314,7 @@ await t.test('recovery: fail', async t => {
 
 await t.test('suspects start one after the other, the last started first, a second apart or less if many wait', async t => {
   const clock = new TestClock()
-  const recoveries = new Recoveries(clock)
+  const recoveries = new RecoveryQueue(clock)
   const started: string[] = []
   const add = (name: string, recoveredAtMs: number) => recoveries.add({ recoveredAtMs, recover: () => void started.push(`${name} ${clock.now()}`) })
   const begun = clock.now()

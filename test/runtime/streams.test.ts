@@ -8,7 +8,7 @@ import { Feeds } from '../../runtime/feeds.ts'
 import { artifact, defineAgent, memoryStore, progress, reply, setupWork } from '../../runtime/index.ts'
 import { inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits } from '../../runtime/limits.ts'
-import { Recoveries } from '../../runtime/recoveries.ts'
+import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
 import type { Store } from '../../runtime/store.ts'
 import { subscribeToTask } from '../../runtime/tasks.ts'
@@ -343,7 +343,7 @@ function assembled(t: Test) {
   const feeds = new Feeds()
   const store = memoryStore()
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
-  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveries: new Recoveries(shared.clock) })
+  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock) })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Map(), dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

@@ -16,7 +16,7 @@ const ALL_WITHIN_MS = 10_000
  * Starts suspects again one after the other, that which was started last first: work that takes its process with it is
  * the last that was started before, and so is blamed alone. The others wait meanwhile, and are not counted as recovered.
  */
-export class Recoveries {
+export class RecoveryQueue {
   readonly #clock: Clock
   readonly #startedAtMs: number
   readonly #waiting: Suspect[] = []
