@@ -15,7 +15,7 @@ export type TaskInput = { taskId: string; contextId: string }
 
 /**
  * `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately after a
- * crash, and `recoveries`: after an end of the process. `deadlineAtMs`: when the task fails if it has not ended, in
+ * crash, and `recoveries`: after its process had ended. `deadlineAtMs`: when the task fails if it has not ended, in
  * milliseconds since 1970; the runtime sees to it.
  */
 export type TaskContext = TaskInput & { queue: Message[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }

@@ -100,7 +100,7 @@ export class ContextRecovery {
 
   /** Has what was kept back start with the commit of what was just decided. */
   #letGo(taskId: string): void {
-    const effects = this.#kept.get(taskId) ?? []
+    const effects = this.#kept.get(taskId) as Effect[]
     this.#kept.delete(taskId)
     for (const effect of effects) this.#host.afterCommit(effect)
   }

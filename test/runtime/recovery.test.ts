@@ -244,6 +244,25 @@ await t.test('ends of a process', async t => {
     t.strictSame(life.log, [])
   })
 
+  await t.test('while a journal is read leave the task to the next process', async t => {
+    for (const settle of ['resolve', 'reject'] as const) {
+      const life = lives(t, waiting({ n: 0 }))
+      const { id } = await open(life.runtime)
+      await rest()
+      const { readJournal } = life.store
+      const gate = deferred<never[]>()
+      Object.assign(life.store, { readJournal: () => gate.promise })
+      await life.kill()
+      Object.assign(life.store, { readJournal })
+      await life.kill()
+      if (settle === 'resolve') gate.resolve([])
+      else gate.reject(new Error('no disk'))
+      await rest()
+      t.strictSame(await life.told(id), ['submitted', 'working'])
+      t.strictSame(life.log, [])
+    }
+  })
+
   await t.test('a journal that cannot be read fails the task', async t => {
     const life = lives(t, waiting({ n: 0 }))
     const { id } = await open(life.runtime)
