@@ -35,6 +35,7 @@ export class ContextHost implements ActorHost {
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
   #recovery: ContextRecovery | undefined
+  #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
     this.key = key
@@ -65,6 +66,15 @@ export class ContextHost implements ActorHost {
   }
 
   get isLeaving(): boolean {
+    return this.#isOver && !this.#isEnding
+  }
+
+  /** The tasks will not go on when their actors stop now. */
+  end(): void {
+    this.#isEnding = true
+  }
+
+  get #isOver(): boolean {
     return this.#context.pipeline.isOver
   }
 
@@ -78,11 +88,11 @@ export class ContextHost implements ActorHost {
   }
 
   noteMove(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#context.pipeline.isOver) this.#context.pipeline.turn.moved.add(taskId)
+    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.moved.add(taskId)
   }
 
   afterCommit(effect: Effect): void {
-    if (this.#context.pipeline.isOver) this.run(effect)
+    if (this.#isOver) this.run(effect)
     else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
   }
 
@@ -107,7 +117,7 @@ export class ContextHost implements ActorHost {
   }
 
   keep(row: JournalRow): void {
-    if (this.isLeaving) return
+    if (this.#isOver) return
     this.#context.pipeline.turn.journal.push(row)
     this.noteMove(row.taskId)
   }
@@ -133,7 +143,7 @@ export class ContextHost implements ActorHost {
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (!this.isLeaving && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
+    if (!this.#isOver && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
   }
 
   clearAlarm(taskId: string, name: string): void {
@@ -159,7 +169,7 @@ export class ContextHost implements ActorHost {
   }
 
   #begin(taskId: string, input: WorkInput): void {
-    if (this.isLeaving || !this.#context.tasks.has(taskId)) return
+    if (this.#isOver || !this.#context.tasks.has(taskId)) return
     const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
     this.#context.send({ type: 'task.start', taskId, input, ...deadline })
   }

@@ -84,18 +84,19 @@ export class ContextRecovery {
     const done = [row.generation, journal.length, isAsleep, digestOf([saved.children?.['work'], saved.delayed])].join(' ')
     const terms = { done, intensity: limits.recoveries * (isAsleep ? ASLEEP_FACTOR : 1), periodMs: PERIOD_MS }
     const recoveredAtMs = fruitless({ ...terms, atMs }, before).at(-1)
-    const recover = () => this.#recover(row.taskId, { ...terms, atMs: clock.now() }, before)
+    const recover = (started = () => {}) => this.#recover(row.taskId, { ...terms, atMs: clock.now() }, before, started)
     if (recoveredAtMs === undefined) recover()
     else recoveryQueue.add({ recoveredAtMs, recover })
   }
 
-  #recover(taskId: string, recovery: Recovery, before: Recoveries | undefined): void {
+  #recover(taskId: string, recovery: Recovery, before: Recoveries | undefined, started: () => void): void {
     if (this.#host.isLeaving) return
     const ends = fruitless(recovery, before).length + 1
     const message = { parts: [{ text: `The process ended ${ends} times while this task was at work, and it made no progress.` }] }
     if (this.#tasks.has(taskId)) this.#host.send({ type: 'task.recover', taskId, message, recovery })
     this.#recovered.add(taskId)
     this.#letGo(taskId)
+    this.#host.afterCommit({ taskId, run: started })
   }
 
   /** Has what was kept back start with the commit of what was just decided. */

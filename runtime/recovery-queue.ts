@@ -4,11 +4,11 @@ import type { Clock } from './clock.ts'
 export interface Suspect {
   /** When it was recovered last, in milliseconds since 1970. */
   readonly recoveredAtMs: number
-  /** Starts it again. Never throws. */
-  readonly recover: () => void
+  /** Has it start again, and calls `started` when it has, if it does. Never throws. */
+  readonly recover: (started: () => void) => void
 }
 
-/** How long a suspect has been the newest before the next comes: a second, less if many wait, so that all are soon at work. */
+/** How long a suspect has been at work before the next comes: a second, less if many wait, so that all are soon at work. */
 const SLOT_MS = 1000
 const ALL_WITHIN_MS = 10_000
 
@@ -47,8 +47,14 @@ export class RecoveryQueue {
   #next(): void {
     const newest = this.#waiting.reduce((one, other) => (other.recoveredAtMs > one.recoveredAtMs ? other : one))
     this.#waiting.splice(this.#waiting.indexOf(newest), 1)
+    this.#arm()
+    newest.recover(() => this.#arm())
+  }
+
+  /** Gives the newest its time from now on. */
+  #arm(): void {
     const others = this.#waiting.length
+    this.#clock.clearTimeout(this.#timer)
     this.#timer = others === 0 ? undefined : this.#clock.setTimeout(() => this.#next(), Math.min(SLOT_MS, ALL_WITHIN_MS / others))
-    newest.recover()
   }
 }
