@@ -114,6 +114,8 @@ export const contextMachine = setup({
         'authorization.received': passedOn(),
         'work.crashed': passedOn(),
         'task.start': passedOn(),
+        'task.recover': passedOn(),
+        'recovery.undone': passedOn(),
         'task.cancel': passedOn(),
         'task.fail': passedOn(),
         'xstate.done.actor.*': [

@@ -27,3 +27,43 @@ export function restartsAfter(crash: Crash, restarts: readonly number[]): number
 function within({ atMs, policy }: Crash, restarts: readonly number[]): number[] {
   return restarts.filter(restartMs => atMs - restartMs < policy.periodMs)
 }
+
+/**
+ * What is kept of the recoveries of a task's work: what the work had done by the newest, as a text that differs after
+ * every progress, and when each since its last progress was, in milliseconds since 1970, oldest first.
+ */
+export interface Recoveries {
+  readonly done: string
+  readonly atMs: readonly number[]
+}
+
+/**
+ * Work that was at work when its process ended is to be started again: when, what it has done until now, and how often it
+ * may be within a period, in milliseconds, without progress.
+ */
+export interface Recovery {
+  readonly atMs: number
+  readonly done: string
+  readonly intensity: number
+  readonly periodMs: number
+}
+
+/** The supervisor's decision: whether work with these recoveries is started again, though its process ended once more. */
+export function mayRecover(recovery: Recovery, before: Recoveries | undefined): boolean {
+  return fruitless(recovery, before).length < recovery.intensity
+}
+
+/** The recoveries to remember once the work is started again. */
+export function recoveriesAfter(recovery: Recovery, before: Recoveries | undefined): Recoveries {
+  return { done: recovery.done, atMs: [...fruitless(recovery, before), recovery.atMs] }
+}
+
+/** The recoveries to remember if the newest is not to count, since the process that it was made in ended in order. */
+export function withoutNewest({ done, atMs }: Recoveries): Recoveries {
+  return { done, atMs: atMs.slice(0, -1) }
+}
+
+/** The recoveries within the period since the last progress, oldest first. */
+export function fruitless({ atMs, done, periodMs }: Omit<Recovery, 'intensity'>, before: Recoveries | undefined): number[] {
+  return before?.done === done ? before.atMs.filter(recoveredMs => atMs - recoveredMs < periodMs) : []
+}

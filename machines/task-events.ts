@@ -1,7 +1,7 @@
 import type { Artifact } from './protocol/objects.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
-import type { Crash } from './supervision.ts'
+import type { Crash, Recovery } from './supervision.ts'
 
 /** What is said in a message, before the runtime gives it its ids and role (§4.1.4). */
 export type MessageContent = Pick<Message, 'parts' | 'metadata' | 'extensions'>
@@ -33,12 +33,16 @@ export type WorkWord = Exclude<WorkEvent, { type: 'work.resumed' }>
 
 /**
  * Everything that a task actor receives, apart from the end of its work. A message is `received` as an answer, `steered`
- * into work that takes messages while it goes on, or `queued` for the work's next question.
+ * into work that takes messages while it goes on, or `queued` for the work's next question. `task.recover` comes before
+ * work is started again that was at work when its process ended, with the words for a task that has been recovered too
+ * often; `recovery.undone` when the process in which it was recovered ends in order.
  */
 export type TaskMachineEvent =
   | WorkEvent
   | { type: 'work.crashed'; taskId: string; message: MessageContent; crash: Crash }
   | { type: 'task.start'; taskId: string; input: unknown; deadlineAtMs?: number }
+  | { type: 'task.recover'; taskId: string; message: MessageContent; recovery: Recovery }
+  | { type: 'recovery.undone'; taskId: string }
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }

@@ -2,7 +2,7 @@ import { assign, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate
 import { isA2AError } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
-import { mayRestart, restartsAfter, type Crash } from './supervision.ts'
+import { mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Crash, type Recoveries, type Recovery } from './supervision.ts'
 import type { Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
@@ -14,10 +14,11 @@ type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 export type TaskInput = { taskId: string; contextId: string }
 
 /**
- * `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately, and
- * `deadlineAtMs`: when the task fails if it has not ended, in milliseconds since 1970; the runtime sees to it.
+ * `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately after a
+ * crash, and `recoveries`: after its process had ended. `deadlineAtMs`: when the task fails if it has not ended, in
+ * milliseconds since 1970; the runtime sees to it.
  */
-export type TaskContext = TaskInput & { queue: Message[]; restarts: number[]; deadlineAtMs?: number }
+export type TaskContext = TaskInput & { queue: Message[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }
 
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
@@ -26,7 +27,8 @@ export type TaskContext = TaskInput & { queue: Message[]; restarts: number[]; de
  * state tells its own name on entry; the facts are numbered, timed and committed by the runtime.
  * The author's logic is the actor `work`: it is invoked once `task.start` arrives, which the runtime
  * sends when the submission is durable, and it goes on through every interruption. Work that crashes
- * is started again as its restart policy says, or fails its task.
+ * is started again as its restart policy says, or fails its task; work that was at work when its process ended is
+ * started again until it has ended with the process too often without any progress.
  */
 export const taskMachine = setup({
   types: {
@@ -40,6 +42,7 @@ export const taskMachine = setup({
   guards: {
     hasQueued: ({ context }) => context.queue.length > 0,
     mayRestart: ({ context }, crash: Crash) => mayRestart(crash, context.restarts),
+    mayRecover: ({ context }, recovery: Recovery) => mayRecover(recovery, context.recoveries),
     isFailure: (_, outcome: WorkOutcome) => outcome.state === 'failed',
     isRejection: (_, outcome: WorkOutcome) => outcome.state === 'rejected'
   },
@@ -52,6 +55,8 @@ export const taskMachine = setup({
     keepDeadline: assign((_, deadline: { deadlineAtMs?: number }) => deadline),
     requestRestart: emit({ type: 'restart.requested' }),
     noteRestart: assign({ restarts: ({ context }, crash: Crash) => restartsAfter(crash, context.restarts) }),
+    noteRecovery: assign({ recoveries: ({ context }, recovery: Recovery) => recoveriesAfter(recovery, context.recoveries) }),
+    forgetRecovery: assign(({ context }) => (context.recoveries ? { recoveries: withoutNewest(context.recoveries) } : {})),
     queueMessage: assign({ queue: ({ context }, message: Message) => [...context.queue, message] }),
     passOnQueued: enqueueActions(({ context, enqueue }) => {
       const [message, ...queue] = context.queue
@@ -71,7 +76,16 @@ export const taskMachine = setup({
       on: {
         'task.cancel': 'canceled',
         'task.fail': 'failed',
-        'task.reject': 'rejected'
+        'task.reject': 'rejected',
+        // The process ended while the task was at work; what that is to go on with starts when this is durable.
+        'task.recover': [
+          {
+            guard: { type: 'mayRecover', params: ({ event }) => event.recovery },
+            actions: { type: 'noteRecovery', params: ({ event }) => event.recovery }
+          },
+          { target: 'failed' }
+        ],
+        'recovery.undone': { actions: 'forgetRecovery' }
       },
       states: {
         // Accepted, not begun: from here only to work, or to an end that is not completion.

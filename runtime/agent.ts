@@ -2,8 +2,10 @@ import type { AnyActorLogic, AnyStateMachine } from 'xstate'
 import { AgentCardSchema, type AgentCard } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { isMachine } from './gated-logic.ts'
+import type { Migrate } from './migration.ts'
 import type { NegotiateFunction } from './negotiation-function.ts'
 import type { MessagePolicy } from './outside-event.ts'
+import { recoveryPolicy, type RecoveryType } from './recovery-policy.ts'
 import { restartPolicy, type RestartOption } from './restart.ts'
 import type { RestartPolicy } from '../machines/supervision.ts'
 import type { WorkGenerator } from './work-generator.ts'
@@ -33,6 +35,20 @@ export interface AgentDefinition {
    * times within `periodMs`; one crash more fails the task. Default intensity and period, as OTP's: once within 5,000 ms.
    */
   readonly restart?: RestartOption
+  /**
+   * What becomes of work that was at work when its process ended: `resume` (the default of statecharts), `rerun` (that of
+   * functions and generators) or `fail`. Work that takes its process with it each time is given up after
+   * `limits.recoveries` times without progress.
+   */
+  readonly recovery?: RecoveryType
+  /** The version of the work, which is stored with each task. Default: that of the card. */
+  readonly version?: string
+  /**
+   * Makes of a statechart that another version has stored a snapshot that this one can go on from. Called without anything
+   * else of the runtime, once or more often for a task; if it throws, that task fails. Without it the stored chart goes on
+   * if it fits this one.
+   */
+  readonly migrate?: Migrate
   /** How long work may clean up once its task has ended before it did, in milliseconds. Default 5,000. */
   readonly cancelGraceMs?: number
   /**
@@ -47,11 +63,14 @@ export interface Agent extends AgentDefinition {
   readonly card: Omit<AgentCard, 'supportedInterfaces' | 'capabilities' | 'signatures'>
   readonly messages: MessagePolicy
   readonly restart: RestartPolicy
+  readonly recovery: RecoveryType
+  readonly version: string
   readonly cancelGraceMs: number
 }
 
 /** Checks an agent's definition. Throws TypeError that says what to write instead. */
-export function defineAgent({ card, work, negotiate, messages = 'reject', restart, cancelGraceMs = 5000, deadlineMs }: AgentDefinition): Agent {
+export function defineAgent(definition: AgentDefinition): Agent {
+  const { card, work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
@@ -59,8 +78,19 @@ export function defineAgent({ card, work, negotiate, messages = 'reject', restar
   checkMessages(messages, work)
   if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
   if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
-  const policies = { messages, restart: restartPolicy(restart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
-  return { card: describe(card), ...(work && { work }), ...(negotiate && { negotiate }), ...policies }
+  const isChart = work !== undefined && typeof work !== 'function'
+  const policies = { messages, restart: restartPolicy(restart), recovery: recoveryPolicy(recovery, isChart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
+  const described = describe(card)
+  const { version = described.version } = definition
+  checkVersions({ version, migrate }, isChart)
+  return { card: described, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }) }
+}
+
+function checkVersions({ version, migrate }: { readonly version: unknown; readonly migrate: unknown }, isChart: boolean): void {
+  if (typeof version !== 'string' || version === '') throw new TypeError(`version has to be a text such as '2.1.0', not ${JSON.stringify(version)}.`)
+  if (migrate === undefined) return
+  if (typeof migrate !== 'function') throw new TypeError('migrate has to be a function: ({ version, snapshot }) => the snapshot as the present chart restores it.')
+  if (!isChart) throw new TypeError('migrate is for work as a statechart. A function runs again against its journal: have it say and ask the same up to where it was.')
 }
 
 function describe(card: AgentDescription): Agent['card'] {

@@ -16,6 +16,9 @@ export function noAnswer(): A2AError {
   return new A2AError('InternalError', 'The agent could not answer this message.')
 }
 
+/** Why a task fails that was at work when its process ended, if its agent wants that. */
+export const NOT_BEGUN_AGAIN = 'The process ended while this task was at work, and such work is not begun again.'
+
 /** Why a task fails that says more and more. */
 export function tooManyEvents(limit: number): A2AError {
   return new A2AError('RateLimited', `The task was ended: it had ${limit} events, more than this agent keeps of one task.`)

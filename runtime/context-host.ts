@@ -7,6 +7,7 @@ import type { ActorHost } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
+import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
@@ -32,12 +33,28 @@ export class ContextHost implements ActorHost {
   readonly key: ContextKey
   readonly #services: ContextServices
   readonly #context: HostedContext
+  /** None in a context that has no stored tasks to recover. */
+  #recovery: ContextRecovery | undefined
   #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
     this.key = key
     this.#services = services
     this.#context = context
+  }
+
+  /** What recovers the tasks of the context. */
+  get recovery(): ContextRecovery {
+    return (this.#recovery ??= new ContextRecovery(this.#services, this.#context.tasks, this))
+  }
+
+  /** The process ends in order: what was recovered in it was no cause of that. */
+  processEnds(): void {
+    this.#recovery?.processEnds()
+  }
+
+  send(event: ContextMachineEvent): void {
+    this.#context.send(event)
   }
 
   get logger(): Logger {
@@ -76,7 +93,7 @@ export class ContextHost implements ActorHost {
 
   afterCommit(effect: Effect): void {
     if (this.#isOver) this.run(effect)
-    else this.#context.pipeline.turn.effects.push(effect)
+    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
   }
 
   workInput(taskId: string): Promise<WorkInput> {

@@ -16,8 +16,8 @@ export type ContextLogic = typeof contextMachine
 
 /** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
 export function contextLogic({ work, negotiate }: Agent): ContextLogic {
-  const actors: Record<string, AnyActorLogic> = {}
-  if (work) actors.task = taskLogic(workLogic(work))
+  // Without work there are tasks too, if some are stored: they end, and tell why.
+  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}))) }
   if (negotiate) actors.negotiation = negotiationFunction(negotiate, work !== undefined)
   return compiled(contextMachine.provide({ actors }))
 }

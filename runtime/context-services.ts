@@ -6,10 +6,13 @@ import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 
 /** Who holds a live context, and hears from it. */
 export interface ContextOwner {
+  /** Whether the context was in memory before, in this process, and broke there. */
+  readonly wasHere: boolean
   /** Everything decided is committed and told: it may be at rest. */
   settled(): void
   /** It has come to an end by itself, because a commit failed of which these tasks were part. */
@@ -27,4 +30,5 @@ export interface ContextServices {
   readonly logic: ContextLogic
   readonly agent: Agent
   readonly cleanUps: CleanUps
+  readonly recoveryQueue: RecoveryQueue
 }

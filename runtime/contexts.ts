@@ -17,6 +17,8 @@ export class Contexts {
   readonly #wakes: Wakes
   readonly #live = new Table<LiveContext>()
   readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
+  /** The names of those that broke, and are to come back: their work was not at work at the end of a process. */
+  readonly #broken = new Set<string>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
   #resting: LiveContext[] = []
   readonly #erasures = new Erasures()
@@ -72,6 +74,12 @@ export class Contexts {
     this.#wakes.start()
   }
 
+  /** Tells every context that the process ends in order. Resolves when what follows from that is on its way to the store. */
+  processEnds(): Promise<void> {
+    for (const live of this.#live.values()) live.processEnds()
+    return Promise.resolve()
+  }
+
   /** Resolves when everything decided until now is committed and told. */
   async settled(): Promise<void> {
     await Promise.all(Array.from(this.#live.values(), live => live.settled()))
@@ -103,9 +111,11 @@ export class Contexts {
   #add(key: ContextKey, stored: StoredContext | undefined): LiveContext {
     this.#makeRoom()
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
+      wasHere: this.#broken.size > 0 && this.#broken.has(contextName(key)),
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
     })
+    this.#broken.delete(live.name)
     this.#live.set(live.name, live)
     return live
   }
@@ -146,6 +156,7 @@ export class Contexts {
     const { store, feeds, logger } = this.#services
     const { key } = live
     this.#live.delete(live.name)
+    this.#broken.add(live.name)
     this.#stirs(live)
     try {
       for (const taskId of taskIds) {

@@ -1,6 +1,7 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import { familyOf, hostOf } from './actor-host.ts'
 import { compiled } from './compiled-logic.ts'
+import { oneUnnamed } from './unnamed-actors.ts'
 import { endingWhole } from './whole-step.ts'
 
 const START_FAILED = 'taskchart.start.failed'
@@ -12,7 +13,7 @@ const START_FAILED = 'taskchart.start.failed'
  * cascade; the actors that it names are gated in turn.
  */
 export function gated(logic: AnyActorLogic): AnyActorLogic {
-  return isMachine(logic) ? endingWhole(inScope(gatedMachine(logic), heldActions)) : gatedLeaf(logic)
+  return oneUnnamed(isMachine(logic) ? endingWhole(inScope(gatedMachine(logic), heldActions)) : gatedLeaf(logic))
 }
 
 /** The machine with its actors gated, compiled if it is flat; its own actions are not held yet. */

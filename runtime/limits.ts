@@ -6,6 +6,11 @@ export interface Limits {
   eventsPerTask: number
   /** Messages that wait for the next question of one task. One more is refused with RateLimited. Default 16. */
   queuedMessages: number
+  /**
+   * How often work is started again, within a day, that was at work when its process ended and has made no progress since
+   * the last time. One end of the process more fails its task. Work that sleeps has twenty times as many. Default 5.
+   */
+  recoveries: number
   /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
   /**
@@ -38,6 +43,7 @@ export const defaultLimits: Limits = {
   tasksPerContext: 256,
   eventsPerTask: 10_000,
   queuedMessages: 16,
+  recoveries: 5,
   liveContexts: 10_000,
   idleContexts: 32,
   bufferedEvents: 64,

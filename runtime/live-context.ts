@@ -7,15 +7,18 @@ import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN, tooManyEvents } from './context-errors.ts'
+import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import { persistContext, restoredContext, restoreFault, savedTask, type SavedTask } from './persistence.ts'
+import { persistContext, restoredContext } from './persistence.ts'
+import { restoredTask, type RestoredTask } from './restored-task.ts'
+import { keepSpawnIdsApart } from './spawn-ids.ts'
 import { contextName, type Commit, type ContextKey, type StoredContext } from './store.ts'
+import { takeUp } from './take-up.ts'
 import { TaskLedger } from './task-ledger.ts'
 import { TaskTexts } from './task-texts.ts'
 import { TaskTimers } from './task-timers.ts'
@@ -44,7 +47,7 @@ export class LiveContext {
   readonly #tasks: TaskLedger
   readonly #calls = new PendingCalls()
   readonly #timers: TaskTimers
-  readonly #texts = new TaskTexts()
+  readonly #texts: TaskTexts
   readonly #host: ContextHost
   #commit: number
   /** Whether it may have had a task before the next. */
@@ -68,6 +71,7 @@ export class LiveContext {
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
     const { logic, clock, agent, limits } = services
+    this.#texts = new TaskTexts(agent.version)
     this.#host = new ContextHost(key, services, {
       pipeline: this.#pipeline,
       tasks: this.#tasks,
@@ -79,12 +83,14 @@ export class LiveContext {
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
     const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
-    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored) }) })
+    const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
+    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks) }) })
+    if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
     if (stored) this.#saved = { context, value, snapshot: stored.snapshot }
-    this.#start(stored?.tasks ?? [])
+    this.#start(tasks)
   }
 
   /** True while nothing is under way and nothing is due, so that the context may leave memory without a loss. */
@@ -143,6 +149,11 @@ export class LiveContext {
     return work && runOf(work)?.caughtUp()
   }
 
+  /** Hears that the process ends in order, before `stop`. */
+  processEnds(): void {
+    this.#host.processEnds()
+  }
+
   /** Resolves when everything decided until now is committed and told, or never will be. */
   settled(): Promise<void> {
     return new Promise(resolve => {
@@ -165,41 +176,18 @@ export class LiveContext {
     this.stop(error)
   }
 
-  #start(rows: StoredContext['tasks']): void {
+  #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
-    for (const { taskId, generation, state } of rows) {
-      this.#tasks.open(taskId, { generation, state })
-      const task = this.#actorOf(taskId)?.getSnapshot()
-      if (task?.status === 'active' && task.can({ type: 'task.start', taskId })) this.#host.afterCommit({ taskId, run: () => this.#host.startTask(taskId) })
-    }
-    this.#root.start()
-    const { eventsPerTask } = this.#services.limits
-    const tasks = rows.map(({ taskId, generation, snapshot }) => ({ taskId, generation, saved: savedTask(snapshot) }))
-    for (const { taskId, generation, saved } of tasks) {
-      this.#failUnrestored(taskId, saved)
-      // The limit was higher when the task was last here.
-      if (generation >= eventsPerTask) this.#host.failTask(taskId, tooManyEvents(eventsPerTask))
-    }
-    this.#timers.resume(tasks)
+    takeUp(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.#owner.wasHere })
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
     this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.stop(answer)
     this.#owner.broke(taskIds)
-  }
-
-  /** Ends the tasks as failed whose actors, or whose work, could not be restored from what was stored. */
-  #failUnrestored(taskId: string, saved: SavedTask): void {
-    const task = this.#actorOf(taskId)
-    const error = task && restoreFault(task, saved)
-    if (!error) return
-    this.#host.failTask(taskId, error)
-    // A task whose own actor is broken hears nothing: the context lets go of it, as of every child that breaks.
-    if (task.getSnapshot().status === 'error') this.#root.send({ type: `xstate.error.actor.${taskId}`, actorId: taskId, error })
   }
 
   #noteFact(fact: ContextFact): void {

@@ -25,6 +25,7 @@ import { listTasks } from './list-tasks.ts'
 import { memoryStore } from './memory-store.ts'
 import { retentionWith, type Retention } from './retention.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
+import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
@@ -113,12 +114,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps })
+  const recoveryQueue = new RecoveryQueue(clock)
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue })
   const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
 
   const close = async () => {
+    recoveryQueue.close()
+    await contexts.processEnds()
     const erased = contexts.close()
     const swept = upkeep.close()
     feeds.close(shutDown())

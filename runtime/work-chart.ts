@@ -43,6 +43,10 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
       voices.set(scope.self, new Voice(scope, snapshot))
       return snapshot
     },
+    start: (snapshot, scope) => {
+      logic.start?.(snapshot, scope)
+      voices.get(scope.self)?.comesBack(hostOf(scope.system).isInterrupted(familyOf(scope.self)))
+    },
     transition: (before, event, scope) => {
       if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
       if ('queued' in event) voices.get(scope.self)?.takesQueued()
@@ -66,16 +70,24 @@ class Voice {
   #question: Question | undefined
   #failure: { error: unknown } | undefined
   #hasTakenQueued = false
+  readonly #isRestored: boolean
 
   /** `restored` is where the chart was before a restart: what it said then it does not say again. */
   constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
     this.#self = self
+    this.#isRestored = restored !== undefined
     this.#question = restored && questionOf(restored)
     self.subscribe({
       next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot),
       /* c8 ignore next -- what a chart throws is caught before; should something not be, its task hears of it as its parent */
       error() {}
     })
+  }
+
+  /** Has the task follow a chart that has come back with other tags than it had. */
+  comesBack(isInterrupted: boolean): void {
+    if (!this.#isRestored || isInterrupted === (this.#question !== undefined)) return
+    this.#say(this.#question?.event ?? { type: 'work.resumed' })
   }
 
   /** A message comes that was queued for the question: if the question is still there after it, it is asked, or the next message tried. */

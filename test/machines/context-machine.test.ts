@@ -76,6 +76,8 @@ await t.test('over all paths', async t => {
       'authorization.received': true,
       'work.crashed': true,
       'task.start': true,
+      'task.recover': true,
+      'recovery.undone': true,
       'task.cancel': true,
       'task.fail': true,
       'xstate.done.actor': true,
@@ -330,6 +332,8 @@ function arriving({ tasks, negotiations }: ContextContext, requests: ContextRequ
 function forTask(taskId: string): Extract<ContextMachineEvent, { taskId: string }>[] {
   return [
     { type: 'task.start', taskId, input: 'draw' },
+    { type: 'task.recover', taskId, message: words, recovery: { atMs: 1000, done: 'nothing', intensity: 1, periodMs: 5000 } },
+    { type: 'recovery.undone', taskId },
     { type: 'task.cancel', taskId, message: words },
     { type: 'task.fail', taskId, message: words },
     { type: 'message.received', taskId, message: one.message },

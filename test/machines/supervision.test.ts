@@ -1,6 +1,6 @@
 import t from 'tap'
-import { mayRestart, restartsAfter } from '../../machines/supervision.ts'
-import type { RestartPolicy } from '../../machines/supervision.ts'
+import { fruitless, mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest } from '../../machines/supervision.ts'
+import type { Recovery, RestartPolicy } from '../../machines/supervision.ts'
 
 const atMs = 10_000
 const periodMs = 5000
@@ -68,5 +68,22 @@ await t.test('work that crashes at a steady rate is restarted for ever if the ra
     t.equal(livesOf(policy, 1000 / intensity, 100), 100, `${intensity} in a second, just seldom enough`)
     t.equal(livesOf(policy, 1000 / intensity - 1, 100), intensity + 1, `${intensity} in a second, just too often`)
     t.equal(livesOf(policy, 0, 100), intensity + 1, `${intensity} in a second, all at once`)
+  }
+})
+
+await t.test('work is recovered if fewer recoveries than the intensity, within the period, have come since its last progress', async t => {
+  for (const intensity of [0, 1, 2, 3, 4, Infinity]) {
+    for (const [name, before, within] of HISTORIES) {
+      const recovery: Recovery = { atMs, done: 'this', intensity, periodMs }
+      const recoveries = { done: 'this', atMs: before }
+      t.equal(mayRecover(recovery, recoveries), within.length < intensity, `at most ${intensity}, after ${name}`)
+      t.strictSame(fruitless(recovery, recoveries), within)
+      t.strictSame(recoveriesAfter(recovery, recoveries), { done: 'this', atMs: [...within, atMs] }, name)
+      t.strictSame(withoutNewest(recoveriesAfter(recovery, recoveries)), { done: 'this', atMs: within })
+      for (const other of [undefined, { done: 'less', atMs: before }]) {
+        t.equal(mayRecover(recovery, other), intensity > 0, 'after progress, and before the first, none counts')
+        t.strictSame(recoveriesAfter(recovery, other), { done: 'this', atMs: [atMs] })
+      }
+    }
   }
 })

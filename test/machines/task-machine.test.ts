@@ -5,7 +5,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { TASK_STATES, isTerminal } from '../../machines/protocol/states.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import type { RestartPolicy } from '../../machines/supervision.ts'
+import type { Recovery, RestartPolicy } from '../../machines/supervision.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
 import type { TaskFact, TaskMachineEvent, ToWork, WorkOutcome } from '../../machines/task-events.ts'
@@ -33,6 +33,8 @@ const ENDS: Arriving[] = [{ type: 'task.cancel', taskId }, { type: 'task.fail', 
 /** Every kind of event that a task can get, with a case for each branch that the event decides. */
 const CASES: { [Type in Arriving['type']]: (Arriving & { type: Type })[] } = {
   'task.start': [{ type: 'task.start', taskId, input: 'draw' }],
+  'task.recover': [recover(), recover({ intensity: 0 })],
+  'recovery.undone': [{ type: 'recovery.undone', taskId }],
   'task.cancel': [{ type: 'task.cancel', taskId }, { type: 'task.cancel', taskId, message: words }],
   'task.fail': [{ type: 'task.fail', taskId, message: words }],
   'task.reject': [{ type: 'task.reject', taskId, message: words }],
@@ -73,10 +75,14 @@ await t.test('compiled', async t => testCompiled(t, [chart]))
 await t.test('each event does this in each state that is not terminal', async t => {
   const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', queued = 'queued', again = 'WORKING, a restart'
   const [work, ask, need, fail, stop, deny] = ['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED', 'FAILED', 'CANCELED', 'REJECTED']
+  const noted = 'a recovery', nothing = ''
   const no = 'refused', none = undefined // none: it cannot arrive there
   const expected: Record<string, (string | undefined)[]> = {
     // state:                           submitted working inputRequired authRequired restarting
     'task.start':                       [work,    no,     no,           no,          work],
+    'task.recover':                     [noted,   noted,  noted,        noted,       noted],
+    'task.recover, too often':          [fail,    fail,   fail,         fail,        fail],
+    'recovery.undone':                     [nothing, nothing, nothing,     nothing,     nothing],
     'task.cancel':                      [stop,    stop,   stop,         stop,        stop],
     'task.fail':                        [fail,    fail,   fail,         fail,        fail],
     'task.reject':                      [deny,    deny,   deny,         deny,        deny],
@@ -387,6 +393,26 @@ await t.test('the deadline that a task begins with is kept in its context, and o
   t.end()
 })
 
+await t.test('a task remembers its recoveries since its last progress, the newest unless its process ended in order, and fails with the words of one too many', t => {
+  const facts: TaskFact[] = []
+  const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } })
+  actor.on('*', fact => facts.push(fact))
+  actor.start()
+  const heard = (...events: TaskMachineEvent[]) => {
+    for (const event of events) actor.send(event)
+    return actor.getSnapshot().context.recoveries
+  }
+  t.equal(heard({ type: 'recovery.undone', taskId }), undefined)
+  t.strictSame(heard(recover()), { done: 'nothing', atMs: [1000] })
+  t.strictSame(heard({ type: 'recovery.undone', taskId }), { done: 'nothing', atMs: [] })
+  t.strictSame(heard(recover({ atMs: 1500 }), START, recover({ atMs: 2000, intensity: 2 })), { done: 'nothing', atMs: [1500, 2000] })
+  t.strictSame(heard(recover({ atMs: 3000, done: 'more' })), { done: 'more', atMs: [3000] })
+  t.strictSame(heard(recover({ atMs: 8000, done: 'more' })), { done: 'more', atMs: [8000] })
+  t.strictSame(heard(recover({ atMs: 12_999, done: 'more' })), { done: 'more', atMs: [8000] })
+  t.strictSame(facts, [told('TASK_STATE_SUBMITTED'), told('TASK_STATE_WORKING'), told('TASK_STATE_FAILED', { message: words })])
+  t.end()
+})
+
 function working(run: (input: unknown) => Promise<WorkOutcome>) {
   return taskMachine.provide({ actors: { work: fromPromise<WorkOutcome, unknown>(({ input }) => run(input)) } })
 }
@@ -437,14 +463,15 @@ function lastOf(states: TaskState[]): TaskState {
   return last
 }
 
-/** What a turn did, in few words: the states and artifacts that it told, what it wants, and whether something went to the work or into the queue. */
-function deedsOf(turn: Turn, { context: { queue } }: AnyMachineSnapshot): string {
+/** What a turn did, in few words: the states and artifacts that it told, what it wants, and whether something went to the work, into the queue or among the recoveries. */
+function deedsOf(turn: Turn, { context: { queue, recoveries } }: AnyMachineSnapshot): string {
   const tellings = turn.facts.map(fact => {
     if (isStatus(fact)) return fact.state.replace('TASK_STATE_', '')
     return fact.type === 'artifact.produced' ? 'an artifact' : 'a restart'
   })
   const queued = contextIn(turn).queue.length > queue.length ? ['queued'] : []
-  return [...tellings, ...turn.sent.map(({ to }) => `to ${to}`), ...queued].join(', ')
+  const noted = contextIn(turn).recoveries?.atMs.length === recoveries?.atMs.length ? [] : ['a recovery']
+  return [...tellings, ...turn.sent.map(({ to }) => `to ${to}`), ...queued, ...noted].join(', ')
 }
 
 /** The row of the table that an event belongs to where it arrives. */
@@ -453,6 +480,7 @@ function rowOf(event: Arriving, { context: { queue, restarts } }: AnyMachineSnap
   if (type === 'xstate.done.actor.work') return `outcome ${event.output.state}`
   if (type === 'xstate.error.actor.work') return 'work breaks'
   if (type === 'work.asked' && queue.length > 0) return 'work.asked with a message queued'
+  if (type === 'task.recover' && event.recovery.intensity === 0) return 'task.recover, too often'
   if (type !== 'work.crashed') return type
   const { atMs, policy } = event.crash
   const isFirst = restarts.length === 0 || (restarts[0] === 1000 && atMs === 6000)
@@ -465,6 +493,10 @@ function messageOf(messageId: string): Message {
 
 function queue(message: Message): Arriving & { type: 'message.queued' } {
   return { type: 'message.queued', taskId, message }
+}
+
+function recover(change: Partial<Recovery> = {}): Arriving & { type: 'task.recover' } {
+  return { type: 'task.recover', taskId, message: words, recovery: { atMs: 1000, done: 'nothing', intensity: 1, periodMs: 5000, ...change } }
 }
 
 function crash(atMs: number, policy = transient): Crashed {

@@ -8,6 +8,7 @@ import { Feeds } from '../../runtime/feeds.ts'
 import { artifact, defineAgent, memoryStore, progress, reply, setupWork } from '../../runtime/index.ts'
 import { inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits } from '../../runtime/limits.ts'
+import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
 import type { Store } from '../../runtime/store.ts'
 import { Table } from '../../runtime/table.ts'
@@ -343,7 +344,7 @@ function assembled(t: Test) {
   const feeds = new Feeds()
   const store = memoryStore()
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
-  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps() })
+  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock) })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), dedupe: false, inputModes: inputModesOf(agent.card) } }
 }
