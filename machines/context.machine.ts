@@ -88,7 +88,7 @@ export const contextMachine = setup({
   }
 }).createMachine({
   id: 'context',
-  context: ({ input }) => ({ ...input, tasks: [], negotiations: [] }),
+  context: ({ input: { contextId, negotiates, taskLimit } }) => ({ contextId, negotiates, taskLimit, tasks: [], negotiations: [] }),
   initial: 'idle',
   states: {
     // Nothing is under way: the actor may leave memory.

@@ -19,10 +19,9 @@ export async function authorized({ store, contexts }: OperationServices, { param
     await live.caughtUp(taskId)
     return deliver(live, { type: 'authorization.received', taskId, data: given }, {}, () => true)
   })
-  if (!taken) throw notAsked(taskId, status.state)
   const stored = await store.readTask(scope, taskId, {})
-  /* c8 ignore next -- only an engine that forgets tasks gets here */
   if (!stored) throw taskNotFound(taskId)
+  if (!taken) throw notAsked(taskId, status.state)
   return shownTask(stored, reliable)
 }
 

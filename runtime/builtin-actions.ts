@@ -7,11 +7,12 @@ export interface Step {
   readonly scope: AnyActorScope
   readonly internalQueue: EventObject[]
   /** Ids of the actors that start with these actions, so that even the first may send to them. */
-  readonly deferredActorIds?: readonly string[] | undefined
+  readonly deferredActorIds: readonly string[] | undefined
 }
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
 type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
+type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
 
 /**
  * XState's own actions (assign, emit, sendTo, spawnChild, …) as they are at run time: functions that carry how they are
@@ -25,20 +26,38 @@ interface BuiltinAction {
   execute?(scope: AnyActorScope, params: unknown): void
 }
 
-/** Those that change a snapshot are resolved here: XState works out all states anew with each of them. */
-const RESOLVERS: Readonly<Record<string, (action: never, scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown) => Resolved | undefined>> = {
-  'xstate.assign': assigned,
-  'xstate.spawnChild': spawned,
-  'xstate.stopChild': stopped
+/** Says that an action is to be resolved by XState. */
+const LEFT = Symbol('left to XState')
+
+/** Those that change a snapshot are resolved here: XState works out all states anew with each of them. They give what they are executed with. */
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped }
+
+/** A snapshot in the making: the one before until something changes, then a copy that nobody else has seen yet. */
+export class Draft {
+  readonly #before: AnyMachineSnapshot
+  #snapshot: AnyMachineSnapshot
+
+  constructor(before: AnyMachineSnapshot) {
+    this.#before = before
+    this.#snapshot = before
+  }
+
+  get snapshot(): AnyMachineSnapshot {
+    return this.#snapshot
+  }
+
+  change(members: Partial<AnyMachineSnapshot>): void {
+    if (this.#snapshot === this.#before) this.#snapshot = Object.assign({}, this.#before)
+    Object.assign(this.#snapshot, members)
+  }
 }
 
-/** Performs actions one after the other, as XState does, and gives the snapshot that they lead to: the same one if they changed nothing. */
-export function perform(actions: readonly UnknownAction[], before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
-  if (actions.length === 0) return before
+/** Performs actions one after the other, as XState does. */
+export function perform(actions: readonly UnknownAction[], draft: Draft, step: Step): void {
+  if (actions.length === 0) return
   const retries: [BuiltinAction, unknown][] | undefined = step.deferredActorIds && []
-  const after = performAll(actions, before, step, retries)
-  for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, after, params)
-  return after
+  performAll(actions, draft, step, retries)
+  for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, draft.snapshot, params)
 }
 
 /** Tells the system's inspectors of a step that a chart took. */
@@ -47,10 +66,10 @@ export function tellInspectors(snapshot: AnyMachineSnapshot, { event, scope }: S
   system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: scope.self, event, snapshot, _transitions: transitions })
 }
 
-function performAll(actions: readonly UnknownAction[], before: AnyMachineSnapshot, step: Step, retries: [BuiltinAction, unknown][] | undefined): AnyMachineSnapshot {
+function performAll(actions: readonly UnknownAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {
   const { event, scope } = step
-  let snapshot = before
   for (const action of actions) {
+    const { snapshot } = draft
     const known: unknown = typeof action === 'function' ? action : snapshot.machine.implementations.actions[nameOf(action)]
     const args: Args = { context: snapshot.context, event, self: scope.self, system: scope.system }
     const given = paramsOf(action, snapshot, event)
@@ -58,14 +77,19 @@ function performAll(actions: readonly UnknownAction[], before: AnyMachineSnapsho
       scope.actionExecutor({ type: nameOf(action), info: args, params: given, exec: known as () => void })
       continue
     }
-    const resolved = RESOLVERS[known.type]?.(known as never, scope, snapshot, args, given) ?? known.resolve(scope, snapshot, args, given, known, step)
-    const [next, params, enqueued] = resolved
-    snapshot = next
+    const resolver = RESOLVERS[known.type]
+    let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
+    let enqueued: UnknownAction[] | undefined
+    if (params === LEFT) {
+      const resolved = known.resolve(scope, snapshot, args, given, known, step)
+      if (resolved[0] !== snapshot) draft.change(resolved[0])
+      params = resolved[1]
+      enqueued = resolved[2]
+    }
     if (known.retryResolve) retries?.push([known, params])
     if (known.execute) scope.actionExecutor({ type: known.type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
-    if (enqueued) snapshot = performAll(enqueued, snapshot, step, retries)
+    if (enqueued) performAll(enqueued, draft, step, retries)
   }
-  return snapshot
 }
 
 type Assigner = (args: AssignArgs, params: unknown) => unknown
@@ -90,16 +114,22 @@ class AssignArgs implements Args {
   }
 }
 
-function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, _: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown): Resolved | undefined {
+function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, draft: Draft, args: Args, params: unknown): unknown {
   const given = new AssignArgs(args)
-  const valueOf = (assigner: unknown): unknown => (typeof assigner === 'function' ? assigner(given, params) : assigner)
   try {
-    const update = typeof assignment === 'function' ? valueOf(assignment) : Object.fromEntries(Object.entries(assignment).map(([name, member]) => [name, valueOf(member)]))
-    return [{ ...snapshot, context: { ...snapshot.context, ...(update as object) } } as AnyMachineSnapshot, undefined, undefined]
+    const context: MachineContext = Object.assign({}, args.context)
+    if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
+    else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
+    draft.change({ context })
+    return undefined
   } catch (error) {
     if (error !== SPAWNS) throw error
-    return undefined
+    return LEFT
   }
+}
+
+function valueOf(assigner: unknown, args: AssignArgs, params: unknown): unknown {
+  return typeof assigner === 'function' ? (assigner as Assigner)(args, params) : assigner
 }
 
 interface Spawn {
@@ -111,22 +141,35 @@ interface Spawn {
 }
 
 /** Logic that stands in the chart itself, without a name, is left to XState. */
-function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, { self }: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args): Resolved | undefined {
-  const { context, children, machine } = snapshot
+function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft, args: Args): unknown {
+  const { context, children, machine } = draft.snapshot
+  const { self, event } = args
   const logic = typeof src === 'string' ? (machine.implementations.actors[src] as AnyActorLogic | undefined) : src
-  if (!logic) return undefined
+  if (!logic) return LEFT
   const name = typeof id === 'function' ? id(args) : id
-  const given: unknown = typeof input === 'function' ? input({ context, event: args.event, self }) : input
-  const actorRef = createActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
-  return [{ ...snapshot, children: { ...children, [name]: actorRef } } as AnyMachineSnapshot, { id, systemId, actorRef, src, input: given }, undefined]
+  const given: unknown = typeof input === 'function' ? input({ context, event, self }) : input
+  const actorRef = createActor(logic, { id: name, src, parent: self, input: given, ...(syncSnapshot && { syncSnapshot }), ...(systemId !== undefined && { systemId }) } as object)
+  // Said afterwards, since of each option XState makes a copy of its options, which takes Node 20 long.
+  if (!syncSnapshot) Object.assign(actorRef, { _syncSnapshot: false })
+  const all = tableOf(children)
+  all[name] = actorRef
+  draft.change({ children: all })
+  return { id, systemId, actorRef, src, input: given }
 }
 
-function stopped({ actorRef }: { actorRef: unknown }, _: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown): Resolved {
+function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, params: unknown): unknown {
   const given: unknown = typeof actorRef === 'function' ? actorRef(args, params) : actorRef
-  const child = (typeof given === 'string' ? snapshot.children[given] : given) as AnyActorRef | undefined
-  const children = { ...snapshot.children }
-  if (child) delete children[child.id]
-  return [{ ...snapshot, children } as AnyMachineSnapshot, child, undefined]
+  const { children } = draft.snapshot
+  const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
+  const others = tableOf({})
+  for (const id of Object.keys(children)) if (id !== child?.id) others[id] = children[id] as AnyActorRef
+  draft.change({ children: others })
+  return child
+}
+
+/** A copy of children to change. Ids are names of one use each: as properties of an ordinary object each would have V8 make a hidden class. */
+function tableOf(children: Record<string, AnyActorRef>): Record<string, AnyActorRef> {
+  return Object.assign(Object.create(null), children)
 }
 
 function isBuiltin(action: unknown): action is BuiltinAction {

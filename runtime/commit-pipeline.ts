@@ -34,8 +34,8 @@ export class CommitPipeline {
   readonly #store: Store
   readonly #committer: Committer
   #turn: Turn | undefined
-  /** The turns that are not told yet, in their order, and whether the store has written them, once it is known. */
-  readonly #untold = new Map<Turn, boolean | undefined>()
+  /** The turns that are not told yet, in their order. */
+  #untold: Turn[] = []
   #end: { error: unknown } | undefined
 
   constructor(store: Store, committer: Committer) {
@@ -49,14 +49,14 @@ export class CommitPipeline {
     if (this.#turn) return this.#turn
     const turn = new Turn()
     this.#turn = turn
-    this.#untold.set(turn, undefined)
+    this.#untold.push(turn)
     void REST.then(() => this.#close(turn))
     return turn
   }
 
   /** True when everything decided is committed and told. */
   get isSettled(): boolean {
-    return this.#untold.size === 0
+    return this.#untold.length === 0
   }
 
   get isOver(): boolean {
@@ -72,10 +72,11 @@ export class CommitPipeline {
   end(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
-    for (const turn of this.#untold.keys()) {
-      for (const waiting of turn.waiting) waiting.failed(error)
+    const untold = this.#untold
+    this.#untold = []
+    for (const { waiting } of untold) {
+      for (const one of waiting) one.failed(error)
     }
-    this.#untold.clear()
   }
 
   #close(turn: Turn): void {
@@ -92,16 +93,15 @@ export class CommitPipeline {
   /** Tells what is durable now, in the order of the turns. */
   #settle(settled: Turn, isWritten: boolean): void {
     if (this.#end) return
-    this.#untold.set(settled, isWritten)
-    for (const [turn, written] of this.#untold) {
-      if (written === undefined) return
-      if (!written) return this.#break(LOST_RACE)
+    settled.isWritten = isWritten
+    for (let turn = this.#untold[0]; turn?.isWritten !== undefined; turn = this.#untold[0]) {
+      if (!turn.isWritten) return this.#break(LOST_RACE)
       this.#tell(turn)
     }
   }
 
   #tell(turn: Turn): void {
-    this.#untold.delete(turn)
+    this.#untold.shift()
     this.#committer.tell(turn)
     for (const waiting of turn.waiting) waiting.told(turn)
     for (const effect of turn.effects) this.#committer.run(effect)
@@ -110,7 +110,7 @@ export class CommitPipeline {
 
   #break(error: unknown): void {
     if (this.#end) return
-    const taskIds = new Set([...this.#untold.keys()].flatMap(({ moved }) => [...moved]))
+    const taskIds = new Set(this.#untold.flatMap(({ moved }) => [...moved]))
     const answer = error === LOST_RACE ? LOST_RACE : notStored(error)
     this.end(answer)
     this.#committer.broke(error, answer, taskIds)

@@ -1,7 +1,7 @@
 import { assign, stopChild } from 'xstate'
 import type { AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, AnyTransitionDefinition, ErrorActorEvent, EventObject, Snapshot, UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
-import { perform, tellInspectors, type Step } from './builtin-actions.ts'
+import { Draft, perform, tellInspectors, type Step } from './builtin-actions.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './chart-table.ts'
 import { persistedChart } from './persisted-chart.ts'
 
@@ -44,18 +44,18 @@ class TableInterpreter {
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
     const event: InitEvent = { type: 'xstate.init', input }
-    const step: Step = { event, scope, internalQueue: [] }
-    let snapshot = this.#unborn
+    const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
+    const born = new Draft(this.#unborn)
     try {
-      snapshot = perform(this.#birth, snapshot, step)
-      return this.#settle(this.#move(this.#table.start, snapshot, step), step)
+      perform(this.#birth, born, step)
+      return this.#settle(this.#move(this.#table.start, born.snapshot, step), step)
     } catch (error) {
-      return { ...snapshot, status: 'error', error } as AnyMachineSnapshot
+      return { ...born.snapshot, status: 'error', error } as AnyMachineSnapshot
     }
   }
 
   take(before: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope): AnyMachineSnapshot {
-    const step: Step = { event, scope, internalQueue: [] }
+    const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
     if (event.type === 'xstate.init') return this.#settle(before, step)
     if (event.type === 'xstate.stop') return stopped(before, step, { status: 'stopped' })
     const move = this.#chosen(before, event)
@@ -79,23 +79,27 @@ class TableInterpreter {
       snapshot = this.#moved(eventless ?? this.#chosen(snapshot, step.event), snapshot, step)
       isChanged = !eventless || snapshot !== before
     }
-    if (snapshot.status !== 'active') perform(stopsOf(snapshot), snapshot, step)
+    if (snapshot.status !== 'active') perform(stopsOf(snapshot), new Draft(snapshot), step)
     return snapshot
   }
 
   #eventless(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
-    return this.#configurationOf(snapshot).always.find(({ transition }) => holds(transition, snapshot, event))
+    for (const move of this.#configurationOf(snapshot).always) {
+      if (holds(move.transition, snapshot, event)) return move
+    }
+    return undefined
   }
 
   /** The move that an event makes: the first whose guard holds, from the innermost state outwards. */
   #chosen(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
-    return this.#configurationOf(snapshot).moves(event.type).find(({ transition }) => {
+    for (const move of this.#configurationOf(snapshot).moves(event.type)) {
       try {
-        return holds(transition, snapshot, event)
+        if (holds(move.transition, snapshot, event)) return move
       } catch (error) {
-        throw guardError(transition, event, error)
+        throw guardError(move.transition, event, error)
       }
-    })
+    }
+    return undefined
   }
 
   #moved(move: Move | undefined, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
@@ -105,13 +109,15 @@ class TableInterpreter {
   }
 
   #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
-    let snapshot = before
-    for (const { actions, invoked } of steps) snapshot = perform(actions, snapshot, invoked ? { ...step, deferredActorIds: invoked } : step)
-    if (ends) snapshot = { ...snapshot, status: 'done', output: this.#outputAt(ends, snapshot, step) } as AnyMachineSnapshot
-    if (snapshot.status === 'done') snapshot = perform(target.exits, snapshot, step)
-    if (before._nodes.includes(target.leaf)) return snapshot
-    const { status, output, error, context, children } = snapshot
-    return { ...target.template, status, output, error, context, children } as AnyMachineSnapshot
+    const draft = new Draft(before)
+    for (const { actions, invoked } of steps) perform(actions, draft, invoked ? { ...step, deferredActorIds: invoked } : step)
+    if (ends) draft.change({ status: 'done', output: this.#outputAt(ends, draft.snapshot, step) })
+    if (draft.snapshot.status === 'done') perform(target.exits, draft, step)
+    if (!before._nodes.includes(target.leaf)) {
+      const { value, tags, _nodes } = target.template
+      draft.change({ value, tags, _nodes })
+    }
+    return draft.snapshot
   }
 
   /** The chart's output, which is made of that of the final state that it ends in. */
@@ -163,7 +169,9 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
 }
 
 function stopped(before: AnyMachineSnapshot, step: Step, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
-  const snapshot = { ...perform(stopsOf(before), before, step), ...end } as AnyMachineSnapshot
+  const draft = new Draft(before)
+  perform(stopsOf(before), draft, step)
+  const snapshot = { ...draft.snapshot, ...end } as AnyMachineSnapshot
   tellInspectors(snapshot, step, [])
   return snapshot
 }

@@ -3,6 +3,9 @@ import { A2AError } from '../machines/protocol/errors.ts'
 /** Why whoever waits for a context that stops gets no answer. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
 
+/** Why whoever waits for a context that is erased gets no answer. */
+export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
+
 /** The error for a request in a context that has as many live tasks as it may. */
 export function full(): A2AError {
   return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')

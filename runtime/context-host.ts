@@ -32,6 +32,7 @@ export class ContextHost implements ActorHost {
   readonly key: ContextKey
   readonly #services: ContextServices
   readonly #context: HostedContext
+  #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
     this.key = key
@@ -48,6 +49,15 @@ export class ContextHost implements ActorHost {
   }
 
   get isLeaving(): boolean {
+    return this.#isOver && !this.#isEnding
+  }
+
+  /** The tasks will not go on when their actors stop now. */
+  end(): void {
+    this.#isEnding = true
+  }
+
+  get #isOver(): boolean {
     return this.#context.pipeline.isOver
   }
 
@@ -61,11 +71,11 @@ export class ContextHost implements ActorHost {
   }
 
   noteMove(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#context.pipeline.isOver) this.#context.pipeline.turn.moved.add(taskId)
+    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.moved.add(taskId)
   }
 
   afterCommit(effect: Effect): void {
-    if (this.#context.pipeline.isOver) this.run(effect)
+    if (this.#isOver) this.run(effect)
     else this.#context.pipeline.turn.effects.push(effect)
   }
 
@@ -90,7 +100,7 @@ export class ContextHost implements ActorHost {
   }
 
   keep(row: JournalRow): void {
-    if (this.isLeaving) return
+    if (this.#isOver) return
     this.#context.pipeline.turn.journal.push(row)
     this.noteMove(row.taskId)
   }
@@ -116,7 +126,7 @@ export class ContextHost implements ActorHost {
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (!this.isLeaving && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
+    if (!this.#isOver && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
   }
 
   clearAlarm(taskId: string, name: string): void {
@@ -142,7 +152,7 @@ export class ContextHost implements ActorHost {
   }
 
   #begin(taskId: string, input: WorkInput): void {
-    if (this.isLeaving || !this.#context.tasks.has(taskId)) return
+    if (this.#isOver || !this.#context.tasks.has(taskId)) return
     const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
     this.#context.send({ type: 'task.start', taskId, input, ...deadline })
   }

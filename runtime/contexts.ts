@@ -1,7 +1,10 @@
 import { A2AError } from '../machines/protocol/errors.ts'
+import { ERASED } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
+import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
-import { contextName, type ContextKey, type StoredContext } from './store.ts'
+import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
+import { Table } from './table.ts'
 import { Wakes } from './wakes.ts'
 
 /**
@@ -12,10 +15,11 @@ import { Wakes } from './wakes.ts'
 export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
-  readonly #live = new Map<string, LiveContext>()
-  readonly #loading = new Map<string, Promise<LiveContext>>()
+  readonly #live = new Table<LiveContext>()
+  readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
-  readonly #resting = new Set<LiveContext>()
+  #resting: LiveContext[] = []
+  readonly #erasures = new Erasures()
   #isClosed = false
 
   constructor(services: ContextServices) {
@@ -30,17 +34,37 @@ export class Contexts {
 
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
+    for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
     const name = contextName(key)
     const live = this.#live.get(name)
-    if (!live) return this.#loading.get(name) ?? this.#load(key, name)
-    this.#resting.delete(live)
+    if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name)
+    this.#stirs(live)
     return live
   }
 
   /** A new context, under a key that nobody has used. */
   create(key: ContextKey): LiveContext {
     if (this.#isClosed) throw shutDown()
-    return this.#add(key, contextName(key), undefined)
+    if (this.#erasures.of(key)) throw beingErased()
+    return this.#add(key, undefined)
+  }
+
+  /**
+   * Ends contexts, and keeps everybody from them while `erase` runs: the works of their tasks stop as if canceled, whoever
+   * waits for what is not committed gets TaskNotFound, and who asks for one of them has to wait. If it fails they go on.
+   */
+  withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
+    return this.#erasures.run(whose, async () => {
+      const loading = this.#loading.values().filter(({ key }) => isOf(whose, key))
+      await Promise.allSettled(loading.map(({ live }) => live))
+      for (const live of this.#live.values()) if (isOf(whose, live.key)) this.#end(live)
+      try {
+        return await erase()
+      } catch (error) {
+        this.#wakes.retry()
+        throw error
+      }
+    })
   }
 
   /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
@@ -48,35 +72,41 @@ export class Contexts {
     this.#wakes.start()
   }
 
-  /** Stops every context. What is committed stays. */
-  close(): void {
+  /** Resolves when everything decided until now is committed and told. */
+  async settled(): Promise<void> {
+    await Promise.all(Array.from(this.#live.values(), live => live.settled()))
+  }
+
+  /** Stops every context. What is committed stays. Resolves when what is being erased is. */
+  close(): Promise<void> {
     this.#isClosed = true
     this.#wakes.close()
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
-    this.#resting.clear()
+    this.#resting = []
+    return this.#erasures.settled()
   }
 
   #load(key: ContextKey, name: string): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    const loading = this.#open(key, name).finally(() => this.#loading.delete(name))
-    this.#loading.set(name, loading)
-    return loading
+    const live = this.#open(key).finally(() => this.#loading.delete(name))
+    this.#loading.set(name, { key, live })
+    return live
   }
 
-  async #open(key: ContextKey, name: string): Promise<LiveContext> {
+  async #open(key: ContextKey): Promise<LiveContext> {
     const stored = await this.#services.store.loadContext(key)
     if (this.#isClosed) throw shutDown()
-    return this.#add(key, name, stored)
+    return this.#add(key, stored)
   }
 
-  #add(key: ContextKey, name: string, stored: StoredContext | undefined): LiveContext {
+  #add(key: ContextKey, stored: StoredContext | undefined): LiveContext {
     this.#makeRoom()
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
     })
-    this.#live.set(name, live)
+    this.#live.set(live.name, live)
     return live
   }
 
@@ -85,19 +115,23 @@ export class Contexts {
   }
 
   #settled(live: LiveContext): void {
-    this.#resting.delete(live)
+    this.#stirs(live)
     if (!live.isAtRest) return
-    this.#resting.add(live)
-    while (this.#resting.size > this.#services.limits.idleContexts) this.#dismissOne()
+    this.#resting.push(live)
+    while (this.#resting.length > this.#services.limits.idleContexts) this.#dismissOne()
+  }
+
+  #stirs(live: LiveContext): void {
+    const index = this.#resting.indexOf(live)
+    if (index >= 0) this.#resting.splice(index, 1)
   }
 
   /** Lets the longest unused context leave memory that can. Answers whether there was one. */
   #dismissOne(): boolean {
-    for (const live of this.#resting) {
-      this.#resting.delete(live)
+    for (let live = this.#resting.shift(); live; live = this.#resting.shift()) {
       if (!live.isAtRest) continue
       live.stop()
-      this.#live.delete(contextName(live.key))
+      this.#live.delete(live.name)
       this.#wakes.expect(live.nextWakeMs)
       return true
     }
@@ -111,8 +145,8 @@ export class Contexts {
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger } = this.#services
     const { key } = live
-    this.#live.delete(contextName(key))
-    this.#resting.delete(live)
+    this.#live.delete(live.name)
+    this.#stirs(live)
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
@@ -125,6 +159,12 @@ export class Contexts {
     }
   }
 
+  #end(live: LiveContext): void {
+    live.erase(ERASED)
+    this.#live.delete(live.name)
+    this.#stirs(live)
+  }
+
   #makeRoom(): void {
     if (this.#live.size < this.#services.limits.liveContexts || this.#dismissOne()) return
     throw new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', {
@@ -135,4 +175,8 @@ export class Contexts {
 
 function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.')
+}
+
+function beingErased(): A2AError {
+  return new A2AError('Overloaded', 'What you have here is being erased. Send the request again later.', { retryAfterMs: 1000 })
 }

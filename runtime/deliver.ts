@@ -38,7 +38,7 @@ export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: Outsid
   return new Promise((resolve, reject) => {
     const reception = live.send(event, terms, {
       told: turn => {
-        const row = turn.rows.get(event.taskId)
+        const row = turn.rowOf(event.taskId)
         if (reception === 'stale') reject(movedOn(event.taskId))
         else if (reception === 'full') reject(queueFull(event.taskId))
         else if (typeof reception !== 'string') reject(notThisAnswer(reception))

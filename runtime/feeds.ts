@@ -1,17 +1,20 @@
-import type { TaskEvent } from './store.ts'
+import type { Scope, TaskEvent } from './store.ts'
+import { Table } from './table.ts'
 
 /** Hears of a task's events once they are committed: in order and without a gap, while it listens. */
 export interface FeedListener {
+  /** Who listens. */
+  readonly scope: Scope
   told(events: readonly TaskEvent[]): void
   /** The task is known to have come to this generation, its events not being told: they are in the log. */
   advanced(generation: number): void
-  /** The runtime closes: nothing will be told any more. */
+  /** The task is gone, or the runtime closes: nothing will be told any more. */
   closed(error: unknown): void
 }
 
 /** Who listens to which task. Holds a task only as long as someone does. */
 export class Feeds {
-  readonly #listeners = new Map<string, Set<FeedListener>>()
+  readonly #listeners = new Table<Set<FeedListener>>()
 
   /** Adds a listener. The answer removes it, and may be called twice. */
   listen(taskId: string, listener: FeedListener): () => void {
@@ -36,11 +39,25 @@ export class Feeds {
   }
 
   close(error: unknown): void {
-    for (const listener of [...this.#listeners.values()].flatMap(listeners => [...listeners])) listener.closed(error)
+    for (const listener of this.#listeners.values().flatMap(listeners => [...listeners])) listener.closed(error)
+  }
+
+  /** The tasks to which somebody of a scope listens. */
+  tasksOf(scope: Scope): string[] {
+    return this.#listeners.entries().filter(([, listeners]) => of(scope, listeners).length > 0).map(([taskId]) => taskId)
+  }
+
+  /** Tells the listeners of a scope to a task that nothing will be told any more. */
+  end(scope: Scope, taskId: string, error: unknown): void {
+    for (const listener of of(scope, this.#listeners.get(taskId) ?? [])) listener.closed(error)
   }
 
   /** How many tasks are listened to. */
   get size(): number {
     return this.#listeners.size
   }
+}
+
+function of({ tenant, principal }: Scope, listeners: Iterable<FeedListener>): FeedListener[] {
+  return [...listeners].filter(({ scope }) => scope.tenant === tenant && scope.principal === principal)
 }

@@ -15,7 +15,7 @@ import { EventClock } from './event-clock.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext, restoreFault, savedTask, type SavedTask } from './persistence.ts'
-import type { Commit, ContextKey, StoredContext } from './store.ts'
+import { contextName, type Commit, type ContextKey, type StoredContext } from './store.ts'
 import { TaskLedger } from './task-ledger.ts'
 import { TaskTexts } from './task-texts.ts'
 import { TaskTimers } from './task-timers.ts'
@@ -36,6 +36,8 @@ interface SavedContext {
  */
 export class LiveContext {
   readonly key: ContextKey
+  /** Its key as one text. */
+  readonly name: string
   readonly #services: ContextServices
   readonly #root: Actor<ContextLogic>
   readonly #pipeline: CommitPipeline
@@ -52,6 +54,7 @@ export class LiveContext {
 
   constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner) {
     this.key = key
+    this.name = contextName(key)
     this.#services = services
     this.#owner = owner
     this.#commit = stored?.commit ?? 0
@@ -140,12 +143,26 @@ export class LiveContext {
     return work && runOf(work)?.caughtUp()
   }
 
+  /** Resolves when everything decided until now is committed and told, or never will be. */
+  settled(): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#pipeline.isSettled) resolve()
+      else this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() })
+    })
+  }
+
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
     this.#timers.clearAll()
     this.#root.stop()
+  }
+
+  /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
+  erase(error: unknown): void {
+    this.#host.end()
+    this.stop(error)
   }
 
   #start(rows: StoredContext['tasks']): void {
@@ -229,9 +246,10 @@ export class LiveContext {
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = this.#saveContext()
     const { rows, log, sends, journal } = turn
-    if (saved === this.#saved && rows.size === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
+    if ((isNew || saved === this.#saved) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: [...rows.values()], log, journal, sends }
+    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends }
   }
 
   /** The context actor's snapshot as text, made anew only when the actor changed. */
@@ -248,7 +266,7 @@ export class LiveContext {
       this.#timers.clearTask(taskId)
       this.#texts.delete(taskId)
     }
-    if (row) turn.rows.set(taskId, row)
+    if (row) turn.rows.push(row)
   }
 
   /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */

@@ -1,10 +1,16 @@
+/** Writes one line: what happened, always the same words for the same thing, and what it happened to. */
+export type Log = (message: string, details: Record<string, unknown>) => void
+
 /**
  * Where the runtime reports what no caller hears of: errors in the author's code, words that a chart does not
- * allow, commits that failed. `details` may hold an `error`; it never holds messages, artifacts or credentials.
+ * allow, commits that failed. `details` may hold an `error`; it never holds messages, artifacts or credentials: what looks
+ * like a secret, also within the texts of errors, is `[redacted]` before a logger sees it. What a logger throws is ignored.
  */
 export interface Logger {
   warn(message: string, details: Record<string, unknown>): void
   error(message: string, details: Record<string, unknown>): void
+  /** What is as it should be, such as that old tasks were removed. Left out, nobody hears of that. */
+  info?(message: string, details: Record<string, unknown>): void
 }
 
 /** Writes to the console: the default. */

@@ -19,8 +19,8 @@ interface Folded {
 export interface LoggedTask extends TaskRecord {
   readonly context: MemoryContext
   log: TaskEvent[]
-  /** When the commit was decided that ended it; none while it lives. */
-  endedAtMs: number | undefined
+  /** When the commit was decided that ended it; Infinity while it lives. */
+  endedAtMs: number
 }
 
 /**
@@ -155,7 +155,7 @@ export class MemoryContext {
   }
 
   #newTask(taskId: string): LoggedTask {
-    return Object.assign(newTaskRecord(this.key, taskId), { context: this, log: [], endedAtMs: undefined })
+    return Object.assign(newTaskRecord(this.key, taskId), { context: this, log: [], endedAtMs: Infinity })
   }
 
   /** Makes a task again of what happened to it: each message at the generation that it met. */

@@ -18,7 +18,7 @@ export class MemoryContexts {
   readonly #contexts = new Map<string, MemoryContext>()
   readonly #scopes = new Map<string, MemoryScope>()
   readonly #tasks = new Map<string, LoggedTask>()
-  readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs ?? Infinity, ({ taskId }) => taskId)
+  readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs, ({ taskId }) => taskId)
   /** Contexts that have no tasks. */
   readonly #idle = new TimeIndex<MemoryContext>(({ atMs }) => atMs, ({ key }) => contextName(key))
   /** Contexts that wait and are not folded, the longest unused first. */
@@ -112,8 +112,8 @@ export class MemoryContexts {
 
   #moveEnds({ tasks, atMs }: Commit): void {
     for (const { taskId, snapshot } of tasks) {
-      const task = this.#tasks.get(taskId)
-      if (!task) continue
+      // Its row has made it, if it was not there.
+      const task = this.#tasks.get(taskId) as LoggedTask
       this.#dropEnd(task)
       if (snapshot !== undefined) continue
       task.endedAtMs = atMs
@@ -122,9 +122,9 @@ export class MemoryContexts {
   }
 
   #dropEnd(task: LoggedTask): void {
-    if (task.endedAtMs === undefined) return
+    if (task.endedAtMs === Infinity) return
     this.#ended.delete({ atMs: task.endedAtMs, id: task.taskId })
-    task.endedAtMs = undefined
+    task.endedAtMs = Infinity
   }
 
   #dropIdle(context: MemoryContext): void {

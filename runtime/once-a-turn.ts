@@ -3,9 +3,9 @@
  * do, and keeps nothing longer than that.
  */
 export function onceATurn<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
-  const made = new Map<Key, Value>()
+  let made = new Map<Key, Value>()
   return key => {
-    if (made.size === 0) setImmediate(() => made.clear())
+    if (made.size === 0) setImmediate(() => (made = new Map()))
     const known = made.get(key)
     if (known !== undefined) return known
     const value = make(key)

@@ -28,10 +28,10 @@ export async function placeMessage<T>(
   const { contexts, ids } = services
   const { contextId } = message
   if (contextId === undefined) {
-    const fresh = { ...scope, contextId: ids() }
+    const fresh = keyOf(scope, ids())
     return request(services, contexts.create(fresh), fresh, message, terms, attach)
   }
-  const key = { ...scope, contextId }
+  const key = keyOf(scope, contextId)
   return decided(contexts, key, live => request(services, live, key, message, terms, attach))
 }
 
@@ -51,7 +51,7 @@ function request<T>(
         send,
         answered: reply => resolve({ message: reply }),
         opened: (taskId, turn) => {
-          const row = turn.rows.get(taskId)
+          const row = turn.rowOf(taskId)
           if (row) resolve({ attached: attach({ key, row, opened: () => taskOf(turn, key, taskId) }) })
         },
         failed: reject
@@ -74,14 +74,17 @@ async function continueTask<T>(
   if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
   if (isTerminal(status.state)) throw refusal(stored, terms)
   const event = { type: 'message.received' as const, taskId, message: { ...message, contextId } }
-  const outcome = await decided(contexts, { ...scope, contextId }, async live => {
+  const outcome = await decided(contexts, keyOf(scope, contextId), async live => {
     await live.caughtUp(taskId)
     return deliver(live, event, terms, placed => ({ value: attach(placed) }))
   })
   if (outcome) return outcome.value
   const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  /* c8 ignore next -- only an engine that forgets tasks has none now */
-  throw refusal(now ?? stored, terms)
+  throw now ? refusal(now, terms) : taskNotFound(taskId)
+}
+
+function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
+  return { tenant, principal, contextId }
 }
 
 /** A task as the turn that opened it left it. */

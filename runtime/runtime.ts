@@ -11,18 +11,23 @@ import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
+import { erase, erasureOf, type ErasedData } from './erase.ts'
 import { Feeds } from './feeds.ts'
 import { ownErrors, ownStreamErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
+import { guardedLogger } from './guarded-logger.ts'
 import { inputModesOf } from './input-modes.ts'
 import { limitsWith, type Limits } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
 import { memoryStore } from './memory-store.ts'
+import { retentionWith, type Retention } from './retention.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
 import type { Store } from './store.ts'
+import { Table } from './table.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
+import { Upkeep } from './upkeep.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
 
 /** What a runtime is made of. Only `agent` has to be given. */
@@ -35,6 +40,8 @@ export interface RuntimeOptions {
   readonly logger?: Logger
   /** Changes single limits; the others keep their defaults. */
   readonly limits?: Partial<Limits>
+  /** Changes how long what is over is kept; what is left out keeps its default. */
+  readonly retention?: Partial<Retention>
   /**
    * Takes no message twice: the same message under the same messageId gets the answer of the first. Default only for
    * clients that activate the reliability extension, since others use one messageId for many messages.
@@ -80,31 +87,45 @@ export interface Runtime {
     readonly logger: Logger
     readonly clock: Clock
   }
+  /**
+   * Erases everything of a context, or without `contextId` of a principal, at once and for good; `false` if there was
+   * nothing. What is live stops first, as if canceled: open streams and waiting calls end with TaskNotFound. Afterwards it
+   * is as if it had never been. Requests for it wait meanwhile; those that begin a new context of the principal are
+   * refused with Overloaded. If the store fails it rejects, and the tasks go on.
+   */
+  erase(data: ErasedData): Promise<boolean>
+  /** Resolves when everything decided until now is committed, and told to who waits for it: the moment before a server closes. */
+  settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
   close(): Promise<void>
 }
 
 type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
-/** Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0. */
+/** Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or a retention that is no time. */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, store = memoryStore(), ids = randomIds, logger = consoleLogger } = options
+  const { agent, dedupe = false, store = memoryStore(), ids = randomIds } = options
+  const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
+  const retention = retentionWith(options.retention)
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Map(), inputModes: inputModesOf(agent.card) }
+  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), inputModes: inputModesOf(agent.card) }
   const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
 
   const close = async () => {
-    contexts.close()
+    const erased = contexts.close()
+    const swept = upkeep.close()
     feeds.close(shutDown())
     await cleanUps.settled()
+    await Promise.all([erased, swept])
     await store.close()
   }
+  const upkeep = new Upkeep({ store, clock: options.clock ?? systemClock, logger }, retention)
   contexts.resume()
 
   /** Makes the checks common to all operations. */
@@ -135,6 +156,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       limits, logger, clock,
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl })
     },
+    erase: async data => {
+      const whose = erasureOf(data)
+      if (closing) throw shutDown()
+      return erase(services, whose)
+    },
+    settled: () => contexts.settled(),
     close: () => (closing ??= close())
   }
 }

@@ -86,7 +86,6 @@ async function readPlaced(services: OperationServices, placed: Placed, options: 
 
 async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {
   const stored = await store.readTask(key, row.taskId, { historyLength: options.historyLength })
-  /* c8 ignore next -- only an engine that forgets tasks gets here */
   if (!stored) throw taskNotFound(row.taskId)
   return stored
 }

@@ -3,13 +3,14 @@ import type { Message } from '../machines/protocol/parts.ts'
 import type { Placed } from './deliver.ts'
 import type { Send } from './sends.ts'
 import type { Scope, Store } from './store.ts'
+import type { Table } from './table.ts'
 import { taskNotFound } from './task-not-found.ts'
 
 /** What became of a message: an answer without a task, or what the caller attached to the task. */
 export type Outcome<T> = { message: Message } | { attached: T }
 
 /** Sends under way, by scope and key: their fingerprints, and promises that settle when they have come to an end. */
-export type SendsUnderWay = Map<string, { readonly fingerprint: string; readonly end: Promise<unknown> }>
+export type SendsUnderWay = Table<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
 
 /**
  * Takes a message once: a repeated one, also one that comes while the first is under way, gets what became of the first.
@@ -46,7 +47,6 @@ async function repeatedOrPlaced<T>(
   if ('reply' in before) return { message: before.reply }
   const { taskId } = before
   const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  /* c8 ignore next -- only an engine that forgets tasks gets here */
   if (!stored) throw taskNotFound(taskId)
   const { task, generation } = stored
   const row = { taskId, generation, state: task.status.state }

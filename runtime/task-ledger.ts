@@ -72,9 +72,9 @@ export class TaskLedger {
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
-    const identified = { ...artifact, artifactId: artifact.artifactId ?? this.#makers.ids() }
-    const flags = { ...(append && { append: true }), ...(lastChunk && { lastChunk: true }) }
-    return { artifactUpdate: { taskId, contextId: this.#contextId, artifact: identified, ...flags } }
+    const identified = Object.assign({ artifactId: '' }, artifact)
+    identified.artifactId ||= this.#makers.ids()
+    return { artifactUpdate: { taskId, contextId: this.#contextId, artifact: identified, ...(append && { append: true }), ...(lastChunk && { lastChunk: true }) } }
   }
 
   #status(taskId: string, entry: LedgerEntry, fact: Extract<TaskFact, { type: 'status.changed' }>): TaskEvent['update'] {

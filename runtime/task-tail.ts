@@ -1,4 +1,5 @@
 import type { Feeds } from './feeds.ts'
+import { onAbort } from './on-abort.ts'
 import type { Scope, Store, TaskEvent } from './store.ts'
 
 /** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
@@ -24,21 +25,22 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
   #after = 0
   #newest = 0
   #open = true
+  #isDrained = false
   #error: { error: unknown } | undefined
   #wake = () => {}
 
   constructor(options: TailOptions) {
     this.#options = options
     const stop = options.feeds.listen(options.taskId, {
+      scope: options.scope,
       told: events => this.#told(events),
       advanced: generation => this.#advanced(generation),
       closed: error => this.#fail(error)
     })
-    const close = () => this.#close()
-    options.signal?.addEventListener('abort', close, { once: true })
+    const stayed = options.signal && onAbort(options.signal, () => this.#close())
     this.#stopListening = () => {
       stop()
-      options.signal?.removeEventListener('abort', close)
+      stayed?.()
     }
     if (options.signal?.aborted) this.#close()
   }
@@ -61,6 +63,7 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
 
   /** Reads on to the end, for the sake of having got there. */
   async drain(): Promise<void> {
+    this.#isDrained = true
     while (this.#open) {
       await this.#filled()
       for (let event = this.#waiting.shift(); event && this.#open; event = this.#waiting.shift()) this.#passed(event)
@@ -95,9 +98,11 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
     for (const event of events) {
       this.#newest = event.generation
       const last = this.#waiting.at(-1)?.generation ?? this.#after
-      if (event.generation === last + 1 && this.#waiting.length < this.#options.limit) this.#waiting.push(event)
+      if (event.generation !== last + 1) continue
+      if (this.#isDrained && this.#waiting.length === 0) this.#passed(event)
+      else if (this.#waiting.length < this.#options.limit) this.#waiting.push(event)
     }
-    this.#wake()
+    if (this.#waiting.length > 0 || this.#newest > this.#after) this.#wake()
   }
 
   #advanced(generation: number): void {

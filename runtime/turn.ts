@@ -24,8 +24,8 @@ export class Turn {
   readonly log: (TaskEvent | MessageRow)[] = []
   /** Ids of the tasks whose actors, or whose work's actors, moved. */
   readonly moved = new Set<string>()
-  /** The tasks that moved as the turn left them, by id: filled when it closes. */
-  readonly rows = new Map<string, TaskRow>()
+  /** The tasks that moved as the turn left them: filled when it closes. */
+  readonly rows: TaskRow[] = []
   /** What works keep. */
   readonly journal: JournalRow[] = []
   /** Messages that are not to be taken twice, and what became of them. */
@@ -34,6 +34,13 @@ export class Turn {
   readonly waiting: Waiting[] = []
   /** What starts after the commit, in order. */
   readonly effects: Effect[] = []
+  /** Whether the store has written it, once that is known. */
+  isWritten: boolean | undefined
+
+  /** A task as the turn left it, if it moved. */
+  rowOf(taskId: string): TaskRow | undefined {
+    return this.rows.find(row => row.taskId === taskId)
+  }
 
   /** This turn's events of one task, oldest first. */
   eventsOf(taskId: string): TaskEvent[] {

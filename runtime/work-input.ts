@@ -32,9 +32,9 @@ export interface WorkInput {
 const LOOK_BACK_TASKS = 20
 
 /** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. */
-export function firstWorkInput(message: Message, task: { readonly taskId: string; readonly contextId: string }, terms: Record<string, unknown> | undefined): WorkInput | undefined {
+export function firstWorkInput(message: Message, { taskId, contextId }: Pick<WorkInput, 'taskId' | 'contextId'>, terms: Record<string, unknown> | undefined): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { ...task, message, ...(terms && { terms }), referenceTasks: [], earlierArtifacts: [] }
+  return { taskId, contextId, message, ...(terms && { terms }), referenceTasks: [], earlierArtifacts: [] }
 }
 
 /** Gathers what the work of a task is given, from what is committed. */

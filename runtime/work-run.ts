@@ -128,7 +128,7 @@ export class WorkRun {
     if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
-    if (word) this.#say({ ...word, ordinal })
+    if (word) this.#say(Object.assign({}, word, { ordinal }))
   }
 
   ask<Answer>(question: Question<Answer>): Promise<Answer> {

@@ -1,18 +1,20 @@
-import { inspect } from 'node:util'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
+import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { isLoopback } from '../websocket/handshake.ts'
 import { serveWebSocket, type Served } from '../websocket/server.ts'
 import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
-import { CommandError, EXIT, usageError, type Command, type Io, type Output } from './command.ts'
+import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent } from './load-agent.ts'
 import { openStore } from './open-store.ts'
+import { readLogForm } from './log.ts'
+import { park } from './parking.ts'
 import { sendLine } from './paste-lines.ts'
-import { jsonLine, oneLine, plain } from './terminal-text.ts'
+import { jsonLine, oneLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
 import { tuneCollection } from './tuning.ts'
 
@@ -20,17 +22,20 @@ import { tuneCollection } from './tuning.ts'
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket',
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json]',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C stops it, a second one at once.
+calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or SIGTERM stops it within 10
+seconds: clients are told, and works that clean up may finish that. A second one stops it at once.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
   --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, card, page }, when it serves, and nothing else, to stdout
+  --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
+                  { time, level, message, details } each; secrets are left out of both
 
-Exit codes: 0 stopped, 1 an error, 2 wrong usage.
+Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by a second Ctrl-C or SIGTERM.
 `,
   run
 }
@@ -40,17 +45,20 @@ const OPTIONS = {
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
   db: { type: 'string' },
-  json: { type: 'boolean' }
+  json: { type: 'boolean' },
+  log: { type: 'string', default: 'text' }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { port, host, 'api-key': key, db, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { port, host, 'api-key': key, db, json, log }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const address = { port: readPort(port), host }
   const apiKey = readApiKey(key)
-  const logger = writeLog(io.stderr)
+  const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const undo = surviveRejections(process, logger)
   try {
-    const { agent, authenticate: own } = await loadAgent(file, io.cwd)
+    const loaded = await Promise.race([loadAgent(file, io.cwd), aborted(io.signal)])
+    if (!loaded) return EXIT.ok
+    const { agent, authenticate: own } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
     await serve(agent, address, { logger, db, ...(authenticate && { authenticate }) }, served => {
@@ -63,29 +71,25 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent until the signal aborts, or its store has stopped, which it throws; then everything is closed, the server first. */
+/** Serves the agent until the signal aborts, or its store has stopped, which it throws; then its work is parked. */
 async function serve(
   agent: Agent,
   address: { port: number; host: string },
   { db, ...options }: { logger: Logger; db: string | undefined; authenticate?: Authenticate },
   serving: (served: Served) => void,
-  { signal, cwd }: Io
+  { signal, clock, cwd }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
   tuneCollection()
   const { store, broken } = openStore(db, cwd, options.logger)
   const runtime = createRuntime({ agent, store, ...options })
-  try {
-    const served = await listen(runtime, address)
-    try {
-      serving(served)
-      await aborted(AbortSignal.any([signal, broken]))
-    } finally {
-      await served.close()
-    }
-  } finally {
+  const served = await listen(runtime, address).catch(async (error: unknown) => {
     await runtime.close()
-  }
+    throw error
+  })
+  serving(served)
+  await aborted(AbortSignal.any([signal, broken]))
+  await park({ served, runtime, clock, logger: options.logger })
   broken.throwIfAborted()
 }
 
@@ -99,10 +103,10 @@ async function listen(runtime: Runtime, { port, host }: { port: number; host: st
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
+    if (signal.aborted) resolve(undefined)
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
 }
 
@@ -136,9 +140,4 @@ Ctrl-C stops it.
 /** The address for this machine of a server that listens on all of its addresses. */
 function reachable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
-}
-
-function writeLog(stderr: Output): Logger {
-  const write = (message: string, details: Record<string, unknown>) => stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
-  return { warn: write, error: write }
 }

@@ -1,4 +1,4 @@
-import type { CallContext, Conditions } from '../../runtime/call.ts'
+import { SUPPORTED_EXTENSIONS, type CallContext, type Conditions } from '../../runtime/call.ts'
 import type { ServiceParameters } from './envelope.ts'
 
 /** The service parameters of the reliability extension, and the conditions that they set. */
@@ -8,19 +8,24 @@ const CONDITIONS: readonly (readonly [string, keyof Conditions])[] = [
   ['taskchart-current-generation', 'currentGeneration']
 ]
 
+/** On what terms a request is called, and which of the extensions that it asks for it gets. */
+export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & { readonly activated: readonly string[] }
+
 /** What a request's service parameters (§3.2.6) say of its call. Those of a connection's handshake are the `defaults`. */
 export function callTerms(
   parameters: ServiceParameters,
   defaults: { readonly version: string; readonly extensions: string }
-): Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> {
+): CallTerms {
   const conditions = CONDITIONS.flatMap(([name, condition]) => {
     const value = parameters.get(name)
     return value === undefined ? [] : [[condition, /^\d{1,15}$/.test(value) ? Number(value) : NaN]]
   })
+  const extensions = urisIn(parameters.get('a2a-extensions') ?? defaults.extensions)
   return {
     version: parameters.get('a2a-version') ?? defaults.version,
-    extensions: urisIn(parameters.get('a2a-extensions') ?? defaults.extensions),
-    conditions: Object.fromEntries(conditions)
+    extensions,
+    conditions: Object.fromEntries(conditions),
+    activated: SUPPORTED_EXTENSIONS.filter(uri => extensions.includes(uri))
   }
 }
 

@@ -5,12 +5,12 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Principal } from '../../runtime/authentication.ts'
-import { SUPPORTED_EXTENSIONS, type CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { Table } from '../../runtime/table.ts'
 import { dispatch, isStreaming } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
-import { callTerms } from '../json-rpc/service-parameters.ts'
+import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate } from './frame-rate.ts'
 import { FrameWatch } from './frame-watch.ts'
@@ -43,13 +43,15 @@ export class Connection {
   readonly #runtime: Runtime
   readonly #socket: WebSocket
   readonly #terms: ConnectionTerms
+  /** On what terms requests are called that have no service parameters of their own. */
+  readonly #usual: CallTerms
   readonly #outbox: Outbox
   readonly #rate: FrameRate
   readonly #stopExpiry: () => void
   readonly #frames = new FrameWatch()
   #unfinished: unknown
-  /** The requests in flight by their ids, with what stops those that stream. An id of a number is not that of its text. */
-  readonly #inFlight = new Map<RequestId, AbortController | undefined>()
+  /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
+  readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
   #streams = 0
@@ -59,6 +61,7 @@ export class Connection {
     this.#runtime = runtime
     this.#socket = socket
     this.#terms = terms
+    this.#usual = callTerms(new Map(), terms)
     setMaxListeners(0, this.#gone.signal)
     this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
     this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
@@ -101,7 +104,7 @@ export class Connection {
     const refusal = this.#refusal(id, streaming)
     if (refusal) return this.#outbox.send(errorFrame(id, refusal))
     const stop = streaming ? new AbortController() : undefined
-    this.#inFlight.set(id, stop)
+    this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
     void this.#perform(request, stop?.signal ?? this.#gone.signal)
   }
@@ -109,8 +112,10 @@ export class Connection {
   async #perform(request: Request, signal: AbortSignal): Promise<void> {
     const { id, method, params } = request
     try {
-      const { call, activated } = this.#termsOf(request)
-      const result = dispatch(this.#runtime, method, params, { ...call, signal })
+      const { activated, ...terms } = this.#termsOf(request)
+      const { principal } = this.#terms
+      const call = Object.assign({ signal }, terms, principal && { principal: principal.id })
+      const result = dispatch(this.#runtime, method, params, call)
       if (result.streaming) await this.#stream(id, result.events, activated, signal)
       else {
         const answer = await result.answer
@@ -119,17 +124,15 @@ export class Connection {
     } catch (error) {
       this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
     } finally {
-      if (this.#inFlight.get(id)) this.#streams -= 1
-      this.#inFlight.delete(id)
+      const name = JSON.stringify(id)
+      if (this.#inFlight.get(name)?.stop) this.#streams -= 1
+      this.#inFlight.delete(name)
     }
   }
 
   /** On what terms a request is called, and which extensions it activates. */
-  #termsOf({ serviceParameters }: Request): { call: CallContext; activated: string[] } {
-    const { principal, ...defaults } = this.#terms
-    const terms = callTerms(serviceParameters, defaults)
-    const activated = SUPPORTED_EXTENSIONS.filter(uri => terms.extensions.includes(uri))
-    return { call: { ...terms, ...(principal && { principal: principal.id }) }, activated }
+  #termsOf({ serviceParameters }: Request): CallTerms {
+    return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms)
   }
 
   async #stream(id: RequestId, events: AsyncIterable<StreamResponse>, activated: readonly string[], signal: AbortSignal): Promise<void> {
@@ -146,7 +149,7 @@ export class Connection {
 
   /** Why a request may not start now. */
   #refusal(id: RequestId, streaming: boolean): A2AError | undefined {
-    if (this.#inFlight.has(id)) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is under way on this connection.`)
+    if (this.#inFlight.has(JSON.stringify(id))) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is under way on this connection.`)
     const { callsPerConnection, streamsPerConnection } = this.#runtime.settings.limits
     const [open, limit, what] = streaming
       ? [this.#streams, streamsPerConnection, 'streams']
@@ -158,7 +161,7 @@ export class Connection {
   /** Ends a stream because its client has enough; the task goes on. Ids that name no stream are ignored. */
   #cancelStream(params: unknown): void {
     const id = isObject(params) ? params.id : undefined
-    if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(id)?.abort()
+    if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(JSON.stringify(id))?.stop?.abort()
   }
 
   #countStray(): void {
@@ -190,7 +193,7 @@ export class Connection {
   }
 
   #expire(): void {
-    for (const id of this.#inFlight.keys()) this.#outbox.send(errorFrame(id, expired()))
+    for (const { id } of this.#inFlight.values()) this.#outbox.send(errorFrame(id, expired()))
     this.#socket.close(CLOSE_CODES.unauthenticated, 'The credentials have run out.')
   }
 
@@ -199,7 +202,7 @@ export class Connection {
     this.#stopExpiry()
     this.#runtime.settings.clock.clearTimeout(this.#unfinished)
     this.#gone.abort()
-    for (const stop of this.#inFlight.values()) stop?.abort()
+    for (const { stop } of this.#inFlight.values()) stop?.abort()
   }
 }
 

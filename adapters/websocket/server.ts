@@ -27,6 +27,11 @@ interface ListenOptions {
 export interface Served {
   /** Where the agent is reached: `ws://127.0.0.1:4242/`. */
   readonly url: string
+  /**
+   * Takes no new connections from now on: handshakes, and on a port of our own all of HTTP, get 503. Connections that are
+   * open go on until `close`. May be called twice.
+   */
+  drain(): void
   /** Tells the clients and closes their connections, and the port if it is ours; the runtime and its tasks go on. May be called twice. */
   close(): Promise<void>
 }
@@ -34,7 +39,7 @@ export interface Served {
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 
-/** What a client hears whose handshake was under way when the server closed. */
+/** What a client hears that comes when the server is about to close. */
 const GOING: Refusal = { status: 503, message: 'The server restarts. Try again later.', headers: { 'Retry-After': '1' } }
 
 /** What a client hears when there are as many connections as the server takes. */
@@ -55,7 +60,8 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
   if ('server' in options === 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
   const { path = '/' } = options
   const { settings } = runtime
-  const server = 'server' in options ? listening(options.server, runtime) : await listen(options, runtime)
+  let isDraining = false
+  const server = 'server' in options ? listening(options.server, runtime) : await listen(options, runtime, () => isDraining)
   const { limits, clock } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
@@ -64,10 +70,11 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
   let closing: Promise<void> | undefined
 
   const upgrade = async (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (isDraining) return refuse(socket, GOING)
     if (sockets.clients.size >= limits.connections) return refuse(socket, FULL)
     const terms = await readHandshake(request, settings)
     if ('status' in terms) return refuse(socket, terms)
-    if (closing) return refuse(socket, GOING)
+    if (isDraining) return refuse(socket, GOING)
     sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(runtime, client, socket, terms))
   }
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -80,14 +87,18 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
   PATHS.set(server, [...pathsOn(server), path])
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 
+  const drain = () => {
+    isDraining = true
+  }
   const close = async () => {
+    drain()
     stopHeartbeat()
     server.off('upgrade', onUpgrade)
     PATHS.set(server, pathsOn(server).filter(other => other !== path))
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
     if (!('server' in options)) await closeServer(server)
   }
-  return { url: addressOf(server, path), close: () => (closing ??= close()) }
+  return { url: addressOf(server, path), drain, close: () => (closing ??= close()) }
 }
 
 /** An app's server, which has to listen already: its address is ours. */
@@ -121,13 +132,13 @@ function elsewhere(path: string): Refusal {
 }
 
 /** Listens on a port of our own, which answers with the card too. */
-async function listen({ port, host = '127.0.0.1', path = '/' }: ListenOptions, runtime: Runtime): Promise<Server> {
+async function listen({ port, host = '127.0.0.1', path = '/' }: ListenOptions, runtime: Runtime, isDraining: () => boolean): Promise<Server> {
   checkHost(host, runtime)
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = hostRefusal(request, runtime.settings)
+    const refusal = isDraining() ? GOING : hostRefusal(request, runtime.settings)
     if (refusal) {
-      response.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: refusal.message }))
+      response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(JSON.stringify({ error: refusal.message }))
       return
     }
     const url = runtime.settings.publicUrl ?? addressOf(server, path)

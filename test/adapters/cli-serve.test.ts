@@ -12,6 +12,10 @@ import { runCommand } from '../fixtures/run-command.ts'
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
 const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x-me'] === 'yes' ? { id: 'me' } : undefined`
 
+const CARELESS = `export default { card: { name: 'Careless' }, work: () => {
+  throw Object.assign(new TypeError('Bearer s3cret', { cause: new Error('no key') }), { tried: ['a', { token: 's3cret' }] })
+} }`
+
 /** Runs `taskchart` in this process, with a promise of the first text on stdout. */
 function run(cwd: string, argv: readonly string[]) {
   const stop = new AbortController()
@@ -43,7 +47,7 @@ async function line(stream: NodeJS.ReadableStream): Promise<string> {
 
 await t.test('an agent that is served', async t => {
   const skills = "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
-  const cwd = t.testdir({ 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED })
+  const cwd = t.testdir({ 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'careless.js': CARELESS })
 
   await t.test('is announced with its addresses and the line to talk to it', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js'])
@@ -91,6 +95,21 @@ Ctrl-C stops it.
     t.match((await ended()).stderr, /^taskchart: the work of a task failed \{[\s\S]*Error: no paint/)
   })
 
+  await t.test('has them in lines of JSON with --log json, and never their secrets', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['careless.js', '--json', '--log', 'json'])
+    const { url } = JSON.parse(announcement) as { url: string }
+    await run(cwd, ['send', url, 'go']).ended()
+    stop()
+    const { stderr } = await ended()
+    t.notMatch(stderr, 's3cret')
+    const lines = stderr.trim().split('\n').map(line => JSON.parse(line) as Record<string, unknown>)
+    const failed = lines.find(({ level }) => level === 'error')
+    t.match(failed, {
+      time: /^\d{4}-\d\d-\d\dT[\d:.]+Z$/, message: 'the work of a task failed',
+      details: { taskId: String, error: { name: 'TypeError', message: 'Bearer [redacted]', stack: /careless/, cause: { message: 'no key' }, tried: ['a', { token: '[redacted]' }] } }
+    })
+  })
+
   await t.test('with --api-key lets in only who gives it, and never shows it', async t => {
     const { announcement } = await serving(t, cwd, ['echo.js', '--api-key', 'secret'])
     t.match(announcement, / "hello" --out artifacts --api-key …\n/)
@@ -122,6 +141,7 @@ Ctrl-C stops it.
     const { stop, ended } = run(cwd, ['serve', 'echo.js', '--port', '0'])
     stop()
     t.equal((await ended()).code, 0)
+    t.strictSame(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: AbortSignal.abort() }), { code: 0, stdout: '', stderr: '' })
   })
 })
 
@@ -154,6 +174,8 @@ await t.test('what cannot be served is refused with what to do', async t => {
     [['imports.js'], 1, /imports\.js could not be loaded: Cannot find package 'no-such-package'/],
     [['odd.js'], 1, /The export authenticate of odd\.js has to be a function/],
     [['locked.js', '--api-key', 'k'], 2, /locked\.js exports authenticate, which says who may call\. Leave out --api-key\.\nUsage:/],
+    [['echo.js', '--log', 'xml'], 2, /--log takes text or json, not "xml"\.\nUsage:/],
+    [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],
     [['echo.js', '--host', '0.0.0.0'], 2, /Without a key anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
     [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
   ]

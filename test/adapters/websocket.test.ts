@@ -418,8 +418,10 @@ await t.test('what is wrong with a handshake is said before anyone is authentica
 
 await t.test('a handshake in which our own code breaks gets 400', async t => {
   const logger = { ...recordingLogger().logger, error: () => { throw new Error('no log') } }
-  const { url } = await serve(t, { work: obedient }, { logger, authenticate: () => Promise.reject(new Error('no')) })
-  const { status, body } = await answered(t, url)
+  const { runtime } = start(t, { work: obedient }, { authenticate: () => Promise.reject(new Error('no')) })
+  const served = await serveWebSocket({ ...runtime, settings: { ...runtime.settings, logger } }, { port: 0 })
+  t.teardown(() => served.close())
+  const { status, body } = await answered(t, served.url)
   t.equal(status, 400)
   t.strictSame(JSON.parse(body), { error: 'The handshake could not be read.' })
 })

@@ -239,6 +239,20 @@ await t.test('an actor with an id in the system makes room for the next one of t
   t.strictSame(sightsOf(named, true, walk), sightsOf(named, false, walk))
 })
 
+await t.test('an actor that tells its snapshots is the same, also by the name that the system knows it by', async t => {
+  const told: Chart = {
+    machine: createMachine(
+      { initial: 'a', states: { a: { invoke: { src: 'counter', id: 'counter', systemId: 'counted', onSnapshot: {} }, on: { count: { actions: sendTo('counter', { type: 'count' }) } } } } },
+      { actors: { counter } }
+    ),
+    input: {},
+    events: () => [],
+    memory: () => null
+  }
+  const walk = [{ type: 'count' }, { type: 'count' }]
+  t.strictSame(sightsOf(told, true, walk), sightsOf(told, false, walk))
+})
+
 await t.test('a chart that is not flat is given back as it is', async t => {
   const state = { initial: 'a', states: { a: {}, b: {} } }
   const charts: Record<string, object> = {

@@ -77,3 +77,26 @@ await t.test('a context that cannot be folded stays as it is', async t => {
   await crowd(store)
   t.equal((await store.loadContext(key))?.snapshot, 'a\nb')
 })
+
+await t.test('folded contexts are swept and erased like others, and what stays of them is as it was', async t => {
+  const store = memoryStore()
+  const keyOf = (i: number) => ({ ...scope, contextId: `c${i}` })
+  for (let i = 0; i < 600; i += 1) {
+    const message: MessageRow = { message: { messageId: `m${i}`, role: 'ROLE_USER', parts: [{ text: `${i}` }] }, taskId: `waits ${i}`, generation: 0 }
+    const tasks = [{ taskId: `ended ${i}`, generation: 1, state: 'TASK_STATE_COMPLETED' as const }, { taskId: `waits ${i}`, generation: 1, state: 'TASK_STATE_INPUT_REQUIRED' as const, snapshot: '{}', wakeAtMs: 5 }]
+    const log = [message, ...tasks.map(({ taskId, state }): TaskEvent => ({ taskId, generation: 1, update: { statusUpdate: { taskId, contextId: `c${i}`, status: { state } } } }))]
+    await store.commit({ key: keyOf(i), expected: 0, atMs: i, snapshot: '{}', tasks, log, journal: [], sends: [] })
+  }
+  t.equal(await store.sweep({ endedBeforeMs: 500, idleBeforeMs: 500, sendsBeforeMs: 0 }, 1000), 500)
+  t.equal((await store.listTasks(scope, { limit: 1 })).total, 700)
+  for (const i of [0, 499, 500]) {
+    t.strictSame((await store.readTasks(keyOf(i), 10)).map(({ task }) => task.id), i < 500 ? [`waits ${i}`] : [`waits ${i}`, `ended ${i}`])
+    t.equal((await store.readTask(scope, `waits ${i}`))?.task.history?.length, 1)
+    t.equal((await store.readEvents(scope, `waits ${i}`, 0, 10)).length, 1)
+  }
+  t.equal(await store.erase(keyOf(1)), true)
+  t.equal((await store.readWakes(1000, { atMs: 0, taskId: '' })).length, 599)
+  t.equal(await store.erase(scope), true)
+  t.strictSame(await store.readWakes(1000, { atMs: 0, taskId: '' }), [])
+  t.equal((await store.listTasks(scope, { limit: 1 })).total, 0)
+})

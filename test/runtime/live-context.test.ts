@@ -25,7 +25,7 @@ await t.test('a context that has come to its end takes nothing more, and says so
   live.receive({ callId: 'c1', taskId: 't1', message }, { answered() {}, opened() {}, failed })
   t.equal(live.send({ type: 'message.received', taskId: 't1', message }, {}, { told() {}, failed }), 'refused')
   t.match(heard, [{ code: 'Overloaded' }, { code: 'Overloaded' }])
-  contexts.close()
+  await contexts.close()
   await t.rejects(contexts.get({ tenant: '', principal: 'ann', contextId: 'c' }), { code: 'Overloaded' })
   t.throws(() => contexts.create({ tenant: '', principal: 'ann', contextId: 'd' }), { code: 'Overloaded' })
 })

@@ -280,7 +280,7 @@ await t.test('nothing is lost or doubled', async t => {
     const agent = openRuntime(t, { work: asker() }, { idleContexts: 1 }, { ...inner, loadContext })
     const id = await agent.send('a')
     await agent.send('b')
-    close = () => agent.contexts.close()
+    close = () => void agent.contexts.close()
     agent.clock.increment(1000)
     await rest()
     t.strictSame([agent.loads, agent.contexts.size, agent.clock.pending], [['a', 'b', 'a'], 0, 0])

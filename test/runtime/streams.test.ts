@@ -10,6 +10,7 @@ import { inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits } from '../../runtime/limits.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
 import type { Store } from '../../runtime/store.ts'
+import { Table } from '../../runtime/table.ts'
 import { subscribeToTask } from '../../runtime/tasks.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {
@@ -344,5 +345,5 @@ function assembled(t: Test) {
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
   const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps() })
   t.teardown(() => contexts.close())
-  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Map(), dedupe: false, inputModes: inputModesOf(agent.card) } }
+  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

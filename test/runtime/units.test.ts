@@ -133,7 +133,7 @@ await t.test('a tail', async t => {
 await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
   const feeds = new Feeds()
   const heard: string[] = []
-  const listener = (name: string) => ({ told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
+  const listener = (name: string) => ({ scope: { tenant: '', principal: 'anna' }, told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
   const [one, two] = [feeds.listen('t', listener('one')), feeds.listen('t', listener('two'))]
   const other = feeds.listen('u', listener('other'))
   feeds.publish('t', [event(1)])
