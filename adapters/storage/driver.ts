@@ -67,10 +67,14 @@ function betterSqlite(): Open {
 
 function loaded(): Package {
   try {
-    return createRequire(import.meta.url)('better-sqlite3') as Package
-    /* c8 ignore next 3 -- the package is there where the tests run */
+    const found = createRequire(import.meta.url)('better-sqlite3') as Package
+    // Only now it loads its compiled part, which may be one for another Node.
+    new found(':memory:', { readonly: false }).close()
+    return found
+    /* c8 ignore next 4 -- the package is there where the tests run */
   } catch (cause) {
-    throw new TypeError('A SQLite file needs Node 22.13 or newer, or the package better-sqlite3. Run: npm install better-sqlite3', { cause })
+    const advice = 'Run: npm install better-sqlite3, or, if it was built for another Node: npm rebuild better-sqlite3'
+    throw new TypeError(`A SQLite file needs Node 22.13 or newer, or the package better-sqlite3. ${advice}`, { cause })
   }
 }
 

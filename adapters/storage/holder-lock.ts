@@ -33,7 +33,7 @@ export function holdingHere(file: string): Held | undefined {
 }
 
 /**
- * Holds a file for this process, until the function that it gives is called or the process is gone, however it goes: by a
+ * Holds a file for this process, until the function that it gives is called, which may be called twice, or the process is gone, however it goes: by a
  * transaction on the empty database `FILE-lock`. Throws StorageError, with `holderOf` asked who it is, if another holds it.
  */
 export function hold(file: string, holder: Holder, driver: DriverName | undefined, holderOf: () => Holder | undefined): () => void {
@@ -47,7 +47,11 @@ export function hold(file: string, holder: Holder, driver: DriverName | undefine
     throw sqliteCode(error) === 'BUSY' ? inUse(file, holderOf()) : unusable(file, error)
   }
   heldHere.set(file, { holder, driver })
+  let isHeld = true
   return () => {
+    // A second time it would let go of what another store has taken since.
+    if (!isHeld) return
+    isHeld = false
     heldHere.delete(file)
     lock.close()
   }

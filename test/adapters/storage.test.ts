@@ -190,6 +190,8 @@ await t.test('a file has one holder', async t => {
 
   await store.close()
   t.strictSame(await taskIds(opened(t, file)), ['after', 'later', 'live', 'over'], 'closing lets go of it')
+  await store.close()
+  t.match(refusal(() => sqliteStore(file)).message, `in use by process ${process.pid}`, 'but not of what another has taken since')
 })
 
 await t.test('what cannot be used is refused at once, by name, and left as it was', async t => {
