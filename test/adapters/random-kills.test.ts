@@ -6,8 +6,8 @@ import { keepResult } from '../fixtures/guarantee-results.ts'
 import { converse, persistentClient, tasksIn, violations, type Told } from '../fixtures/kill-oracle.ts'
 import { KilledHost } from '../fixtures/killed-host.ts'
 
-/** Kills of the run, and conversations at once. `KILLS=20` makes it short, `SEED` repeats a run's choices. */
-const KILLS = Number(process.env.KILLS ?? 200)
+/** Kills of the run, and conversations at once. `KILLS=200` makes it long, `SEED` repeats a run's choices. */
+const KILLS = Number(process.env.KILLS ?? 30)
 const AT_ONCE = 8
 
 /** Between two kills, clients hear of this many events at the most. */
