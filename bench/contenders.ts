@@ -7,6 +7,8 @@ export interface Contender {
   readonly name: string
   readonly file: string
   readonly load: (port: number, inFlight: number) => Promise<Load>
+  /** What its server is started with beside the work of the race. */
+  readonly options?: Readonly<Record<string, unknown>>
 }
 
 /** taskchart over WebSocket; all requests over one connection. */
@@ -14,6 +16,9 @@ export const ours: Contender = { name: 'taskchart, WebSocket', file: 'ours', loa
 
 /** The same as `taskchart serve` runs it, which tunes the garbage collector of its process. */
 export const oursServed: Contender = { name: 'taskchart, WebSocket, as `taskchart serve`', file: 'served', load: port => webSocketLoad(port, 1) }
+
+/** The same, every event synced to a SQLite file before anybody hears of it. */
+export const oursDurable: Contender = { ...oursServed, name: 'taskchart, WebSocket, SQLite, as `taskchart serve --db`', options: { durable: true } }
 
 /** The same with a connection for each request in flight: as many clients that know nothing of each other. */
 export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }

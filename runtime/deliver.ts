@@ -3,14 +3,15 @@ import { LOST_RACE } from './commit-pipeline.ts'
 import type { Contexts } from './contexts.ts'
 import type { LiveContext } from './live-context.ts'
 import type { OutsideEvent, OutsideTerms } from './outside-event.ts'
-import type { ContextKey, StoredTask, TaskRow } from './store.ts'
+import type { ContextKey, TaskRow } from './store.ts'
+import type { TaskRecord } from './task-projection.ts'
 
 /** Where a message came to a task: the task as the turn left it, which opened it or in which it took the message. */
 export interface Placed {
   readonly key: ContextKey
   readonly row: TaskRow
-  /** Gives the whole task, if the message opened it. */
-  readonly opened?: () => StoredTask
+  /** Gives the whole task, a copy of its own each time, if the message opened it. */
+  readonly opened?: () => TaskRecord
   /** The message had been taken before: the task may have moved on since it was read. */
   readonly isRepeated?: boolean
 }

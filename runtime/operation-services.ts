@@ -17,6 +17,8 @@ export interface OperationServices {
   readonly sendsUnderWay: SendsUnderWay
   /** No message is taken twice, whether its client asks for that or not. */
   readonly dedupe: boolean
+  /** Whether tasks that work take messages. */
+  readonly takesMessages: boolean
   /** Media types that the agent takes. */
   readonly inputModes: ReadonlySet<string>
 }

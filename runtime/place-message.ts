@@ -9,7 +9,7 @@ import type { OutsideTerms } from './outside-event.ts'
 import type { Outcome } from './send-once.ts'
 import type { ContextKey, Scope, StoredTask } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask } from './task-projection.ts'
+import { applyEvent, applyMessage, newTaskRecord, type TaskRecord } from './task-projection.ts'
 import type { Turn } from './turn.ts'
 
 /**
@@ -88,14 +88,14 @@ function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
 }
 
 /** A task as the turn that opened it left it. */
-function taskOf(turn: Turn, key: ContextKey, taskId: string): StoredTask {
+function taskOf(turn: Turn, key: ContextKey, taskId: string): TaskRecord {
   const record = newTaskRecord(key, taskId)
   for (const entry of turn.log) {
     if (entry.taskId !== taskId) continue
     if ('message' in entry) applyMessage(record, entry)
     else applyEvent(record, entry)
   }
-  return projectTask(record)
+  return record
 }
 
 function otherContext(taskId: string): A2AError {

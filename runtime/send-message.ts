@@ -5,7 +5,6 @@ import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/
 import type { Admitted } from './call.ts'
 import type { Placed } from './deliver.ts'
 import { checkInputModes } from './input-modes.ts'
-import { newest } from './newest.ts'
 import type { OperationServices } from './operation-services.ts'
 import { placeMessage } from './place-message.ts'
 import { sendOnce, type Outcome } from './send-once.ts'
@@ -13,6 +12,7 @@ import { sendOf } from './sends.ts'
 import { shownTask } from './shown.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
+import { applyEvent, projectTask, type TaskRecord } from './task-projection.ts'
 import { tailOf, toldBy } from './task-stream.ts'
 
 type Call = Admitted<SendMessageRequest>
@@ -23,12 +23,12 @@ type Call = Admitted<SendMessageRequest>
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
-  const pause = (placed: Placed) => (configuration.returnImmediately ? Promise.resolve() : paused(services, placed, call.signal))
+  const pause = (placed: Placed) => (configuration.returnImmediately ? Promise.resolve(placed.opened?.()) : paused(services, placed, call.signal))
   const outcome = await place(services, call, placed => ({ placed, paused: pause(placed) }))
   if ('message' in outcome) return outcome
   const { placed, paused: end } = outcome.attached
-  await end
-  const stored = configuration.returnImmediately ? await readPlaced(services, placed, configuration) : await read(services, placed, configuration)
+  const seen = await end
+  const stored = seen ? projectTask(seen, configuration) : await read(services, placed, configuration)
   return { task: shownTask(stored, call.reliable) }
 }
 
@@ -69,33 +69,34 @@ function place<T>(services: OperationServices, call: Call, attach: (placed: Plac
   return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send }, attach), attach)
 }
 
-/** Waits until the task pauses: at once if it already does as the message left it, else at its next pause. */
-async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<void> {
+/**
+ * Waits until the task pauses: at once if it already does as the message left it, else at its next pause. Gives the task as
+ * it is then, if that is known without reading it: the message opened it, and no other can have come to it meanwhile.
+ */
+async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
   const { key, row, isRepeated } = placed
-  if (isPause(row.state)) return
-  const tail = tailOf(services, key, row.taskId, pauses, signal)
+  const seen = services.takesMessages ? undefined : placed.opened?.()
+  if (isPause(row.state)) return seen
+  const see = (event: TaskEvent) => {
+    if (seen) applyEvent(seen, event)
+    return pauses(event)
+  }
+  const tail = tailOf(services, key, row.taskId, see, signal)
   const { generation } = isRepeated ? await read(services, placed, { historyLength: 0 }) : row
   await tail.startAfter(row.generation, generation).drain()
   signal?.throwIfAborted()
+  return seen
 }
 
 /** The task as the message left it, if that opened it; else as it is now. */
 async function readPlaced(services: OperationServices, placed: Placed, options: ReadOptions): Promise<StoredTask> {
-  return placed.opened ? limited(placed.opened(), options) : read(services, placed, options)
+  return placed.opened ? projectTask(placed.opened(), options) : read(services, placed, options)
 }
 
 async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {
   const stored = await store.readTask(key, row.taskId, { historyLength: options.historyLength })
   if (!stored) throw taskNotFound(row.taskId)
   return stored
-}
-
-/** The task with at most the newest messages of its history that the client wants; 0 leaves the history out (§3.2.4). */
-function limited(stored: StoredTask, { historyLength }: ReadOptions): StoredTask {
-  const { history, ...task } = stored.task
-  if (history === undefined || historyLength === undefined) return stored
-  const shown = newest(history, historyLength)
-  return { ...stored, task: shown.length === 0 ? task : { ...task, history: shown } }
 }
 
 function pauses({ update }: TaskEvent): boolean {

@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { defineAgent } from '../../runtime/agent.ts'
 import type { Limits } from '../../runtime/limits.ts'
@@ -9,12 +13,23 @@ import { ourWork } from './ours-work.ts'
 export interface OursOptions {
   readonly work: keyof typeof ourWork
   readonly limits?: Partial<Limits>
+  /** Whether tasks are in a SQLite file; else in memory. A file that is given stays. */
+  readonly durable?: boolean
+  readonly file?: string
 }
 
-const { work, limits = {} } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, durable, file } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work] })
 // All load comes over one connection, which one client's rate limit would end.
-const runtime = createRuntime({ agent, limits: { framesPerSecond: 1_000_000, ...limits } })
+const store = durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
+const runtime = createRuntime({ agent, ...(store && { store }), limits: { framesPerSecond: 1_000_000, ...limits } })
 const { url } = await serveWebSocket(runtime, { port: 0 })
 report(Number(new URL(url).port))
+
+/** A file in a folder that goes with the process. */
+function temporaryFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'taskchart-bench-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'tasks.db')
+}

@@ -346,5 +346,5 @@ function assembled(t: Test) {
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
   const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock) })
   t.teardown(() => contexts.close())
-  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), dedupe: false, inputModes: inputModesOf(agent.card) } }
+  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
 }
