@@ -2,6 +2,7 @@ import { figuresOf } from './figures.ts'
 import { run, type Race } from './race.ts'
 import type { Scale } from './scale.ts'
 import { chunkRaces } from './scenarios/chunks.ts'
+import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { memoryTable } from './scenarios/memory.ts'
 import { sendRaces } from './scenarios/send.ts'
@@ -17,6 +18,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   get: races(getTaskRaces),
   stream: races(streamRaces),
   chunks: races(chunkRaces),
+  durable: async (scale, show) => {
+    for (const { title, rows } of await durableTables(scale)) show(section(title, rows))
+  },
   memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
 }
 

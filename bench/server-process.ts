@@ -34,10 +34,16 @@ export class ServerProcess {
     return memory
   }
 
+  /** How late the event loop was, in 99 of 100 times since this was last asked, in milliseconds. */
+  async delayMs(): Promise<number> {
+    const { delayMs = NaN } = await this.#ask('delay')
+    return delayMs
+  }
+
   /** Ends the process. */
-  async stop(): Promise<void> {
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const ended = new Promise(resolve => this.#child.once('exit', resolve))
-    this.#child.kill()
+    this.#child.kill(signal)
     await ended
   }
 

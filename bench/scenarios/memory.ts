@@ -1,6 +1,6 @@
 import { defaultLimits } from '../../runtime/limits.ts'
 import { completed, taskIdIn, waiting } from '../checks.ts'
-import { express, ours, type Contender } from '../contenders.ts'
+import { express, ours, oursDurable, type Contender } from '../contenders.ts'
 import { median } from '../figures.ts'
 import { repeat, type Load } from '../load/load.ts'
 import type { Scale } from '../scale.ts'
@@ -27,6 +27,7 @@ export async function memoryTable({ waitingTasks, memoryRounds }: Scale): Promis
   const keepers = [
     { name: 'taskchart, live', contender: ours, limits: live(all) },
     { name: 'taskchart, passivated', contender: ours, limits: { idleContexts: 1 } },
+    { name: 'taskchart, passivated, SQLite', contender: oursDurable, limits: { idleContexts: 1 } },
     { name: 'official SDK', contender: express, limits: {} }
   ].filter(({ limits }: Keeper) => Object.keys(limits).every(isLimit))
   const found = keepers.map(({ name }) => ({ name, heap: [] as number[], rss: [] as number[] }))
@@ -54,7 +55,7 @@ function isLimit(name: string): boolean {
 }
 
 async function memoryOfATask({ contender, limits }: Keeper, tasks: number): Promise<Memory> {
-  const server = await ServerProcess.start(contender.file, { work: 'ask', limits })
+  const server = await ServerProcess.start(contender.file, { ...contender.options, work: 'ask', limits })
   try {
     await opened(server, contender, WARM_UPS)
     const before = await settled(server)

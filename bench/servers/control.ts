@@ -1,5 +1,7 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
 /** What the parent asks a server's process. */
-export type Question = 'cpu' | 'memory'
+export type Question = 'cpu' | 'memory' | 'delay'
 
 /** Memory of a server's process after a full garbage collection, in bytes. */
 export interface Memory {
@@ -14,12 +16,15 @@ export interface Told {
   /** CPU time of the process until now, user and system, in microseconds. */
   readonly cpuMicros?: number
   readonly memory?: Memory
+  /** How late the event loop was, of 99 in 100 times, since this was last asked; in milliseconds. */
+  readonly delayMs?: number
 }
 
 /** Tells the parent the port and answers its questions. The process ends with its parent. */
 export function report(port: number): void {
   const tell = (told: Told) => process.send?.(told)
-  process.on('message', (question: Question) => tell(question === 'cpu' ? { cpuMicros: cpuMicros() } : { memory: memory() }))
+  const answers: Readonly<Record<Question, () => Told>> = { cpu: () => ({ cpuMicros: cpuMicros() }), memory: () => ({ memory: memory() }), delay: () => ({ delayMs: delayMs() }) }
+  process.on('message', (question: Question) => tell(answers[question]()))
   process.on('disconnect', () => process.exit())
   tell({ port })
 }
@@ -28,6 +33,16 @@ export function report(port: number): void {
 export function cpuMicros(): number {
   const { user, system } = process.cpuUsage()
   return user + system
+}
+
+const delays = monitorEventLoopDelay({ resolution: 1 })
+
+/** The first answer begins the watch. */
+function delayMs(): number {
+  const late = delays.percentile(99) / 1e6
+  delays.enable()
+  delays.reset()
+  return late
 }
 
 function memory(): Memory {

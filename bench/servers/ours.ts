@@ -16,11 +16,12 @@ export interface OursOptions {
   /** Whether tasks are in a SQLite file; else in memory. A file that is given stays. */
   readonly durable?: boolean
   readonly file?: string
+  readonly deadlineMs?: number
 }
 
-const { work, limits = {}, durable, file } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, durable, file, deadlineMs } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
-const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work] })
+const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
 const store = durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
 const runtime = createRuntime({ agent, ...(store && { store }), limits: { framesPerSecond: 1_000_000, ...limits } })
