@@ -14,7 +14,7 @@ export function readArguments<const T extends Options, const Names extends reado
   options: T,
   names: Names
 ): { values: Values<T>; positionals: Each<Names> } {
-  const { values, positionals } = parsed(args, options)
+  const { values, positionals } = readOptions(args, options)
   if (positionals.length < names.length) throw usageError(`${names[positionals.length]} is missing.`)
   if (positionals.length > names.length) {
     throw usageError(`${JSON.stringify(positionals[names.length])} is one argument too many. Put quotes around text with spaces.`)
@@ -22,7 +22,8 @@ export function readArguments<const T extends Options, const Names extends reado
   return { values, positionals: positionals as unknown as Each<Names> }
 }
 
-function parsed<T extends Options>(args: readonly string[], options: T) {
+/** Reads a command's options, and takes any number of positionals. Throws a usage error for options that it does not have. */
+export function readOptions<const T extends Options>(args: readonly string[], options: T): { values: Values<T>; positionals: string[] } {
   try {
     return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })
   } catch (error) {

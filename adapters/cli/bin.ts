@@ -12,7 +12,8 @@ process.stdout.on('error', () => process.exit(EXIT.error))
 process.stderr.on('error', () => {})
 
 const { stdout, stderr } = process
-const io = { stdout, stderr, terminal: terminalOf(stderr, process.env), clock: systemClock, signal, cwd: process.cwd() }
+const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, process.env))
+const io = { stdout, stderr, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
 const exitCode = await main(process.argv.slice(2), io)
 // What the author's code does from here on counts no more: its timers and sockets must not keep the process, nor its errors change the code.
 for (const trouble of ['unhandledRejection', 'uncaughtException'] as const) process.on(trouble, () => {})

@@ -3,7 +3,8 @@ import type { Terminal } from './terminal.ts'
 
 /** Where a command writes: `process.stdout` and `process.stderr`, or what a test gives. */
 export interface Output {
-  write(text: string): void
+  /** `written` is called once the text is out, for who waits with the next until then. */
+  write(text: string, written?: () => void): void
 }
 
 /** What a command has of the process that runs it. */
@@ -14,6 +15,8 @@ export interface Io {
   readonly stderr: Output
   /** The terminal that stderr is. Without one nothing that was written is rewritten. */
   readonly terminal?: Terminal | undefined
+  /** The terminal that stdout is. */
+  readonly screen?: Terminal | undefined
   /** What progress is timed with. */
   readonly clock: Clock
   /** Aborts when the user wants the command to stop. */

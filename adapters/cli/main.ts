@@ -4,11 +4,12 @@ import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io } fro
 import { replayCommand } from './replay.ts'
 import { sendCommand } from './send.ts'
 import { serveCommand } from './serve.ts'
+import { tasksCommand } from './tasks/command.ts'
 import { oneLine, plain } from './terminal-text.ts'
 import { watchCommand } from './watch.ts'
 
-const COMMANDS: readonly Command[] = [serveCommand, sendCommand, watchCommand, cardCommand, replayCommand]
-const USAGE = 'taskchart COMMAND …, where COMMAND is serve, send, watch, card, replay or help'
+const COMMANDS: readonly Command[] = [serveCommand, sendCommand, watchCommand, cardCommand, tasksCommand, replayCommand]
+const USAGE = 'taskchart COMMAND …, where COMMAND is serve, send, watch, card, tasks, replay or help'
 
 /** Runs `taskchart` with these arguments and resolves with its exit code. Errors are reported to stderr; it never rejects. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {

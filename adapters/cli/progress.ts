@@ -1,7 +1,7 @@
 import type { Artifact, StreamResponse, TaskStatus } from '../../machines/protocol/objects.ts'
-import type { TaskState } from '../../machines/protocol/states.ts'
 import { bytesIn } from './artifact-parts.ts'
 import { messageText } from './message-text.ts'
+import { stateText } from './state-text.ts'
 import { oneLine, sizeText } from './terminal-text.ts'
 import type { Watched } from './watch-stream.ts'
 
@@ -37,11 +37,6 @@ function nameOf({ artifactId, name = artifactId }: Artifact): string {
 
 function statusText({ state, message }: TaskStatus): string {
   return [stateText(state), ...(message ? [messageText(message)] : [])].join(': ')
-}
-
-/** A task's state as people read it: `input-required`. */
-function stateText(state: TaskState): string {
-  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
 }
 
 /** `0:07`, `1:02:03`. */

@@ -1,0 +1,50 @@
+import type { Task } from '../../../machines/protocol/objects.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import type { AgentClient } from '../../websocket/client.ts'
+import { connectTo } from '../agent-connection.ts'
+import type { Io } from '../command.ts'
+import { everyTask, type Page } from './every-task.ts'
+import type { Filters, FoundTask, TaskSource } from './source.ts'
+
+/** As many as an agent gives at once. */
+const PAGE = 100
+
+/** The caller's own tasks, as an agent tells them. */
+export async function agentSource(url: string, apiKey: string | undefined, io: Io): Promise<TaskSource> {
+  const client = await connectTo(url, apiKey, io)
+  const { signal } = io
+  return {
+    newest: async (filters, limit) => {
+      const tasks: FoundTask[] = []
+      let after: string | undefined
+      do {
+        const page = await pageOf(client, filters, after, signal)
+        tasks.push(...page.tasks)
+        if (tasks.length > limit) return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
+        after = page.next
+      } while (after !== undefined)
+      return { tasks, isMixed: false }
+    },
+    all: () => everyTask((since, after: string | undefined) => pageOf(client, { since }, after, signal)),
+    read: async id => found(await client.getTask({ id }, { signal })),
+    close: () => client.close()
+  }
+}
+
+/** A page of a list, and how many tasks match in all. */
+async function pageOf(client: AgentClient, { contextId, state, since }: Filters, pageToken: string | undefined, signal: AbortSignal): Promise<Page<string> & { total: number }> {
+  const { tasks, totalSize, nextPageToken } = await client.listTasks({
+    ...(contextId !== undefined && { contextId }),
+    ...(state !== undefined && { status: state }),
+    ...(since !== undefined && { statusTimestampAfter: since }),
+    ...(pageToken !== undefined && { pageToken }),
+    pageSize: PAGE, historyLength: 0, includeArtifacts: false
+  }, { signal })
+  return { tasks: tasks.map(found), total: totalSize, next: nextPageToken === '' ? undefined : nextPageToken }
+}
+
+function found(task: Task): FoundTask {
+  const told = task.metadata?.[RELIABILITY_EXTENSION] as { generation?: unknown } | null | undefined
+  const generation = told?.generation
+  return { task, ...(typeof generation === 'number' && { generation }) }
+}

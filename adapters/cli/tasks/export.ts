@@ -1,0 +1,90 @@
+import { resolve } from 'node:path'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { readOptions } from '../arguments.ts'
+import { EXIT, type Io } from '../command.ts'
+import { fileSink, outputSink, type LineSink } from '../line-sink.ts'
+import { LiveLine } from '../live-line.ts'
+import { plainReporter, type Reporter } from '../reporter.ts'
+import { jsonLine, oneLine } from '../terminal-text.ts'
+import { SOURCE_OPTIONS, withSource } from './open-source.ts'
+import type { FoundTask, TaskRecord, TaskSource } from './source.ts'
+
+const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' } } as const
+
+/** How far an export is. */
+interface Counts {
+  exported: number
+  /** What is said of tasks that could not be read, each once. */
+  readonly failures: Set<string>
+}
+
+/** `taskchart tasks export`: whole tasks as lines of JSON, one after the other. */
+export async function exportTasks(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals: ids } = readOptions(args, OPTIONS)
+  const counts: Counts = { exported: 0, failures: new Set() }
+  const reporter = reporterFor(counts, values.out, io)
+  const report = (message: string) => {
+    if (counts.failures.has(message)) return
+    counts.failures.add(message)
+    reporter.tell(`taskchart: ${oneLine(message)}`)
+  }
+  try {
+    await withSource(values, report, io, async source => {
+      const sink = values.out === undefined ? outputSink(io.stdout) : await fileSink(resolve(io.cwd, values.out))
+      await writeAll({ source, ids, sink, counts, report }, io.signal)
+    })
+  } finally {
+    reporter.end()
+  }
+  io.stderr.write(`${summary(counts)}.\n`)
+  return counts.failures.size === 0 ? EXIT.ok : EXIT.error
+}
+
+interface Export {
+  readonly source: TaskSource
+  /** The tasks that are wanted; all if there are none. */
+  readonly ids: readonly string[]
+  readonly sink: LineSink
+  readonly counts: Counts
+  readonly report: (message: string) => void
+}
+
+async function writeAll({ source, ids, sink, counts, report }: Export, signal: AbortSignal): Promise<void> {
+  let isWhole = false
+  try {
+    for await (const { id, scope } of ids.length > 0 ? ids.map(id => ({ id, scope: undefined })) : idsOf(source.all())) {
+      signal.throwIfAborted()
+      try {
+        await sink.write(lineOf(await source.read(id, scope)))
+        counts.exported += 1
+      } catch (error) {
+        // One that was listed and is no longer there has been removed meanwhile.
+        if (isA2AError(error) && error.code === 'TaskNotFound' && ids.length === 0) continue
+        if (!isA2AError(error) || !(error.code === 'TaskNotFound' || error.code === 'InternalError')) throw error
+        report(error.message)
+      }
+    }
+    isWhole = true
+  } finally {
+    await sink.end(isWhole)
+  }
+}
+
+async function* idsOf(tasks: AsyncIterable<FoundTask>) {
+  for await (const { task: { id }, scope } of tasks) yield { id, scope }
+}
+
+function lineOf({ scope, events, ...others }: TaskRecord): string {
+  return jsonLine({ ...scope, ...others, ...(events && { events: events.map(({ generation, update }) => ({ generation, ...update })) }) })
+}
+
+/** A live line and results would be in each other's way on one terminal. */
+function reporterFor(counts: Counts, out: string | undefined, { stderr: output, terminal, screen, clock }: Io): Reporter {
+  if (!terminal || (screen && out === undefined)) return plainReporter(output)
+  return new LiveLine({ output, terminal, clock, text: () => `exporting: ${summary(counts)}` })
+}
+
+/** `2 tasks exported, 1 left out`. */
+function summary({ exported, failures: { size: failed } }: Counts): string {
+  return `${exported === 1 ? '1 task' : `${exported} tasks`} exported${failed === 0 ? '' : `, ${failed} left out`}`
+}

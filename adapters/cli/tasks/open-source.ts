@@ -1,0 +1,37 @@
+import { readApiKey } from '../api-key.ts'
+import { usageError, type Io } from '../command.ts'
+import { agentSource } from './agent-source.ts'
+import type { Report, TaskSource } from './source.ts'
+import { storeSource } from './store-source.ts'
+
+/** The options that say where tasks are. */
+export const SOURCE_OPTIONS = {
+  db: { type: 'string' },
+  url: { type: 'string' },
+  'api-key': { type: 'string' },
+  tenant: { type: 'string' },
+  principal: { type: 'string' }
+} as const
+
+type SourceValues = { readonly [Name in keyof typeof SOURCE_OPTIONS]?: string | undefined }
+
+/** Opens what the options name, uses it, and closes it whatever happens. Throws a usage error unless they name one place. */
+export async function withSource<T>(values: SourceValues, report: Report, io: Io, use: (source: TaskSource) => Promise<T>): Promise<T> {
+  const source = await open(values, report, io)
+  try {
+    return await use(source)
+  } finally {
+    await source.close()
+  }
+}
+
+async function open({ db, url, 'api-key': key, tenant, principal }: SourceValues, report: Report, io: Io): Promise<TaskSource> {
+  if (db !== undefined && url !== undefined) throw usageError('--db FILE and --url URL exclude each other. Give one of them.')
+  if (db !== undefined) {
+    if (key !== undefined) throw usageError('--api-key is for --url; a file takes none.')
+    return storeSource(db, { tenant, principal }, report, io)
+  }
+  if (url === undefined) throw usageError('--db FILE or --url URL is missing.')
+  if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with --url the tasks are those of the key.')
+  return agentSource(url, readApiKey(key), io)
+}

@@ -1,0 +1,107 @@
+import { resolve } from 'node:path'
+import { isTerminal } from '../../../machines/protocol/states.ts'
+import type { SavedTask } from '../../../runtime/restored-task.ts'
+import type { Scope, StoredTask, TaskPlace } from '../../../runtime/store.ts'
+import { taskNotFound } from '../../../runtime/task-not-found.ts'
+import { readSqlite, type StoreReader } from '../../storage/sqlite.ts'
+import type { Io } from '../command.ts'
+import { everyTask, type Page } from './every-task.ts'
+import type { Filters, FoundTask, Report, TaskRecord, TaskSource } from './source.ts'
+
+const PAGE = 100
+
+/** The tasks of a file, those of all tenants and principals or of one, also while a server uses it. */
+export function storeSource(file: string, { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>, report: Report, { cwd, signal }: Io): TaskSource {
+  const path = resolve(cwd, file)
+  const readerTelling = (tell: Report) => readSqlite(path, { logger: { warn: tell, error: tell } })
+  const store = readerTelling(report)
+  // What is damaged beside a task in its context is no part of that task, and not told with it.
+  const contexts = readerTelling(() => {})
+  const isWanted = (scope: Scope) => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
+  const wanted = async () => (await store.scopes()).filter(isWanted)
+  return {
+    newest: async (filters, limit) => {
+      const scopes = await wanted()
+      // One more than wanted tells whether there are more.
+      const tasks = await newestOf(store, scopes, filters, limit + 1, signal)
+      const isMixed = scopes.length > 1
+      if (tasks.length <= limit) return { tasks, isMixed }
+      return { tasks: tasks.slice(0, limit), total: await totalOf(store, scopes, filters), isMixed }
+    },
+    all: async function* () {
+      for (const scope of await wanted()) yield* everyTask((since, after: TaskPlace | undefined) => pageOf(store, scope, { since }, after, signal))
+    },
+    read: async (taskId, known) => {
+      for (const scope of known ? [known] : await wanted()) {
+        const stored = await store.readTask(scope, taskId)
+        if (stored) return { ...(await recordOf(store, scope, stored)), ...(await timersOf(contexts, scope, stored, report)) }
+      }
+      throw taskNotFound(taskId)
+    },
+    close: async () => void (await Promise.all([store.close(), contexts.close()]))
+  }
+}
+
+async function newestOf(store: StoreReader, scopes: readonly Scope[], filters: Filters, limit: number, signal: AbortSignal): Promise<FoundTask[]> {
+  let newest: FoundTask[] = []
+  for (const scope of scopes) {
+    const oldest = newest[limit - 1]
+    const own: FoundTask[] = []
+    for await (const found of tasksOf(store, scope, filters, signal)) {
+      if (own.length === limit || (oldest && timeOf(found) <= timeOf(oldest))) break
+      own.push(found)
+    }
+    newest = [...newest, ...own].toSorted(latestFirst).slice(0, limit)
+  }
+  return newest
+}
+
+async function totalOf(store: StoreReader, scopes: readonly Scope[], filters: Filters): Promise<number> {
+  let total = 0
+  for (const scope of scopes) total += (await store.listTasks(scope, { ...filters, limit: 1, historyLength: 0, artifacts: false })).total
+  return total
+}
+
+async function* tasksOf(store: StoreReader, scope: Scope, filters: Filters, signal: AbortSignal): AsyncGenerator<FoundTask, void, undefined> {
+  let after: TaskPlace | undefined
+  do {
+    const { tasks, next } = await pageOf(store, scope, filters, after, signal)
+    yield* tasks
+    after = next
+  } while (after)
+}
+
+async function pageOf(store: StoreReader, scope: Scope, filters: Filters, after: TaskPlace | undefined, signal: AbortSignal): Promise<Page<TaskPlace>> {
+  signal.throwIfAborted()
+  const { tasks, next } = await store.listTasks(scope, { ...filters, after, limit: PAGE, historyLength: 0, artifacts: false })
+  return { tasks: tasks.map(({ task, generation }) => ({ task, generation, scope })), next }
+}
+
+/** The events are those that made the task as it was read; what comes meanwhile is left out. */
+async function recordOf(store: StoreReader, scope: Scope, { task, generation }: StoredTask): Promise<TaskRecord> {
+  const events = await store.readEvents(scope, task.id, 0, generation)
+  const journal = (await store.readJournal(scope, task.id)).map(({ key }) => key)
+  return { task, generation, scope, events, journal }
+}
+
+/** What is to happen to a task by itself. If its context is damaged that is told, and the rest of the task is shown. */
+async function timersOf(store: StoreReader, scope: Scope, { task: { id, contextId, status } }: StoredTask, report: Report): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
+  try {
+    const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId })
+    const row = stored?.tasks.find(row => row.taskId === id)
+    if (!row) return {}
+    const { context } = JSON.parse(row.snapshot) as Partial<SavedTask>
+    return { wakeAtMs: row.wakeAtMs, deadlineAtMs: context?.deadlineAtMs }
+  } catch (error) {
+    report((error as Error).message)
+    return {}
+  }
+}
+
+function timeOf({ task }: FoundTask): string {
+  return task.status.timestamp ?? ''
+}
+
+function latestFirst(a: FoundTask, b: FoundTask): number {
+  return timeOf(a) === timeOf(b) ? 0 : timeOf(a) < timeOf(b) ? 1 : -1
+}
