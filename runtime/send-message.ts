@@ -71,12 +71,13 @@ function place<T>(services: OperationServices, call: Call, attach: (placed: Plac
 
 /**
  * Waits until the task pauses: at once if it already does as the message left it, else at its next pause. Gives the task as
- * it is then, if that is known without reading it: the message opened it, and no other can have come to it meanwhile.
+ * it is then, if that is known without reading it: the message opened it, no other can have come to it, and it has ended.
  */
 async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
   const { key, row, isRepeated } = placed
   const seen = services.takesMessages ? undefined : placed.opened?.()
-  if (isPause(row.state)) return seen
+  if (isTerminal(row.state)) return seen
+  if (isPause(row.state)) return undefined
   const see = (event: TaskEvent) => {
     if (seen) applyEvent(seen, event)
     return pauses(event)
@@ -85,7 +86,8 @@ async function paused(services: OperationServices, placed: Placed, signal: Abort
   const { generation } = isRepeated ? await read(services, placed, { historyLength: 0 }) : row
   await tail.startAfter(row.generation, generation).drain()
   signal?.throwIfAborted()
-  return seen
+  // One that waits may have gone on by now.
+  return seen && isTerminal(seen.status.state) ? seen : undefined
 }
 
 /** The task as the message left it, if that opened it; else as it is now. */
