@@ -1,3 +1,4 @@
+import type { AgentInterface } from '../machines/protocol/card.ts'
 import { decode } from '../machines/protocol/decode.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationName, type OperationRequests } from '../machines/protocol/operations.ts'
@@ -18,6 +19,10 @@ export interface CallContext {
   readonly extensions?: readonly string[]
   /** What the reliability extension adds to a call. Counts only if that extension is among `extensions`. */
   readonly conditions?: Conditions
+  /** Where the caller's server offers the agent, which an extended card tells too. */
+  readonly interfaces?: readonly AgentInterface[]
+  /** Hears the generation of each event of a stream, just before the stream gives that. */
+  readonly numbered?: ((generation: number) => void) | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
   readonly signal?: AbortSignal | undefined
 }
@@ -40,6 +45,7 @@ export interface Admitted<Params> {
   readonly reliable: boolean
   /** None unless the extension is active. */
   readonly conditions: Conditions
+  readonly numbered: CallContext['numbered']
   readonly signal: AbortSignal | undefined
 }
 
@@ -54,7 +60,7 @@ export function admit<Name extends OperationName>(name: Name, request: unknown, 
   const params = decode(schemaOf(name), request)
   const tenant = params.tenant ?? call.tenant ?? ''
   if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, reliable, conditions, signal: call.signal }
+  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, reliable, conditions, numbered: call.numbered, signal: call.signal }
 }
 
 function checkVersion(given: string): void {

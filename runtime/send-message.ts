@@ -47,8 +47,9 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
   const { placed, tail: events } = outcome.attached
   try {
     const stored = await readPlaced(services, placed, configuration)
+    call.numbered?.(stored.generation)
     yield { task: shownTask(stored, call.reliable) }
-    if (!endsStream(stored.task.status.state)) yield* toldBy(events.startAfter(stored.generation), call.reliable)
+    if (!endsStream(stored.task.status.state)) yield* toldBy(events.startAfter(stored.generation), call)
   } finally {
     await events.return()
   }

@@ -1,4 +1,5 @@
 import type { StreamResponse } from '../machines/protocol/objects.ts'
+import type { Admitted } from './call.ts'
 import type { OperationServices } from './operation-services.ts'
 import { shownEvent } from './shown.ts'
 import type { Scope, TaskEvent } from './store.ts'
@@ -15,7 +16,13 @@ export function tailOf(
   return new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter, signal })
 }
 
+/** What a call says of how its events are told. */
+type Telling = Pick<Admitted<unknown>, 'reliable' | 'numbered'>
+
 /** The events of a tail as a client sees them. */
-export async function* toldBy(tail: TaskTail, showsGeneration: boolean): AsyncGenerator<StreamResponse, void, undefined> {
-  for await (const event of tail) yield shownEvent(event, showsGeneration)
+export async function* toldBy(tail: TaskTail, { reliable, numbered }: Telling): AsyncGenerator<StreamResponse, void, undefined> {
+  for await (const event of tail) {
+    numbered?.(event.generation)
+    yield shownEvent(event, reliable)
+  }
 }

@@ -39,8 +39,9 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
  */
 export async function* subscribeToTask(
   services: OperationServices,
-  { params, scope, conditions, reliable, signal }: Admitted<SubscribeToTaskRequest>
+  call: Admitted<SubscribeToTaskRequest>
 ): AsyncGenerator<StreamResponse, void, undefined> {
+  const { params, scope, conditions, reliable, numbered, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = tailOf(services, scope, taskId, ends, signal)
@@ -49,6 +50,7 @@ export async function* subscribeToTask(
     const { generation, task } = stored
     if (afterGeneration === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
+      numbered?.(generation)
       yield { task: shownTask(stored, reliable) }
       tail.startAfter(generation)
     } else {
@@ -56,7 +58,7 @@ export async function* subscribeToTask(
       if (isTerminal(task.status.state) && afterGeneration === generation) return
       tail.startAfter(afterGeneration, generation)
     }
-    yield* toldBy(tail, reliable)
+    yield* toldBy(tail, call)
   } finally {
     await tail.return()
   }

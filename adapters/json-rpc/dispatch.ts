@@ -1,27 +1,47 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { operationOf, type OperationName } from '../../machines/protocol/operations.ts'
+import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
+import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { Dialect } from '../legacy/dialect.ts'
 
-/** A call of an operation that is in the table: its answer, or its stream. */
-export type Dispatched =
-  | { readonly streaming: false; readonly answer: Promise<unknown> }
-  | { readonly streaming: true; readonly events: AsyncGenerator<StreamResponse, void, undefined> }
+/** A method that clients call: what it answers, or its stream. Errors come with those. */
+export type Method =
+  | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
+  | { readonly streaming: true; readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }
 
-type Operations = Record<OperationName, (params: unknown, call: CallContext) => unknown>
+/** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
+export type Operations = Readonly<Record<OperationMethod, Method>>
 
-/** Whether a method answers with a stream; `undefined` for methods that A2A does not have. */
-export function isStreaming(method: string): boolean | undefined {
-  return operationOf(method)?.streaming
+/** Gives the method of a name for a request of an `A2A-Version`; `undefined` if there is none. */
+export type Methods = (name: string, version: string) => Method | undefined
+
+/** The operations of a runtime as methods. */
+export function operationsOf(runtime: Runtime): Operations {
+  const calls = runtime as unknown as Record<OperationName, (params: unknown, call: CallContext) => unknown>
+  const methods = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => [method, methodBy(streaming, (params, call) => calls[name](params, call))])
+  return Object.fromEntries(methods) as Operations
 }
 
-/** Calls the operation of a JSON-RPC method (§5.3). Throws MethodNotFound; all else comes with the answer or the stream. */
-export function dispatch(runtime: Runtime, method: string, params: unknown, call: CallContext): Dispatched {
-  const operation = operationOf(method)
-  if (!operation) throw new A2AError('MethodNotFound', `There is no method ${JSON.stringify(method.slice(0, 64))} in A2A 1.0.`)
-  const result = (runtime as unknown as Operations)[operation.name](params, call)
-  return operation.streaming
-    ? { streaming: true, events: result as AsyncGenerator<StreamResponse, void, undefined> }
-    : { streaming: false, answer: result as Promise<unknown> }
+/** What clients may call by name: the operations, and for requests of an older version the methods of its dialect. */
+export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
+  const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
+  const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
+  return (name, version) => operations.get(name) ?? methodIn(older.get(normaliseVersion(version) ?? ''), name)
+}
+
+function methodIn(dialect: Dialect | undefined, name: string): Method | undefined {
+  const method = dialect?.method(name)
+  return dialect && method && methodBy(method.streaming, (params, call) => dialect.call(name, params, { ...call, version: PROTOCOL_VERSION }))
+}
+
+/** The error for a name that is no method. */
+export function noSuchMethod(name: string): A2AError {
+  return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${PROTOCOL_VERSION}.`)
+}
+
+function methodBy(streaming: boolean, call: (params: unknown, call: CallContext) => unknown): Method {
+  return streaming
+    ? { streaming, events: call as (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }
+    : { streaming, answer: call as (params: unknown, call: CallContext) => Promise<unknown> }
 }

@@ -1,14 +1,14 @@
 import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import { fault } from '../../runtime/fault.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Table } from '../../runtime/table.ts'
-import { dispatch, isStreaming } from '../json-rpc/dispatch.ts'
+import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
@@ -23,6 +23,14 @@ export interface ConnectionTerms {
   /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
   readonly version: string
   readonly extensions: string
+}
+
+/** What every connection of a server calls. */
+export interface Serving {
+  readonly runtime: Runtime
+  readonly methods: Methods
+  /** Where the agent is reached. */
+  readonly interfaces: readonly AgentInterface[]
 }
 
 type Request = Extract<Envelope, { kind: 'request' }>
@@ -42,6 +50,8 @@ const EVENTS_PER_TURN = 32
 /** One client's WebSocket: its frames in, its calls and streams, and the frames out. */
 export class Connection {
   readonly #runtime: Runtime
+  readonly #methods: Methods
+  readonly #interfaces: readonly AgentInterface[]
   readonly #socket: WebSocket
   readonly #terms: ConnectionTerms
   /** On what terms requests are called that have no service parameters of their own. */
@@ -58,8 +68,10 @@ export class Connection {
   #streams = 0
   #strayResponses = 0
 
-  constructor(runtime: Runtime, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
+  constructor({ runtime, methods, interfaces }: Serving, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
     this.#runtime = runtime
+    this.#methods = methods
+    this.#interfaces = interfaces
     this.#socket = socket
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms)
@@ -102,25 +114,24 @@ export class Connection {
   #begin(request: Request): void {
     const { id, method } = request
     if (method === 'ping') return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
-    const streaming = isStreaming(method) ?? false
-    const refusal = this.#refusal(id, streaming)
-    if (refusal) return this.#outbox.send(errorFrame(id, refusal))
+    const terms = this.#termsOf(request)
+    const called = this.#methods(method, terms.version)
+    const refusal = called ? this.#refusal(id, called.streaming) : noSuchMethod(method)
+    if (!called || refusal) return this.#outbox.send(errorFrame(id, refusal))
+    const { streaming } = called
     const stop = streaming ? new AbortController() : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
-    void this.#perform(request, stop?.signal ?? this.#gone.signal)
+    void this.#perform(request, called, terms, stop?.signal ?? this.#gone.signal)
   }
 
-  async #perform(request: Request, signal: AbortSignal): Promise<void> {
-    const { id, method, params } = request
+  async #perform({ id, params }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
     try {
-      const { activated, ...terms } = this.#termsOf(request)
       const { principal } = this.#terms
-      const call = Object.assign({ signal }, terms, principal && { principal: principal.id })
-      const result = dispatch(this.#runtime, method, params, call)
-      if (result.streaming) await this.#stream(id, result.events, activated, signal)
+      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id })
+      if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
-        const answer = await result.answer
+        const answer = await method.answer(params, call)
         if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
         fault('P8')
       }
@@ -138,7 +149,7 @@ export class Connection {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms)
   }
 
-  async #stream(id: RequestId, events: AsyncIterable<StreamResponse>, activated: readonly string[], signal: AbortSignal): Promise<void> {
+  async #stream(id: RequestId, events: AsyncIterable<object>, activated: readonly string[], signal: AbortSignal): Promise<void> {
     let sent = 0
     for await (const event of events) {
       if (signal.aborted) break

@@ -1,26 +1,26 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { IncomingMessage, Server } from 'node:http'
+import type { Socket } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
-import { WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
+import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { answerCard } from '../http/agent-card.ts'
+import type { Refusal } from '../http/entry.ts'
+import { cardHandler } from '../http/handler.ts'
+import { interfacesAt, withScheme, type Offer } from '../http/interfaces.ts'
+import { addressOf, checkHost, FULL, GOING, listen, type Address, type Listening } from '../http/listen.ts'
+import { methodsOf } from '../json-rpc/dispatch.ts'
+import type { Dialect } from '../legacy/dialect.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
-import { hostRefusal, isLoopback, readHandshake, refuse, type Refusal } from './handshake.ts'
+import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
 
 /** Where to serve: a port of our own, or an HTTP server that the app listens with. */
-export type ServeOptions = ListenOptions | { readonly server: Server; readonly path?: string }
-
-interface ListenOptions {
-  /** 0 takes a free one. */
-  readonly port: number
-  /** Address to bind. Default `127.0.0.1`; others need a runtime with `authenticate`. */
-  readonly host?: string
+export type ServeOptions = (Address | { readonly server: Server }) & {
   /** Path of the WebSocket. Default `/`. */
   readonly path?: string
+  /** Older versions of A2A to speak beside 1.0. Default none. */
+  readonly dialects?: readonly Dialect[]
 }
 
 /** A server of a runtime. */
@@ -36,15 +36,6 @@ export interface Served {
   close(): Promise<void>
 }
 
-const HEADERS_TIMEOUT_MS = 10_000
-const REQUEST_TIMEOUT_MS = 30_000
-
-/** What a client hears that comes when the server is about to close. */
-const GOING: Refusal = { status: 503, message: 'The server restarts. Try again later.', headers: { 'Retry-After': '1' } }
-
-/** What a client hears when there are as many connections as the server takes. */
-const FULL: Refusal = { status: 503, message: 'The server has as many connections as it takes. Try again later.', headers: { 'Retry-After': '1' } }
-
 /** Fragments that one message may come in. */
 const MOST_FRAGMENTS = 1024
 
@@ -58,24 +49,33 @@ const CLOSE_TIMEOUT_MS = 5_000
  */
 export async function serveWebSocket(runtime: Runtime, options: ServeOptions): Promise<Served> {
   if ('server' in options === 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
-  const { path = '/' } = options
+  const { path = '/', dialects = [] } = options
+  const offer = { webSocket: true, http: false, dialects }
+  if ('server' in options) return attach(runtime, listening(options.server, runtime), path, offer)
+  const own = await listen(options, runtime, cardHandler(runtime, { path, ...offer }))
+  return together(attach(runtime, own.server, path, offer), own)
+}
+
+/** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. */
+export function attach(runtime: Runtime, server: Server, path: string, offer: Offer): Served {
   const { settings } = runtime
-  let isDraining = false
-  const server = 'server' in options ? listening(options.server, runtime) : await listen(options, runtime, () => isDraining)
   const { limits, clock } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
   const sockets = new WebSocketServer({ noServer: true, handleProtocols, ...bounds })
-
+  const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
+  const address = addressOf(server, path)
+  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer) }
+  let isDraining = false
   let closing: Promise<void> | undefined
 
   const upgrade = async (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (isDraining) return refuse(socket, GOING)
     if (sockets.clients.size >= limits.connections) return refuse(socket, FULL)
-    const terms = await readHandshake(request, settings)
+    const terms = await readHandshake(request, settings, versions)
     if ('status' in terms) return refuse(socket, terms)
     if (isDraining) return refuse(socket, GOING)
-    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(runtime, client, socket, terms))
+    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, terms))
   }
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy())
@@ -96,9 +96,21 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
     server.off('upgrade', onUpgrade)
     PATHS.set(server, pathsOn(server).filter(other => other !== path))
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
-    if (!('server' in options)) await closeServer(server)
   }
-  return { url: addressOf(server, path), drain, close: () => (closing ??= close()) }
+  return { url: withScheme(address, 'ws'), drain, close: () => (closing ??= close()) }
+}
+
+/** The WebSockets of a port of our own, and the port. */
+export function together(sockets: Served, { drain, close }: Listening): Served {
+  let closing: Promise<void> | undefined
+  return {
+    url: sockets.url,
+    drain: () => {
+      sockets.drain()
+      drain()
+    },
+    close: () => (closing ??= sockets.close().then(close))
+  }
 }
 
 /** An app's server, which has to listen already: its address is ours. */
@@ -107,11 +119,6 @@ function listening(server: Server, runtime: Runtime): Server {
   if (address === null) throw new TypeError('The server does not listen yet. Call serveWebSocket when it does.')
   if (typeof address === 'object') checkHost(address.address, runtime)
   return server
-}
-
-function checkHost(host: string, { settings }: Runtime): void {
-  if (isLoopback(host) || settings.authenticate) return
-  throw new TypeError(`Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`)
 }
 
 /** The paths of our agents on each server. */
@@ -129,34 +136,4 @@ function isNobodys(server: Server, path: string): boolean {
 
 function elsewhere(path: string): Refusal {
   return { status: 404, message: `The agent is at ${path}.` }
-}
-
-/** Listens on a port of our own, which answers with the card too. */
-async function listen({ port, host = '127.0.0.1', path = '/' }: ListenOptions, runtime: Runtime, isDraining: () => boolean): Promise<Server> {
-  checkHost(host, runtime)
-  const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = isDraining() ? GOING : hostRefusal(request, runtime.settings)
-    if (refusal) {
-      response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(JSON.stringify({ error: refusal.message }))
-      return
-    }
-    const url = runtime.settings.publicUrl ?? addressOf(server, path)
-    answerCard(runtime.agentCard([{ url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: PROTOCOL_VERSION }]), request, response)
-  })
-  server.listen(port, host)
-  await once(server, 'listening')
-  return server
-}
-
-async function closeServer(server: Server): Promise<void> {
-  const closed = once(server, 'close')
-  server.close()
-  server.closeAllConnections()
-  await closed
-}
-
-function addressOf(server: Server, path: string): string {
-  const { address, port, family } = server.address() as AddressInfo
-  return `ws://${family === 'IPv6' ? `[${address}]` : address}:${port}${path}`
 }

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { IncomingMessage, request, ServerResponse } from 'node:http'
+import { IncomingMessage, request } from 'node:http'
 import { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { answerCard } from '../../adapters/http/agent-card.ts'
-import { hostRefusal, isLoopback, readHandshake } from '../../adapters/websocket/handshake.ts'
+import { pageOf } from '../../adapters/http/agent-card.ts'
+import { isLoopback } from '../../adapters/http/entry.ts'
+import { incomingRefusal } from '../../adapters/http/incoming.ts'
+import { readHandshake } from '../../adapters/websocket/handshake.ts'
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/decode.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -81,20 +83,20 @@ await t.test('HEAD gets the headers of GET and no body', async t => {
 
 await t.test('other paths are not found, other methods not allowed', async t => {
   const { url } = await serve(t, { card, work: echo }, {}, { port: 0, path: '/a2a' })
-  for (const path of ['/a2a', '/.well-known/agent.json', '//', '/index.html', `${AGENT_CARD_PATH}/`, '/..%2f', '/*']) {
+  for (const path of ['/a2a/x', '/a2ab', '/.well-known/agent.json', '/index.html', `${AGENT_CARD_PATH}x`, '/..%2f', '/*']) {
     const { status, headers, body } = await get(url, path)
     t.equal(status, 404, path)
-    t.match(headers, { 'content-type': 'text/plain', 'x-content-type-options': 'nosniff' })
-    t.match(body, AGENT_CARD_PATH)
+    t.match(headers, { 'content-type': 'application/json' })
+    t.match(JSON.parse(body).error, { code: 404, message: AGENT_CARD_PATH })
   }
-  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
-    for (const path of ['/', AGENT_CARD_PATH]) {
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+    for (const path of ['/', '/a2a', '/a2a/', AGENT_CARD_PATH, `/a2a${AGENT_CARD_PATH}`]) {
       const { status, headers } = await get(url, path, { method })
       t.equal(status, 405, method)
       t.equal(headers['allow'], 'GET, HEAD')
     }
   }
-  t.equal((await get(url, `${AGENT_CARD_PATH}?v=1`)).status, 200, 'a query changes nothing')
+  for (const path of ['/', '/a2a', '/a2a/', AGENT_CARD_PATH, `/a2a${AGENT_CARD_PATH}`, `${AGENT_CARD_PATH}?v=1`]) t.equal((await get(url, path)).status, 200, path)
 })
 
 await t.test('who asks under a foreign host name gets 421, under two 400', async t => {
@@ -138,16 +140,9 @@ await t.test('behind a proxy card and page give the public address', async t => 
 
 await t.test('a card without an interface has a page too', async t => {
   const { runtime } = start(t, { card, work: echo })
-  const answer = (path: string | undefined) => {
-    const asked = new IncomingMessage(new Socket())
-    Object.assign(asked, { url: path, method: 'GET' })
-    const response = new ServerResponse(asked)
-    answerCard(runtime.agentCard([]), asked, response)
-    return response.statusCode
-  }
-  t.equal(answer('/'), 200)
-  t.equal(answer('/other'), 404)
-  t.equal(answer(undefined), 200)
+  const page = pageOf(runtime.agentCard([]), new Request('http://127.0.0.1/'))
+  t.equal(page.status, 200)
+  t.match(await page.text(), 'npx taskchart send')
 })
 
 await t.test('loopback is what stays on this machine, and nothing that looks like it', async t => {
@@ -162,7 +157,7 @@ await t.test('on an address that others reach any host name is taken, unless som
     Object.defineProperty(socket, 'localAddress', { value: localAddress })
     const asked = new IncomingMessage(socket)
     asked.headers.host = host
-    return hostRefusal(asked, { ...runtime.settings, ...(hosts && { hosts }) })?.status
+    return incomingRefusal(asked, { ...runtime.settings, ...(hosts && { hosts }) })?.status
   }
   t.equal(refusal('agent.example', '192.0.2.1'), undefined)
   t.equal(refusal('agent.example', '192.0.2.1', ['other.example']), 421)
@@ -178,6 +173,6 @@ await t.test('where any host name is taken, none vouches for the origin of a pag
     Object.defineProperty(socket, 'localAddress', { value: '192.0.2.1' })
     const asked = Object.assign(new IncomingMessage(socket), { url: undefined })
     Object.assign(asked.headers, { origin: `http://${host ?? ''}`, ...(host !== undefined && { host }) })
-    t.match(await readHandshake(asked, runtime.settings), { status: 403 })
+    t.match(await readHandshake(asked, runtime.settings, ['1.0']), { status: 403 })
   }
 })

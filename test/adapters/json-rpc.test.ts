@@ -1,5 +1,5 @@
 import t from 'tap'
-import { dispatch, isStreaming } from '../../adapters/json-rpc/dispatch.ts'
+import { methodsOf, noSuchMethod } from '../../adapters/json-rpc/dispatch.ts'
 import { readEnvelope } from '../../adapters/json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../../adapters/json-rpc/frames.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -59,16 +59,17 @@ await t.test('an object is encoded once, however often it is sent', async t => {
   t.equal(encodeOnce({ ...event }), '{"a":2}', 'another object is another text')
 })
 
-await t.test('every method of A2A is dispatched, and no other', async t => {
+await t.test('every operation of A2A is a method, and nothing else is', async t => {
   const { runtime } = start(t, { work: echo })
-  for (const [method, { streaming }] of Object.entries(OPERATIONS)) {
-    t.equal(isStreaming(method), streaming)
-    const dispatched = dispatch(runtime, method, { id: 'nobody', taskId: 'nobody', url: 'https://a.example', pageToken: 'made up' }, {})
-    t.equal(dispatched.streaming, streaming)
-    t.match(await rejection(dispatched.streaming ? collect(dispatched.events) : dispatched.answer), { name: 'A2AError' }, method)
+  const methods = methodsOf(runtime)
+  const params = { id: 'nobody', taskId: 'nobody', url: 'https://a.example', pageToken: 'made up' }
+  for (const [name, { streaming }] of Object.entries(OPERATIONS)) {
+    const method = methods(name, '1.0')
+    t.equal(method?.streaming, streaming)
+    t.match(await rejection(method?.streaming ? collect(method.events(params, {})) : method?.answer(params, {}) ?? Promise.resolve()), { name: 'A2AError' }, name)
   }
-  for (const method of ['sendMessage', 'constructor', 'close', '']) {
-    t.equal(isStreaming(method), undefined)
-    t.throws(() => dispatch(runtime, method, {}, {}), { code: 'MethodNotFound', message: `There is no method ${JSON.stringify(method)} in A2A 1.0.` })
+  for (const name of ['sendMessage', 'constructor', 'close', '', 'message/send']) {
+    for (const version of ['1.0', '', '0.3', 'x']) t.equal(methods(name, version), undefined)
+    t.match(noSuchMethod(name), { code: 'MethodNotFound', message: `There is no method ${JSON.stringify(name)} in A2A 1.0.` })
   }
 })

@@ -1,0 +1,45 @@
+import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
+import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import type { Refusal } from './entry.ts'
+
+/** Headers that every answer may have. */
+export type Headers = Readonly<Record<string, string>>
+
+export const JSON_TYPE = 'application/json'
+
+/** An answer that is JSON text. */
+export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
+  return new Response(body, { status, headers: { 'Content-Type': JSON_TYPE, ...headers } })
+}
+
+/** The answer to a request that does not get in. */
+export function refusalAnswer({ status, message, headers, error }: Refusal): Response {
+  return jsonAnswer(JSON.stringify(error ? { jsonrpc: '2.0', id: null, error: toWireError(error) } : { error: message }), headers, status)
+}
+
+/** What is thrown as what a client may see of it: an error that is not ours is none of its business. */
+export function shownError(error: unknown): A2AError {
+  return isA2AError(error) ? error : new A2AError('InternalError')
+}
+
+/** An error by REST (§11.6): `google.rpc.Status` under the error's HTTP status. */
+export function statusAnswer(thrown: unknown, headers: Headers = {}): Response {
+  const error = shownError(thrown)
+  const { http } = ERRORS[error.code]
+  return jsonAnswer(statusText(error), { ...headers, ...headersFor(error) }, http)
+}
+
+/** The body of an error by REST. */
+export function statusText(thrown: unknown): string {
+  const error = shownError(thrown)
+  const { http, grpc } = ERRORS[error.code]
+  return JSON.stringify({ error: { code: http, status: grpc, message: error.message, details: error.details } })
+}
+
+/** What the headers say of an error beside its body. */
+export function headersFor({ code, retryAfterMs }: A2AError): Record<string, string> {
+  return {
+    ...(retryAfterMs !== undefined && { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
+    ...(code === 'Unauthenticated' && { 'WWW-Authenticate': 'Bearer' })
+  }
+}

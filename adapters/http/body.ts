@@ -1,0 +1,35 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Reads the body of a request, UTF-8 of at most `limit` bytes; nothing is '' . Throws TooLarge, as soon as that is known,
+ * and ParseError for what is not UTF-8 or breaks off.
+ */
+export async function bodyOf(request: Request, limit: number): Promise<string> {
+  const length = request.headers.get('content-length')
+  if (Number(length ?? 0) > limit) throw tooLarge(limit)
+  const bytes = await (length === null ? collected(request.body, limit) : request.arrayBuffer()).catch((cause: unknown) => {
+    throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body broke off.', { cause })
+  })
+  try {
+    return UTF8.decode(bytes)
+  } catch (cause) {
+    throw new A2AError('ParseError', 'The body is not UTF-8.', { cause })
+  }
+}
+
+async function collected(body: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength
+    if (size > limit) throw tooLarge(limit)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function tooLarge(limit: number): A2AError {
+  return new A2AError('TooLarge', `A body may have ${limit} bytes. Send large files by url.`)
+}

@@ -1,0 +1,74 @@
+import { isIP } from 'node:net'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { Credentials, Principal } from '../../runtime/authentication.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+
+/** A request that does not get in, with an HTTP status. */
+export interface Refusal {
+  readonly status: number
+  readonly message: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** What the body says in place of the message. */
+  readonly error?: A2AError
+}
+
+type Settings = Runtime['settings']
+
+const CREDENTIAL_PARAMETERS = ['token', 'access_token', 'api_key', 'apikey', 'key', 'authorization']
+
+/** True for the names and addresses of this machine alone. */
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').replace(/^::ffff:/i, '')
+  return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))
+}
+
+/**
+ * The Host rule, against names that an attacker has pointed here: only the names that are allowed, if any are given, else
+ * on a loopback address only loopback names. Where the address is not known, it is taken for loopback if everyone may call.
+ */
+export function hostRefusal(host: string | undefined, localAddress: string | undefined, { hosts, authenticate }: Settings): Refusal | undefined {
+  const name = hostnameOf(host)
+  const isLocal = localAddress === undefined ? !authenticate : isLoopback(localAddress)
+  if (hosts ? hosts.includes(name) : isLoopback(name) || !isLocal) return undefined
+  return { status: 421, message: `This server is not ${name.slice(0, 255)}. Allow the name with the option hosts.` }
+}
+
+/** A page may call if its origin is allowed, or is this very server under a name that the Host rule vouches for. */
+export function originRefusal(origin: string | undefined, host = '', settings: Settings): Refusal | undefined {
+  if (origin === undefined || settings.origins?.includes(origin)) return undefined
+  const isVouchedFor = settings.hosts !== undefined || isLoopback(hostnameOf(host))
+  if (isVouchedFor && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
+  return { status: 403, message: `Pages of ${origin.slice(0, 255)} may not connect. Allow the origin with the option origins.` }
+}
+
+/** Credentials in an address are refused: they end up in logs. */
+export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
+  const credential = [...parameters.keys()].find(name => CREDENTIAL_PARAMETERS.includes(name.toLowerCase()))
+  if (credential === undefined) return undefined
+  return { status: 400, message: `Credentials in an address end up in logs. Send ${credential} in the Authorization header.` }
+}
+
+/** Who calls by these headers: nobody that is known, a refusal; `undefined` if everyone may call. */
+export async function identified(headers: () => Credentials['headers'], { authenticate, logger }: Settings): Promise<Principal | Refusal | undefined> {
+  if (!authenticate) return undefined
+  try {
+    return (await authenticate({ headers: headers() })) ?? unauthenticated()
+  } catch (error) {
+    logger.error('authenticate failed', { error })
+    return unauthenticated()
+  }
+}
+
+/** True for what {@link identified} gives when nobody was. */
+export function isRefusal(who: Principal | Refusal | undefined): who is Refusal {
+  return who !== undefined && 'status' in who
+}
+
+function unauthenticated(): Refusal {
+  const error = new A2AError('Unauthenticated', 'Connect with credentials that this agent knows, in the Authorization header.')
+  return { status: 401, message: error.message, headers: { 'WWW-Authenticate': 'Bearer' }, error }
+}
+
+function hostnameOf(host = ''): string {
+  return host.replace(/:\d+$/, '').toLowerCase()
+}

@@ -1,0 +1,117 @@
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
+import type { Dialect } from '../legacy/dialect.ts'
+import { cardAnswer, pageOf } from './agent-card.ts'
+import { refusalAnswer, statusAnswer } from './answers.ts'
+import { crossOrigin, preflight } from './cross-origin.ts'
+import { answerDialect } from './dialect-rest.ts'
+import { hostRefusal, identified, isRefusal, originRefusal, queryRefusal } from './entry.ts'
+import { termsOf, type HttpCall } from './http-call.ts'
+import { interfacesAt, type Offer } from './interfaces.ts'
+import { answerRest, notAllowed } from './rest.ts'
+import { answerRpc } from './rpc.ts'
+
+/** How the HTTP bindings are served. */
+export interface HandlerOptions {
+  /** The path that the agent is served at. Default `/`. */
+  readonly path?: string
+  /** The address that the card gives, where it is not the one that is asked: behind a proxy, or below a path that an app takes away. Default: the runtime's `publicUrl`. */
+  readonly url?: string
+  /** Whether the address takes WebSockets too, so that the card lists them. Default false. */
+  readonly webSocket?: boolean
+  /** Older versions of A2A to speak beside 1.0. Default none. */
+  readonly dialects?: readonly Dialect[]
+}
+
+/** Answers requests, as `fetch` asks them. */
+export type Handler = (request: Request) => Promise<Response>
+
+/** Where the card of an agent of before 0.3 is. */
+const OLD_CARD_PATH = '/.well-known/agent.json'
+
+/**
+ * The HTTP bindings of a runtime as one function: JSON-RPC at the path itself (§9), REST below it (§11), the card at its
+ * well-known place below it and on the host (§8.2), and a page for people. Streams are server-sent events. Works in
+ * everything that takes a fetch handler, and by an adapter in everything else.
+ */
+export function httpHandler(runtime: Runtime, { webSocket = false, dialects = [], ...options }: HandlerOptions = {}): Handler {
+  const { settings } = runtime
+  const methods = methodsOf(runtime, dialects)
+  const operations = operationsOf(runtime)
+  return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }) => {
+    const principal = await identified(() => Object.fromEntries(request.headers), settings)
+    if (isRefusal(principal)) return refusalAnswer(principal)
+    const call: HttpCall = { request, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(terms.activated) } }
+    if (path === '/') return answerRpc(runtime, methods, call)
+    return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
+  })
+}
+
+/** Answers for the card and the page of an agent that is not served over HTTP. */
+export function cardHandler(runtime: Runtime, options: Placed): Handler {
+  const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
+  return entered(runtime, options, async (_, { headers }) => statusAnswer(new A2AError('MethodNotFound', nothing), headers))
+}
+
+type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
+
+/** What is known of a request when it gets in, before anybody has said who calls. */
+type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfaces'>
+
+/** Lets requests in, answers those for the card and the page, which everyone may see, and hands over the rest. */
+function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered) => Promise<Response>): Handler {
+  const { settings } = runtime
+  const base = path.replace(/\/+$/, '')
+  const since = new Date(settings.clock.now())
+  const publicUrl = url ?? settings.publicUrl
+
+  const card = (request: Request, version: string, interfaces: readonly AgentInterface[]) => {
+    const made = runtime.agentCard(interfaces)
+    const dialect = offer.dialects.find(dialect => dialect.version === version)
+    return cardAnswer(dialect ? dialect.card(made) : made, since, request)
+  }
+
+  const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>): Promise<Response> => {
+    const interfaces = interfacesAt(publicUrl ?? `${origin}${base}/`, offer)
+    const below = pathBelow(base, pathname)
+    const terms = termsOf(request, query)
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH) {
+      return isRead ? card(request, asked(terms.version), interfaces) : notAllowed(['GET', 'HEAD'], headers)
+    }
+    if (below === OLD_CARD_PATH && isRead && offer.dialects[0]) return card(request, offer.dialects[0].version, interfaces)
+    const isHome = below === '/' || pathname === '/'
+    if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
+    if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
+    return answer(request, { path: below, query, terms, headers, interfaces })
+  }
+
+  return async request => {
+    const address = new URL(request.url)
+    const [origin, host] = [request.headers.get('origin') ?? undefined, request.headers.get('host') ?? address.host]
+    const refusal = hostRefusal(host, undefined, settings) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
+    if (refusal) return refusalAnswer(refusal)
+    if (request.method === 'OPTIONS') return preflight(origin, request)
+    return admitted(request, address, crossOrigin(origin))
+  }
+}
+
+/** The path below the base, without a slash at its end. What is not below it is nowhere. */
+function pathBelow(base: string, pathname: string): string {
+  const inside = pathname === base || pathname.startsWith(`${base}/`)
+  if (!inside) return ''
+  return pathname.slice(base.length).replace(/\/$/, '') || '/'
+}
+
+/** The version of the card that is wanted: without a word that of today, since most who ask know no better (§9.5). */
+function asked(version: string): string {
+  return version === '' ? '' : (normaliseVersion(version) ?? '')
+}
+
+function activation(activated: readonly string[]): Record<string, string> {
+  return activated.length === 0 ? {} : { 'A2A-Extensions': activated.join(',') }
+}

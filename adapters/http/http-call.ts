@@ -1,0 +1,51 @@
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { Principal } from '../../runtime/authentication.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import type { ServiceParameters } from '../json-rpc/envelope.ts'
+import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+
+/** A request that was let in, and what its bindings need to know of it. */
+export interface HttpCall {
+  readonly request: Request
+  /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly principal: Principal | undefined
+  readonly terms: CallTerms
+  /** Headers of every answer: which extensions are active, which page may read it. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Where the agent is reached. */
+  readonly interfaces: readonly AgentInterface[]
+}
+
+/** Headers that carry service parameters (§3.2.6), with the names that 0.3 and server-sent events have for them. */
+const PARAMETERS: readonly (readonly [string, string])[] = [
+  ['a2a-version', 'a2a-version'],
+  ['a2a-extensions', 'a2a-extensions'],
+  ['x-a2a-extensions', 'a2a-extensions'],
+  ['taskchart-after-generation', 'taskchart-after-generation'],
+  ['last-event-id', 'taskchart-after-generation'],
+  ['taskchart-if-generation-match', 'taskchart-if-generation-match'],
+  ['taskchart-current-generation', 'taskchart-current-generation']
+]
+
+/** On what terms a request calls: by its headers, or by its query for clients that cannot set them. */
+export function termsOf({ headers }: Request, query: URLSearchParams): CallTerms {
+  const parameters = new Map<string, string>()
+  for (const [header, name] of PARAMETERS) {
+    const value = headers.get(header)
+    if (value !== null && !parameters.has(name)) parameters.set(name, value)
+  }
+  return callTerms(parameters satisfies ServiceParameters, { version: queried(query, 'a2a-version'), extensions: queried(query, 'a2a-extensions') })
+}
+
+/** The context of a call, whose waiting ends when its client is gone. */
+export function contextOf({ request, principal, terms, interfaces }: HttpCall): CallContext {
+  const { activated: _, ...context } = terms
+  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id }) }
+}
+
+function queried(query: URLSearchParams, wanted: string): string {
+  for (const [name, value] of query) if (name.toLowerCase() === wanted) return value
+  return ''
+}

@@ -1,0 +1,26 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+
+/** The media type that A2A has for its JSON (§11.1). */
+export const A2A_JSON = 'application/a2a+json'
+
+/** True when a request says that its body is JSON. */
+export function isJson(request: Request): boolean {
+  const type = typeOf(request)
+  return type === 'application/json' || type === A2A_JSON
+}
+
+/** The type of an answer: `application/json`, unless the client sends or asks for A2A's own. */
+export function answerType(request: Request): string {
+  const asked = request.headers.get('accept')?.toLowerCase().includes(A2A_JSON) ?? false
+  return asked || typeOf(request) === A2A_JSON ? A2A_JSON : 'application/json'
+}
+
+/** The error for a body of another type. */
+export function wrongType(request: Request): A2AError {
+  const given = typeOf(request)
+  return new A2AError('ContentTypeNotSupported', `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`)
+}
+
+function typeOf({ headers }: Request): string {
+  return headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
+}

@@ -1,0 +1,59 @@
+import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
+import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
+import { encodeOnce, errorFrame, resultFrame } from '../json-rpc/frames.ts'
+import { headersFor, jsonAnswer, shownError } from './answers.ts'
+import { bodyOf } from './body.ts'
+import { contextOf, type HttpCall } from './http-call.ts'
+import { isJson, wrongType } from './media-type.ts'
+import { streamed, type Encoding } from './streaming.ts'
+
+/** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
+const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'ContentTypeNotSupported', 'TooLarge', 'RateLimited', 'Overloaded'])
+
+/** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
+export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
+  const { limits } = runtime.settings
+  let envelope: Envelope
+  try {
+    if (!isJson(call.request)) throw wrongType(call.request)
+    envelope = readEnvelope(await bodyOf(call.request, limits.messageBytes), limits)
+  } catch (error) {
+    const shown = shownError(error)
+    return errorAnswer(null, shown, call, shown.code === 'ContentTypeNotSupported' ? 415 : undefined)
+  }
+  switch (envelope.kind) {
+    case 'request':
+      return perform(runtime, methods, envelope, call)
+    case 'notification':
+      return new Response(null, { status: 204, headers: call.headers })
+    case 'response':
+      return errorAnswer(null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
+    case 'invalid':
+      return errorAnswer(envelope.id, envelope.error, call)
+  }
+}
+
+type Request = Extract<Envelope, { kind: 'request' }>
+
+async function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Request, call: HttpCall): Promise<Response> {
+  try {
+    const method = methods(name, call.terms.version)
+    if (!method) throw noSuchMethod(name)
+    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, { ...contextOf(call), ...terms }), framesOf(id))
+    const answer = await method.answer(params, contextOf(call))
+    return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
+  } catch (error) {
+    return errorAnswer(id, shownError(error), call)
+  }
+}
+
+/** How events stand in the stream of a request: each in an answer to it. */
+function framesOf(id: RequestId): Encoding {
+  return { encode: event => resultFrame(id, encodeOnce(event)), encodeError: error => errorFrame(id, error) }
+}
+
+function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = TOLD_BY_STATUS.has(error.code) ? ERRORS[error.code].http : 200): Response {
+  return jsonAnswer(errorFrame(id, error), { ...headers, ...headersFor(error) }, status)
+}

@@ -1,0 +1,28 @@
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { Dialect } from '../legacy/dialect.ts'
+import { attach, together, type Served } from '../websocket/server.ts'
+import { httpHandler, type Handler, type HandlerOptions } from './handler.ts'
+import { withScheme } from './interfaces.ts'
+import { listen, type Address } from './listen.ts'
+
+/** Where to serve, and what. */
+export interface ServeOptions extends Address {
+  /** The path of the agent. Default `/`. */
+  readonly path?: string
+  /** Older versions of A2A to speak beside 1.0. Default none. */
+  readonly dialects?: readonly Dialect[]
+}
+
+/**
+ * Serves a runtime on a port of its own over every binding that needs no more than that: JSON-RPC and REST over HTTP,
+ * JSON-RPC over WebSocket, all at one address, with the card and a page for people. Resolves when connections are taken;
+ * throws TypeError when this would open an agent without `authenticate` to others.
+ */
+export async function serve(runtime: Runtime, { path = '/', dialects = [], ...address }: ServeOptions): Promise<Served> {
+  const own = await listen(address, runtime, httpHandler(runtime, { path, dialects, webSocket: true }))
+  const served = together(attach(runtime, own.server, path, { webSocket: true, http: true, dialects }), own)
+  return { ...served, url: withScheme(served.url, 'http') }
+}
+
+export { httpHandler }
+export type { Handler, HandlerOptions, Served }
