@@ -23,6 +23,12 @@ export const oursDurable: Contender = { ...oursServed, name: 'taskchart, WebSock
 /** The same with a connection for each request in flight: as many clients that know nothing of each other. */
 export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }
 
+/** taskchart over HTTP: JSON-RPC, streams as server-sent events; a connection for each request in flight. */
+export const oursHttp: Contender = { name: 'taskchart, HTTP', file: 'ours', load: httpLoad }
+
+/** The same as `taskchart serve` runs it. */
+export const oursHttpServed: Contender = { name: 'taskchart, HTTP, as `taskchart serve`', file: 'served', load: httpLoad }
+
 /** The official SDK as its README serves it, which the others are compared with. */
 export const express: Contender = { name: 'official SDK, Express', file: 'express', load: httpLoad }
 

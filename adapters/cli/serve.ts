@@ -5,7 +5,8 @@ import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { isLoopback } from '../http/entry.ts'
-import { serveWebSocket, type Served } from '../websocket/server.ts'
+import { withScheme } from '../http/interfaces.ts'
+import { serve as serveRuntime, type Served } from '../http/serve.ts'
 import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
@@ -16,12 +17,12 @@ import { park } from './parking.ts'
 import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
-import { tuneCollection } from './tuning.ts'
+import { tuneProcess } from './tuning.ts'
 
 /** `taskchart serve`: serves the agent of a module until it is told to stop. */
 export const serveCommand: Command = {
   name: 'serve',
-  summary: 'serve an agent over WebSocket',
+  summary: 'serve an agent over WebSocket and HTTP',
   usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
 calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or SIGTERM stops it within 10
@@ -31,7 +32,7 @@ seconds: clients are told, and works that clean up may finish that. A second one
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
   --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
-  --json          write one line of JSON, { name, url, card, page }, when it serves, and nothing else, to stdout
+  --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
   --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
                   { time, level, message, details } each; secrets are left out of both
 
@@ -80,7 +81,7 @@ async function serve(
   { signal, clock, cwd }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
-  tuneCollection()
+  tuneProcess()
   const { store, broken } = openStore(db, cwd, options.logger)
   const runtime = createRuntime({ agent, store, ...options })
   const served = await listen(runtime, address).catch(async (error: unknown) => {
@@ -95,7 +96,7 @@ async function serve(
 
 async function listen(runtime: Runtime, { port, host }: { port: number; host: string }): Promise<Served> {
   try {
-    return await serveWebSocket(runtime, { port, host })
+    return await serveRuntime(runtime, { port, host })
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') throw new CommandError(`Port ${port} is in use on ${host}. Choose another with --port, or --port 0 for any.`, { cause })
@@ -116,16 +117,16 @@ function readPort(text: string): number {
   throw usageError(`--port takes a number from 0 to 65535, not ${JSON.stringify(text)}.`)
 }
 
-function placesOf({ card }: Agent, { url }: Served) {
-  const page = new URL('/', url.replace(/^ws/, 'http'))
-  return { name: card.name, url, card: new URL(AGENT_CARD_PATH, page).href, page: page.href }
+function placesOf({ card }: Agent, { url: http }: Served) {
+  return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page: http }
 }
 
-function announcement({ card }: Agent, { url, card: cardUrl, page }: ReturnType<typeof placesOf>, needsKey: boolean): string {
+function announcement({ card }: Agent, { url, http, card: cardUrl, page }: ReturnType<typeof placesOf>, needsKey: boolean): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
   agent  ${url}
+         ${http} for JSON-RPC and REST
   card   ${cardUrl}
   page   ${page}
 

@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 
-const UTF8 = new TextDecoder('utf-8', { fatal: true })
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * Reads the body of a request, UTF-8 of at most `limit` bytes; nothing is '' . Throws TooLarge, as soon as that is known,

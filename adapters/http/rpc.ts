@@ -1,4 +1,5 @@
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
+import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
@@ -10,34 +11,27 @@ import { isJson, wrongType } from './media-type.ts'
 import { streamed, type Encoding } from './streaming.ts'
 
 /** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
-const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'ContentTypeNotSupported', 'TooLarge', 'RateLimited', 'Overloaded'])
+const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'TooLarge', 'RateLimited', 'Overloaded'])
 
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
-  const { limits } = runtime.settings
-  let envelope: Envelope
+  if (!isJson(call.request)) return errorAnswer(null, wrongType(call.request), call, 415)
+  const envelope = await envelopeOf(call.request, runtime.settings.limits)
+  if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
+  if (envelope.kind === 'notification') return new Response(null, { status: 204, headers: call.headers })
+  if (envelope.kind === 'invalid') return errorAnswer(envelope.id, envelope.error, call)
+  return errorAnswer(null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
+}
+
+async function envelopeOf(request: HttpCall['request'], limits: Limits): Promise<Envelope> {
   try {
-    if (!isJson(call.request)) throw wrongType(call.request)
-    envelope = readEnvelope(await bodyOf(call.request, limits.messageBytes), limits)
+    return readEnvelope(await bodyOf(request, limits.messageBytes), limits)
   } catch (error) {
-    const shown = shownError(error)
-    return errorAnswer(null, shown, call, shown.code === 'ContentTypeNotSupported' ? 415 : undefined)
-  }
-  switch (envelope.kind) {
-    case 'request':
-      return perform(runtime, methods, envelope, call)
-    case 'notification':
-      return new Response(null, { status: 204, headers: call.headers })
-    case 'response':
-      return errorAnswer(null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
-    case 'invalid':
-      return errorAnswer(envelope.id, envelope.error, call)
+    return { kind: 'invalid', id: null, error: shownError(error) }
   }
 }
 
-type Request = Extract<Envelope, { kind: 'request' }>
-
-async function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Request, call: HttpCall): Promise<Response> {
+async function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Extract<Envelope, { kind: 'request' }>, call: HttpCall): Promise<Response> {
   try {
     const method = methods(name, call.terms.version)
     if (!method) throw noSuchMethod(name)

@@ -101,15 +101,15 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
 }
 
 /** The WebSockets of a port of our own, and the port. */
-export function together(sockets: Served, { drain, close }: Listening): Served {
+export function together(sockets: Served, own: Listening): Served {
   let closing: Promise<void> | undefined
   return {
     url: sockets.url,
     drain: () => {
       sockets.drain()
-      drain()
+      own.drain()
     },
-    close: () => (closing ??= sockets.close().then(close))
+    close: () => (closing ??= sockets.close().then(() => own.close()))
   }
 }
 

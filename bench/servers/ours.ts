@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { serve } from '../../adapters/http/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
-import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { defineAgent } from '../../runtime/agent.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
@@ -25,7 +25,7 @@ const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(de
 // All load comes over one connection, which one client's rate limit would end.
 const store = durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
 const runtime = createRuntime({ agent, ...(store && { store }), limits: { framesPerSecond: 1_000_000, ...limits } })
-const { url } = await serveWebSocket(runtime, { port: 0 })
+const { url } = await serve(runtime, { port: 0 })
 report(Number(new URL(url).port))
 
 /** A file in a folder that goes with the process. */

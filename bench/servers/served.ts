@@ -1,4 +1,4 @@
-import { tuneCollection } from '../../adapters/cli/tuning.ts'
+import { tuneProcess } from '../../adapters/cli/tuning.ts'
 
-tuneCollection()
+tuneProcess()
 await import('./ours.ts')

@@ -55,6 +55,7 @@ await t.test('an agent that is served', async t => {
     t.equal(announcement, `Echo: Says what it hears.
 
   agent  ws://127.0.0.1:${port}/
+         http://127.0.0.1:${port}/ for JSON-RPC and REST
   card   http://127.0.0.1:${port}/.well-known/agent-card.json
   page   http://127.0.0.1:${port}/
 

@@ -1,52 +1,20 @@
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
-import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { ERRORS } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import { badFrames, badHandshakes, badParams, badTexts, goodHandshakes, goodMessages, nested, type BadHandshake } from '../fixtures/bad-input.ts'
+import { errorReply, threeTasks, type ThreeTasks } from '../fixtures/bad-input-agent.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket, type HttpAnswer } from '../fixtures/raw-socket.ts'
-import { open, reaches, say, taskIn, until, userMessage } from '../fixtures/runtime-helpers.ts'
-import { eventIn, JsonSocket, obedient, serve, type Reply, type ServedAgent } from '../fixtures/served-agent.ts'
+import { say, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { eventIn, JsonSocket, obedient, serve, type ServedAgent } from '../fixtures/served-agent.ts'
 
-interface Prepared extends ServedAgent {
-  /** Puts the tasks' ids into a row's text. */
-  readonly filled: (text: string) => string
-  readonly working: Task
-  readonly done: Task
-}
+type Prepared = ServedAgent & ThreeTasks
 
 /** An agent with three tasks: one that works, one that has ended and one that asks. */
 async function prepared(t: Test, limits: Partial<Limits> = {}): Promise<Prepared> {
   const agent = await serve(t, { work: obedient }, { limits })
-  const { runtime } = agent
-  const contextId = 'the-context'
-  const working = await open(runtime, 'wait', { contextId })
-  await reaches(runtime, working.id, 'working')
-  const done = taskIn(await runtime.sendMessage(say('hello', { contextId })))
-  const asking = taskIn(await runtime.sendMessage(say('ask', { contextId })))
-  const ids = { $WORKING: working.id, $DONE: done.id, $ASKING: asking.id, $CONTEXT: contextId }
-  const filled = (text: string) => Object.entries(ids).reduce((text, [name, id]) => text.replaceAll(name, id), text)
-  return { ...agent, filled, working, done }
-}
-
-/** The frame of an error without metadata: exactly what a client gets. */
-function errorReply(id: string | number | null, code: ErrorCode, message: string, fields?: readonly string[], reply?: Reply): unknown {
-  const { code: number, reason } = ERRORS[code]
-  const [info, badRequest] = reply?.error?.data ?? []
-  const described = badRequest?.fieldViolations as { field: string; description: string }[] | undefined
-  const fieldViolations = fields?.map((field, i) => ({ field: described?.[i]?.field.startsWith(field) ? described[i].field : field, description: described?.[i]?.description }))
-  return {
-    jsonrpc: '2.0',
-    id,
-    error: {
-      code: number,
-      message,
-      data: [
-        { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'a2a-protocol.org', ...(info?.metadata !== undefined && { metadata: info.metadata }) },
-        ...(fieldViolations ? [{ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations }] : [])
-      ]
-    }
-  }
+  return { ...agent, ...(await threeTasks(agent.runtime)) }
 }
 
 /** Shows that nothing was written, that nothing more was sent, and that the connection goes on. */
