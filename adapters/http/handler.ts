@@ -100,11 +100,11 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   }
 }
 
-/** The path below the base, without a slash at its end. What is not below it is nowhere. */
+/** The path below the base, with one slash in front, as two come of putting addresses together, and none at its end. What is not below it is nowhere. */
 function pathBelow(base: string, pathname: string): string {
   const inside = pathname === base || pathname.startsWith(`${base}/`)
   if (!inside) return ''
-  return pathname.slice(base.length).replace(/\/$/, '') || '/'
+  return pathname.slice(base.length).replace(/^\/+/, '/').replace(/\/$/, '') || '/'
 }
 
 /** The version of the card that is wanted: without a word that of today, since most who ask know no better (§9.5). */

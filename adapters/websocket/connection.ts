@@ -116,8 +116,8 @@ export class Connection {
     if (method === 'ping') return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
     const terms = this.#termsOf(request)
     const called = this.#methods(method, terms.version)
-    const refusal = called ? this.#refusal(id, called.streaming) : noSuchMethod(method)
-    if (!called || refusal) return this.#outbox.send(errorFrame(id, refusal))
+    const refusal = this.#refusal(id, called?.streaming ?? false)
+    if (!called || refusal) return this.#outbox.send(errorFrame(id, refusal ?? noSuchMethod(method)))
     const { streaming } = called
     const stop = streaming ? new AbortController() : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })

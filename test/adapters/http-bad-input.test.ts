@@ -131,7 +131,7 @@ await t.test('requests by REST that are not good get this status, and nothing ha
     ['bytes that are not UTF-8', 'message:send', { body: Buffer.from([0x22, 0xff, 0x22]), headers: JSON_TYPE }, 400, 'PARSE_ERROR'],
     ['a list', 'message:send', { body: '[]' }, 400, 'INVALID_PARAMS'],
     ['null', 'message:send', { body: 'null' }, 400, 'INVALID_PARAMS'],
-    ['500,000 arrays', 'message:send', { body: `{"x":${nested(500_000)}}` }, 400, 'INVALID_PARAMS', `body.x${'[0]'}`],
+    ['500,000 arrays', 'message:send', { body: `{"x":${nested(500_000)}}` }, 400, 'INVALID_PARAMS', 'body.x[0]'],
     ['no body', 'message:send', { body: '' }, 400, 'INVALID_PARAMS', 'message'],
     ['a webhook', 'tasks/$DONE/pushNotificationConfigs', { body: '{"url":"https://a.example"}' }, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
     ['the webhooks', 'tasks/$DONE/pushNotificationConfigs', {}, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
@@ -199,7 +199,7 @@ await t.test('a body over the limit gets 413 as soon as that is known, with or w
   t.match(await ask(agent.url, { body: large }), { status: 413, json: { id: null, error: { code: -31413 } } })
   t.match(statusOf(await ask(`${agent.url}message:send`, { body: large })), { status: 413, reason: 'TOO_LARGE' })
   const endless = new ReadableStream<Uint8Array>({ pull: controller => controller.enqueue(Buffer.alloc(600, 'a')) })
-  const chunked = await ask(agent.url, { body: endless, duplex: 'half', headers: JSON_TYPE } as Parameters<typeof ask>[1]).catch(error => error)
+  const chunked = await ask(agent.url, { body: endless, duplex: 'half', headers: JSON_TYPE }).catch(error => error)
   t.ok(chunked instanceof Error || chunked.status === 413, 'one without an end is not read to the end')
   await unimpressed(t, agent, before)
   const exact = `{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"${agent.done.id}"}}`.padEnd(1000)

@@ -1,0 +1,375 @@
+import { once } from 'node:events'
+import { request as nodeRequest, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { createAdaptorServer, getRequestListener } from '@hono/node-server'
+import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import t from 'tap'
+import { KEEP_ALIVE_MS, STUCK_MS } from '../../adapters/http/event-stream.ts'
+import { httpHandler } from '../../adapters/http/serve.ts'
+import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { artifact, reply } from '../../runtime/words.ts'
+import { echo, steeredWork } from '../fixtures/agents.ts'
+import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../fixtures/http-agent.ts'
+import { brief, generationOf, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
+
+const JSON_TYPE = { 'content-type': 'application/json', 'a2a-version': '1.0' }
+
+/** What events told, whether they are those of REST or answers of JSON-RPC. */
+function told(events: readonly (SentEvent | undefined)[]): string[] {
+  return events.map(event => {
+    const data = event?.data as (StreamResponse & { result?: StreamResponse }) | undefined
+    return data ? brief(data.result ?? data) : String(event && 'comment')
+  })
+}
+
+const STREAMS: readonly [binding: string, path: string, body: (params: object) => unknown][] = [
+  ['JSON-RPC', '', params => ({ jsonrpc: '2.0', id: 'a', method: 'SendStreamingMessage', params })],
+  ['REST', 'message:stream', params => params]
+]
+
+await t.test('every operation by REST answers what it answers by JSON-RPC', async t => {
+  const { url } = await serveAll(t, { work: obedient })
+  const contextId = 'c'
+  const sent = await ask(`${url}message:send`, { body: JSON.stringify(say('hello', { contextId })) })
+  t.equal(sent.status, 200)
+  const { id } = taskIn(sent.json as never)
+  const both = async (path: string, method: string, params: unknown, init = {}) => {
+    const [byRest, byRpc] = [await ask(`${url}${path}`, init), await rpc(url, method, params)]
+    t.strictSame(byRest.json, (byRpc.json as { result: unknown }).result, path)
+    t.equal(byRest.status, 200)
+    return byRest.json
+  }
+  await both(`tasks/${id}`, 'GetTask', { id })
+  await both(`tasks/${id}/`, 'GetTask', { id })
+  await both(`/tasks/${id}?historyLength=0`, 'GetTask', { id, historyLength: 0 })
+  await both('tasks', 'ListTasks', {})
+  t.match(await both('tasks?contextId=c&pageSize=1&includeArtifacts=true&status=TASK_STATE_COMPLETED&A2A-Version=1.0', 'ListTasks', { contextId, pageSize: 1, includeArtifacts: true, status: 'TASK_STATE_COMPLETED' }), { tasks: [{ artifacts: [{}] }], totalSize: 1 })
+  t.match(await both('tasks?include_artifacts=false&statusTimestampAfter=2027-01-01T00%3A00%3A00Z', 'ListTasks', { includeArtifacts: false, statusTimestampAfter: '2027-01-01T00:00:00Z' }), { tasks: [], nextPageToken: '', totalSize: 0 })
+  const waiting = taskIn((await rpc(url, 'SendMessage', say('wait', { contextId }, { returnImmediately: true }))).json['result'] as never)
+  t.match(await ask(`${url}tasks/${waiting.id}:cancel`, { method: 'POST' }), { status: 200, json: { id: waiting.id, status: { state: 'TASK_STATE_CANCELED' } } }, 'without a body and without a type')
+  await both(`tasks/${waiting.id}:cancel`, 'CancelTask', { id: waiting.id }, { body: `{"id":"${waiting.id}","metadata":{"why":"enough"}}` })
+})
+
+await t.test('answers are of A2A\'s own type for those who send or want it, else plain JSON', async t => {
+  const { url } = await serveAll(t, { work: echo })
+  const typeOf = async (headers: Record<string, string>, path = 'tasks') => (await ask(`${url}${path}`, { headers })).headers.get('content-type')
+  t.equal(await typeOf({}), 'application/json')
+  t.equal(await typeOf({ accept: 'application/json' }), 'application/json')
+  t.equal(await typeOf({ accept: 'text/html, application/a2a+json;q=0.9' }), 'application/a2a+json')
+  t.equal(await typeOf({ accept: 'application/a2a+json' }, 'tasks/nobody'), 'application/a2a+json')
+  const sent = await ask(`${url}message:send`, { body: JSON.stringify(say('a')), headers: { 'content-type': 'application/a2a+json' } })
+  t.strictSame([sent.status, sent.headers.get('content-type')], [200, 'application/a2a+json'])
+})
+
+await t.test('a tenant stands in front of every route, and nothing of it is seen without', async t => {
+  const { url } = await serveAll(t, { work: echo })
+  const { id } = taskIn((await ask(`${url}blue%20team/message:send`, { body: JSON.stringify(say('a')) })).json as never)
+  t.match((await ask(`${url}blue%20team/tasks/${id}`)).json, { id })
+  t.match((await ask(`${url}blue%20team/tasks`)).json, { totalSize: 1 })
+  t.match((await rpc(url, 'GetTask', { id, tenant: 'blue team' })).json, { result: { id } })
+  t.equal((await ask(`${url}tasks/${id}`)).status, 404)
+  t.equal((await ask(`${url}red/tasks/${id}`)).status, 404)
+  t.match((await ask(`${url}tasks`)).json, { totalSize: 0 })
+  t.equal((await ask(`${url}tasks/tasks`)).status, 404, 'a route without a tenant comes first')
+  t.equal((await ask(`${url}blue/tasks`, { method: 'POST' })).status, 405)
+})
+
+await t.test('a stream is server-sent events, one in a line, each with its generation as id', async t => {
+  const { url } = await serveAll(t, { work: obedient })
+  for (const [binding, path, body] of STREAMS) {
+    const { status, headers, text } = await ask(`${url}${path}`, { body: JSON.stringify(body(say('count 2'))) })
+    t.equal(status, 200)
+    t.strictSame([headers.get('content-type'), headers.get('cache-control'), headers.get('x-accel-buffering')], ['text/event-stream', 'no-cache', 'no'])
+    const events = sentEvents(text)
+    t.strictSame(told(events), ['task:submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: count 2', 'completed'], binding)
+    t.strictSame(events.map(({ id }) => id), ['1', '2', '3', '4', '5', '6'])
+    if (path === '') for (const { data } of events) t.match(data, { jsonrpc: '2.0', id: 'a', result: {} })
+    t.strictSame(events.flatMap(({ data }) => generationOf((data as { result?: StreamResponse }).result ?? (data as StreamResponse)) ?? []), [], 'without the extension nothing else tells it')
+  }
+})
+
+await t.test('a message that answers is a stream of one event, which has no generation', async t => {
+  const { url } = await serveAll(t, { negotiate: () => reply('Hello.') })
+  const { text } = await ask(`${url}message:stream`, { body: JSON.stringify(say('a')) })
+  t.match(sentEvents(text), [{ data: { message: { parts: [{ text: 'Hello.' }] } } }])
+  t.notMatch(text, 'id:')
+})
+
+await t.test('a subscription goes by GET and POST, and goes on after the last event that a client names', async t => {
+  const { url, runtime } = await serveAll(t, { work: obedient })
+  const task = await open(runtime, 'ask')
+  await reaches(runtime, task.id, 'input-required')
+  const reliable = { ...JSON_TYPE, 'a2a-extensions': RELIABILITY_EXTENSION }
+  const streams = [
+    await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: JSON_TYPE }),
+    await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { method: 'POST', headers: { 'a2a-version': '1.0' } }),
+    await OpenStream.open(t, url, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } }) })
+  ]
+  for (const stream of streams) t.match(await stream.next(), { id: '3' })
+  const resumed = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '1' } })
+  t.equal(resumed.response.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
+  t.strictSame(told([await resumed.next(), await resumed.next()]), ['working', 'input-required: And then?'])
+  const ignored = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...JSON_TYPE, 'last-event-id': '1' } })
+  t.strictSame(told([await ignored.next()]), ['task:input-required'], 'without the extension no cursor counts')
+  await runtime.sendMessage(say('blue', { taskId: task.id }))
+  for (const stream of [...streams, resumed]) t.strictSame(told([await stream.next(), await stream.next(), await stream.next(), await stream.next()]), ['working', 'artifact: blue', 'completed', 'undefined'])
+  const missed = await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '4' } })
+  t.strictSame(sentEvents(missed.text).map(({ id }) => id), ['5', '6'], 'also of a task that has ended')
+  t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '9' } })).json, { error: { code: 400 } })
+  t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': 'x' } })).json, { error: { code: 400 } })
+})
+
+await t.test('a stream that has nothing to tell yet begins after a second, and says every 15 that it lives', async t => {
+  const { url, runtime, clock } = await serveAll(t, { work: obedient })
+  const task = await open(runtime, 'wait')
+  await reaches(runtime, task.id, 'working')
+  const timers = clock.size
+  const opening = OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...JSON_TYPE, 'a2a-extensions': RELIABILITY_EXTENSION, 'last-event-id': '2' } })
+  await until(() => clock.size > timers)
+  await rest()
+  clock.increment(1000)
+  const stream = await opening
+  t.equal(stream.response.status, 200)
+  clock.increment(KEEP_ALIVE_MS)
+  t.strictSame(await stream.next(), {})
+  clock.increment(KEEP_ALIVE_MS)
+  t.strictSame(await stream.next(), {})
+  await runtime.cancelTask({ id: task.id })
+  t.strictSame(told([await stream.next(), await stream.next()]), ['canceled', 'undefined'])
+  await until(() => clock.size <= timers, 'no timer is left')
+})
+
+await t.test('an error of a stream that has begun is its last event', async t => {
+  const { url, runtime } = await serveAll(t, { work: obedient })
+  for (const [, path, body] of STREAMS) {
+    const stream = await OpenStream.open(t, `${url}${path}`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body(say('wait', { contextId: 'gone' }))) })
+    t.strictSame(told([await stream.next(), await stream.next()]), ['task:submitted', 'working'])
+    await runtime.erase({ principal: 'anonymous', contextId: 'gone' })
+    t.match(await stream.next(), { data: { error: { code: path === '' ? -32001 : 404 } } })
+    t.equal(await stream.next(), undefined)
+  }
+})
+
+await t.test('a client that leaves ends its stream or its waiting, and never the task', async t => {
+  const { work, run } = steeredWork()
+  const { url, runtime, clock } = await serveAll(t, { work })
+  const before = clock.size
+  const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
+  t.strictSame(told([await stream.next(), await stream.next()]), ['task:submitted', 'working'])
+  stream.cut()
+  const leaving = new AbortController()
+  const waiting = fetch(`${url}message:send`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')), signal: leaving.signal }).catch(error => error)
+  await run(1)
+  leaving.abort()
+  t.match(await waiting, { name: 'AbortError' })
+  await until(() => clock.size === before, 'the keep-alive of the stream is gone')
+  for (const which of [0, 1]) (await run(which)).resolve({ artifact: 'done' })
+  await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_COMPLETED' })).totalSize === 2)
+})
+
+await t.test('a client that reads nothing is waited for, then cut off, and others are served meanwhile', async t => {
+  const chunk = artifact('x'.repeat(64 * 1024))
+  const { url, runtime, clock, log } = await serveAll(t, { work: async function* () { for (let i = 0; i < 600; i += 1) yield chunk } })
+  const { port } = new URL(url)
+  const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
+  t.teardown(() => socket.destroy())
+  socket.pause()
+  const body = JSON.stringify(say('a', { contextId: 'slow' }))
+  socket.write(`POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_COMPLETED' })).totalSize === 1)
+  const { json } = await ask(`${url}tasks?contextId=slow`)
+  t.match(json, { totalSize: 1 })
+  await rest()
+  const closed = once(socket, 'close')
+  clock.increment(STUCK_MS)
+  socket.resume()
+  await closed
+  t.same(log, [])
+})
+
+await t.test('one that reads slowly gets every event once', async t => {
+  const { url } = await serveAll(t, { work: async function* () { for (let i = 0; i < 300; i += 1) yield artifact(`${i} ${'x'.repeat(8 * 1024)}`) } })
+  const { text } = await ask(`${url}message:stream`, { body: JSON.stringify(say('a')) })
+  t.strictSame(sentEvents(text).map(({ id }) => Number(id)), Array.from({ length: 303 }, (_, i) => i + 1))
+})
+
+await t.test('the extension that a request activates is echoed, and its conditions count', async t => {
+  const { url, runtime } = await serveAll(t, { work: obedient })
+  const reliable = { 'a2a-extensions': `urn:unknown, ${RELIABILITY_EXTENSION}` }
+  const message = say('ask')
+  const sent = await rpc(url, 'SendMessage', message, reliable)
+  t.equal(sent.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
+  const task = taskIn(sent.json['result'] as never)
+  t.equal(generationOf({ task }), 3)
+  t.strictSame((await rpc(url, 'SendMessage', message, reliable)).json, sent.json, 'a message is taken once')
+  const answer = say('x', { taskId: task.id })
+  t.match(await ask(`${url}message:send`, { body: JSON.stringify(answer), headers: { ...reliable, 'taskchart-if-generation-match': '2' } }), { status: 409, json: { error: { status: 'ABORTED' } } })
+  const polled = ask(`${url}tasks/${task.id}`, { headers: { ...reliable, 'taskchart-current-generation': '3' } })
+  await rest()
+  await runtime.sendMessage(answer)
+  t.match((await polled).json, { id: task.id, status: { state: /WORKING|COMPLETED/ } })
+  t.equal((await rpc(url, 'GetTask', { id: task.id })).headers.get('a2a-extensions'), null)
+})
+
+await t.test('the card lists what is served, by address of the request or the public one', async t => {
+  const { url } = await serveAll(t, { work: echo })
+  const interfaces = async (base: string, path = AGENT_CARD_PATH) => (await ask(new URL(path, base))).json['supportedInterfaces']
+  const host = new URL(url).host
+  t.strictSame(await interfaces(url), [
+    { url: `ws://${host}/`, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' },
+    { url: `http://${host}/`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    { url: `http://${host}`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' }
+  ])
+  const proxied = await serveAll(t, { work: echo }, { publicUrl: 'https://agent.example/a2a/' }, { path: '/inside' })
+  const listed = [
+    { url: 'wss://agent.example/a2a/', protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' },
+    { url: 'https://agent.example/a2a/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    { url: 'https://agent.example/a2a', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' }
+  ]
+  t.strictSame(await interfaces(proxied.url), listed)
+  t.strictSame(await interfaces(proxied.url, `/inside${AGENT_CARD_PATH}`), listed)
+  t.match((await rpc(new URL('/inside', proxied.url).href, 'ListTasks', {})).json, { result: { totalSize: 0 } })
+  t.match((await ask(new URL('/inside/tasks', proxied.url))).json, { totalSize: 0 })
+  t.equal((await ask(new URL('/tasks', proxied.url))).status, 404)
+  t.match((await ask(new URL('/', proxied.url))).text, 'wss://agent.example/a2a/')
+})
+
+await t.test('the card is not sent again to those who have it, by its tag or its date', async t => {
+  const { url } = await serveAll(t, { work: echo })
+  const card = new URL(AGENT_CARD_PATH, url)
+  const { headers } = await ask(card)
+  const [etag, date] = [headers.get('etag') ?? '', headers.get('last-modified') ?? '']
+  t.equal(date, 'Fri, 02 Jan 2026 03:04:05 GMT')
+  const status = async (headers: Record<string, string>) => (await ask(card, { headers })).status
+  t.equal(await status({ 'if-none-match': etag }), 304)
+  t.equal(await status({ 'if-none-match': '*' }), 304)
+  t.equal(await status({ 'if-modified-since': date }), 304)
+  t.equal(await status({ 'if-modified-since': 'Fri, 02 Jan 2026 03:04:04 GMT' }), 200)
+  t.equal(await status({ 'if-modified-since': 'yesterday' }), 200)
+  t.equal(await status({ 'if-none-match': '"other"', 'if-modified-since': date }), 200, 'a tag says more than a date')
+  t.equal((await ask(card, { method: 'POST' })).status, 405)
+})
+
+await t.test('pages of allowed origins may call and read, others may not', async t => {
+  const { url } = await serveAll(t, { work: echo }, { origins: ['https://app.example'] })
+  const page = { origin: 'https://app.example' }
+  const preflight = await ask(`${url}message:send`, { method: 'OPTIONS', headers: { ...page, 'access-control-request-headers': 'content-type,a2a-version' } })
+  t.equal(preflight.status, 204)
+  t.match(Object.fromEntries(preflight.headers), { 'access-control-allow-origin': 'https://app.example', 'access-control-allow-headers': 'content-type,a2a-version', 'access-control-allow-methods': /POST/ })
+  t.match(Object.fromEntries((await ask(`${url}message:send`, { method: 'OPTIONS', headers: page })).headers), { 'access-control-allow-headers': 'content-type' })
+  for (const answer of [await rpc(url, 'ListTasks', {}, page), await ask(`${url}tasks/nobody`, { headers: page }), await ask(`${url}nothing/at/all/here`, { headers: page })]) {
+    t.match(Object.fromEntries(answer.headers), { 'access-control-allow-origin': 'https://app.example', 'access-control-expose-headers': /A2A-Extensions/, vary: /Origin/ })
+  }
+  for (const origin of ['https://evil.example', 'null', 'http://localhost']) {
+    for (const method of ['OPTIONS', 'GET', 'POST']) t.equal((await ask(url, { method, headers: { origin } })).status, 403)
+  }
+  t.equal((await ask(url, { method: 'OPTIONS' })).status, 204)
+  t.equal((await rpc(url, 'ListTasks', {}, { origin: url.slice(0, -1) })).status, 200, 'the origin of the server itself')
+})
+
+await t.test('who calls is asked of every request but those for the card and the page', async t => {
+  const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => {
+    if (headers['authorization'] === 'broken') throw new Error('s3cret')
+    return headers['authorization'] === undefined ? undefined : { id: headers['authorization'] }
+  }
+  const { url, log } = await serveAll(t, { work: echo }, { authenticate })
+  for (const path of ['', AGENT_CARD_PATH.slice(1)]) t.equal((await ask(`${url}${path}`)).status, 200)
+  for (const answer of [await rpc(url, 'ListTasks', {}), await ask(`${url}tasks`), await ask(`${url}nothing`), await rpc(url, 'ListTasks', {}, { authorization: 'broken' })]) {
+    t.equal(answer.status, 401)
+    t.equal(answer.headers.get('www-authenticate'), 'Bearer')
+    t.match(answer.json, { error: { code: -31401 } })
+    t.notMatch(answer.text, 's3cret')
+  }
+  t.match(log, [{ message: 'authenticate failed' }])
+  const { id } = taskIn((await ask(`${url}message:send`, { body: JSON.stringify(say('a')), headers: { authorization: 'Ada' } })).json as never)
+  t.match((await rpc(url, 'GetTask', { id }, { authorization: 'Ada' })).json, { result: { id } })
+  const [foreign, absent] = [await ask(`${url}tasks/${id}`, { headers: { authorization: 'Bob' } }), await ask(`${url}tasks/${'x'.repeat(id.length)}`, { headers: { authorization: 'Bob' } })]
+  t.equal(foreign.text.replaceAll(id, 'x'.repeat(id.length)), absent.text, 'what is somebody else\'s is not there')
+})
+
+await t.test('a request for another host, or past what the server takes, or while it closes, is refused', async t => {
+  const { url, runtime } = await serveAll(t, { work: obedient }, { limits: { connections: 2 } })
+  const asked = nodeRequest(url, { headers: { host: 'evil.example' } }).end()
+  const [response] = await once(asked, 'response')
+  t.equal(response.statusCode, 421)
+  response.resume()
+  const task = await open(runtime, 'wait')
+  const streams = await Promise.all([1, 2].map(() => OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: JSON_TYPE })))
+  const full = await ask(`${url}tasks`)
+  t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
+  streams[0]?.cut()
+  await until(async () => (await ask(`${url}tasks`)).status === 200)
+})
+
+await t.test('WebSocket, JSON-RPC and REST see the same task', async t => {
+  const { url } = await serveAll(t, { work: obedient })
+  const socket = await JsonSocket.open(t, url.replace('http', 'ws'))
+  const task = taskIn((await socket.call('SendMessage', say('ask'))).result as never)
+  t.strictSame((await ask(`${url}tasks/${task.id}`)).json, task)
+  t.match((await ask(`${url}message:send`, { body: JSON.stringify(say('blue', { taskId: task.id })) })).json, { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  t.match((await socket.call('GetTask', { id: task.id })).result, (await rpc(url, 'GetTask', { id: task.id })).json['result'])
+})
+
+await t.test('the handler is mounted in what an app uses', async t => {
+  const { runtime } = start(t, { work: echo })
+  const url = 'https://agent.example/agent/'
+  const handler = httpHandler(runtime, { path: '/agent', url })
+  const listening = async (server: Server) => {
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    return `http://127.0.0.1:${(server.address() as { port: number }).port}/agent/`
+  }
+  const listener = getRequestListener(handler, { overrideGlobalObjects: false })
+  const answer = (request: IncomingMessage, response: ServerResponse) => void listener(request, response)
+  const apps: Record<string, () => Promise<string>> = {
+    'node:http': () => listening(createServer(answer)),
+    Express: () => listening(createServer(express().use(answer))),
+    Hono: () => listening(createAdaptorServer({ fetch: new Hono().all('/agent/*', ({ req }) => handler(req.raw)).fetch, overrideGlobalObjects: false }) as Server),
+    Fastify: async () => {
+      const app = fastify()
+      app.removeAllContentTypeParsers()
+      app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+      app.all('/agent/*', (request, reply) => {
+        reply.hijack()
+        answer(request.raw, reply.raw)
+      })
+      t.teardown(() => app.close())
+      return `${await app.listen({ port: 0, host: '127.0.0.1' })}/agent/`
+    }
+  }
+  for (const [name, mount] of Object.entries(apps)) {
+    const base = await mount()
+    t.match((await rpc(base, 'SendMessage', say('a'))).json, { result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } }, name)
+    t.match((await ask(`${base}tasks?pageSize=1`)).json, { pageSize: 1 })
+    t.strictSame(told(sentEvents((await ask(`${base}message:stream`, { body: JSON.stringify(say('b')) })).text)).at(-1), 'completed')
+    t.match((await ask(`${base}${AGENT_CARD_PATH.slice(1)}`)).json, { supportedInterfaces: [{ url, protocolBinding: 'JSONRPC' }, { url: url.slice(0, -1) }] })
+  }
+})
+
+await t.test('the handler alone answers requests of any make', async t => {
+  const { runtime } = start(t, { work: echo })
+  const handler = httpHandler(runtime)
+  const sent = await handler(new Request('http://localhost/', { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: say('a') }) }))
+  t.match(await sent.json(), { result: { task: {} } })
+  t.equal((await handler(new Request('http://localhost/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
+  t.equal((await handler(new Request('http://evil.example/tasks'))).status, 421, 'where everyone may call only loopback names are served')
+  const open = start(t, { work: echo }, { authenticate: () => ({ id: 'a' }) })
+  t.equal((await httpHandler(open.runtime)(new Request('http://agent.example/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
+})
+
+await t.test('a server that drains takes nothing new, and closes twice without harm', async t => {
+  const { runtime } = start(t, { work: echo })
+  const { serve } = await import('../../adapters/http/serve.ts')
+  const served = await serve(runtime, { port: 0 })
+  served.drain()
+  t.match(await ask(`${served.url}tasks`), { status: 503 })
+  await served.close()
+  await served.close()
+  await t.rejects(ask(`${served.url}tasks`))
+  await t.rejects(serve(runtime, { port: 0, host: '0.0.0.0' }), { name: 'TypeError' })
+})
