@@ -9,7 +9,7 @@ export const JSON_TYPE = 'application/json'
 
 /** An answer that is JSON text. */
 export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
-  return new Response(body, { status, headers: { 'Content-Type': JSON_TYPE, ...headers } })
+  return new Response(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
 /** The answer to a request that does not get in. */

@@ -21,13 +21,14 @@ const FIRST_EVENT_MS = 1000
  */
 export async function streamed(
   { settings: { clock } }: Runtime,
-  { request, headers }: HttpCall,
+  { headers }: HttpCall,
   open: (terms: StreamTerms) => AsyncGenerator<object, void, undefined>,
   encoding: Encoding
 ): Promise<Response> {
   const gone = new AbortController()
   let generation: number | undefined
-  const events = open({ signal: AbortSignal.any([request.signal, gone.signal]), numbered: number => void (generation = number) })
+  // Who leaves while nothing has come yet is noticed when the response begins: its body is canceled then.
+  const events = open({ signal: gone.signal, numbered: number => void (generation = number) })
   const first = events.next()
   let timer: unknown
   const late = new Promise<void>(resolve => (timer = clock.setTimeout(resolve, FIRST_EVENT_MS)))
