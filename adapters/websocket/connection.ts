@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
@@ -23,6 +24,8 @@ export interface ConnectionTerms {
   /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
   readonly version: string
   readonly extensions: string
+  /** Where the server offers the agent. */
+  readonly interfaces?: readonly AgentInterface[]
 }
 
 type Request = Extract<Envelope, { kind: 'request' }>
@@ -62,7 +65,7 @@ export class Connection {
     this.#runtime = runtime
     this.#socket = socket
     this.#terms = terms
-    this.#usual = callTerms(new Map(), terms)
+    this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     setMaxListeners(0, this.#gone.signal)
     this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
     this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
@@ -115,8 +118,8 @@ export class Connection {
     const { id, method, params } = request
     try {
       const { activated, ...terms } = this.#termsOf(request)
-      const { principal } = this.#terms
-      const call = Object.assign({ signal }, terms, principal && { principal: principal.id })
+      const { principal, interfaces } = this.#terms
+      const call = Object.assign({ signal, interfaces }, terms, principal && { principal: principal.id, claims: principal.claims })
       const result = dispatch(this.#runtime, method, params, call)
       if (result.streaming) await this.#stream(id, result.events, activated, signal)
       else {
@@ -135,7 +138,7 @@ export class Connection {
 
   /** On what terms a request is called, and which extensions it activates. */
   #termsOf({ serviceParameters }: Request): CallTerms {
-    return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms)
+    return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
   async #stream(id: RequestId, events: AsyncIterable<StreamResponse>, activated: readonly string[], signal: AbortSignal): Promise<void> {

@@ -5,6 +5,8 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import { DEFAULT_CHALLENGE } from '../../runtime/authentication.ts'
+import { identify } from '../../runtime/identify.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { ConnectionTerms } from './connection.ts'
 
@@ -29,8 +31,13 @@ export async function readHandshake(request: IncomingMessage, settings: Settings
   if (refusal) return refusal
   const extensions = headerOr(request, 'a2a-extensions', url)
   if (!settings.authenticate) return { principal: undefined, version, extensions }
-  const principal = await authenticated(request, settings)
-  return principal ? { principal, version, extensions } : unauthenticated()
+  const { authenticate, logger } = settings
+  try {
+    const principal = await identify({ authenticate, logger }, { headers: headersOf(request) })
+    return principal ? { principal, version, extensions } : unauthenticated(authenticate.challenge)
+  } catch (error) {
+    return undecided(error as A2AError)
+  }
 }
 
 /** Answers a refused handshake and closes the connection. */
@@ -104,19 +111,19 @@ function versionRefusal(version: string): Refusal | undefined {
   return { status: 400, message, error: new A2AError('VersionNotSupported', message, { metadata }) }
 }
 
-async function authenticated(request: IncomingMessage, { authenticate, logger }: Settings) {
-  const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
-  try {
-    return await authenticate?.({ headers })
-  } catch (error) {
-    logger.error('authenticate failed', { error })
-    return undefined
-  }
+function headersOf(request: IncomingMessage): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
 }
 
-function unauthenticated(): Refusal {
+function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
   const error = new A2AError('Unauthenticated', 'Connect with credentials that this agent knows, in the Authorization header.')
-  return { status: 401, message: error.message, headers: { 'WWW-Authenticate': 'Bearer' }, error }
+  return { status: 401, message: error.message, headers: { 'WWW-Authenticate': challenge }, error }
+}
+
+/** Nobody can tell who calls just now. */
+function undecided(error: A2AError): Refusal {
+  const { message, retryAfterMs = 1000 } = error
+  return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
 function headerOr(request: IncomingMessage, name: string, url: URL): string {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -75,7 +76,7 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
     const terms = await readHandshake(request, settings)
     if ('status' in terms) return refuse(socket, terms)
     if (isDraining) return refuse(socket, GOING)
-    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(runtime, client, socket, terms))
+    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(runtime, client, socket, { ...terms, interfaces: interfacesOf(runtime, server, path) }))
   }
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy())
@@ -141,12 +142,15 @@ async function listen({ port, host = '127.0.0.1', path = '/' }: ListenOptions, r
       response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(JSON.stringify({ error: refusal.message }))
       return
     }
-    const url = runtime.settings.publicUrl ?? addressOf(server, path)
-    answerCard(runtime.agentCard([{ url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: PROTOCOL_VERSION }]), request, response)
+    answerCard(runtime.agentCard(interfacesOf(runtime, server, path)), request, response)
   })
   server.listen(port, host)
   await once(server, 'listening')
   return server
+}
+
+function interfacesOf({ settings }: Runtime, server: Server, path: string): AgentInterface[] {
+  return [{ url: settings.publicUrl ?? addressOf(server, path), protocolBinding: WEBSOCKET_BINDING, protocolVersion: PROTOCOL_VERSION }]
 }
 
 async function closeServer(server: Server): Promise<void> {
