@@ -96,7 +96,7 @@ await t.test('an extended card that fails or is none is an internal error, which
     const error = await rejection(runtime.getExtendedAgentCard({}, anna))
     t.match(error, { code: 'InternalError', message: 'Internal error' })
     t.match(log, [{ level: 'error', message: 'an operation failed', details: { operation: 'getExtendedAgentCard' } }])
-    const { error: logged } = log[0]?.details as { error: Error & { cause?: Error } }
+    const logged = log[0]?.details['error'] as Error & { cause?: Error }
     t.match(`${logged.message} ${logged.cause?.message}`, why)
   }
 })

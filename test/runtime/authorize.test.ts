@@ -118,13 +118,13 @@ await t.test('an authorize that throws, rejects or answers something else means 
 })
 
 await t.test('nobody is authorized for what is wrong anyway: another version, bad parameters, another tenant, an operation not offered', async t => {
-  const { runtime } = locked(t, () => t.fail('nobody was to be authorized') as never)
+  const { runtime } = locked(t, () => t.fail('nobody was to be authorized'))
   t.match(await rejection(runtime.getTask({ id: 'x' }, { ...anna, version: '0.3' })), { code: 'VersionNotSupported' })
   t.match(await rejection(runtime.getTask({ id: '' }, anna)), { code: 'InvalidParams' })
   t.match(await rejection(runtime.authorized('', {}, anna)), { code: 'InvalidParams' })
   t.match(await rejection(runtime.getTask({ id: 'x', tenant: 'other' }, anna)), { code: 'InvalidParams' })
   for (const call of refused) t.match(await rejection(call(runtime, anna)), { code: 'PushNotificationNotSupported' })
-  const plain = start(t, { work: echo }, { authorize: () => t.fail('nobody was to be authorized') as never })
+  const plain = start(t, { work: echo }, { authorize: () => t.fail('nobody was to be authorized') })
   t.match(await rejection(plain.runtime.getExtendedAgentCard({}, anna)), { code: 'UnsupportedOperation' })
 })
 
