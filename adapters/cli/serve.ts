@@ -1,6 +1,7 @@
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
+import type { Authorize } from '../../runtime/authorize.ts'
 import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
@@ -25,8 +26,9 @@ export const serveCommand: Command = {
   summary: 'serve an agent over WebSocket and HTTP',
   usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or SIGTERM stops it within 10
-seconds: clients are told, and works that clean up may finish that. A second one stops it at once.
+calls, and authorize tells who may. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or
+SIGTERM stops it within 10 seconds: clients are told, and works that clean up may finish that. A second one stops it at
+once.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
@@ -59,10 +61,10 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   try {
     const loaded = await Promise.race([loadAgent(file, io.cwd), aborted(io.signal)])
     if (!loaded) return EXIT.ok
-    const { agent, authenticate: own } = loaded
+    const { agent, authenticate: own, authorize } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    await serve(agent, address, { logger, db, ...(authenticate && { authenticate }) }, served => {
+    await serve(agent, address, { logger, db, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }, served => {
       const places = placesOf(agent, served)
       io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
     }, io)
@@ -76,7 +78,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 async function serve(
   agent: Agent,
   address: { port: number; host: string },
-  { db, ...options }: { logger: Logger; db: string | undefined; authenticate?: Authenticate },
+  { db, ...options }: { logger: Logger; db: string | undefined; authenticate?: Authenticate; authorize?: Authorize },
   serving: (served: Served) => void,
   { signal, clock, cwd }: Io
 ): Promise<void> {

@@ -1,5 +1,6 @@
 import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import { DEFAULT_CHALLENGE } from '../../runtime/authentication.ts'
 import type { Refusal } from './entry.ts'
 
 /** Headers that every answer may have. */
@@ -40,6 +41,6 @@ export function statusText(thrown: unknown): string {
 export function headersFor({ code, retryAfterMs }: A2AError): Record<string, string> {
   return {
     ...(retryAfterMs !== undefined && { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
-    ...(code === 'Unauthenticated' && { 'WWW-Authenticate': 'Bearer' })
+    ...(code === 'Unauthenticated' && { 'WWW-Authenticate': DEFAULT_CHALLENGE })
   }
 }

@@ -25,7 +25,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = { 'a2a-extensions': 'x-a2a
 const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
 
 /** On what terms a request calls (§3.2.6): by its headers, or by its query for clients that cannot set them. */
-export function termsOf({ headers }: Request, query: URLSearchParams): CallTerms {
+export function termsOf({ headers }: Request, query: URLSearchParams, supported: readonly string[]): CallTerms {
   const parameters = new Map<string, string>()
   const read = (name: string) => {
     const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
@@ -35,13 +35,13 @@ export function termsOf({ headers }: Request, query: URLSearchParams): CallTerms
   read('a2a-extensions')
   const defaults = { version: queried(query, 'a2a-version'), extensions: queried(query, 'a2a-extensions') }
   if (parameters.has('a2a-extensions') || defaults.extensions !== '') CONDITIONS.forEach(read)
-  return callTerms(parameters satisfies ServiceParameters, defaults)
+  return callTerms(parameters satisfies ServiceParameters, defaults, supported)
 }
 
 /** The context of a call, whose waiting ends when its client is gone. */
 export function contextOf({ request, principal, terms, interfaces }: HttpCall): CallContext {
   const { activated: _, ...context } = terms
-  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id }) }
+  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id, claims: principal.claims }) }
 }
 
 function queried(query: URLSearchParams, wanted: string): string {
