@@ -30,8 +30,10 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
  * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. Who calls is the
  * user that their `userBuilder` tells, if authenticated; the runtime's own `authenticate` is not asked. The runtime checks
  * all that comes: what the SDK's codec could not read is refused as if it were not there. Errors are the SDK's classes.
+ * Throws RangeError for a `streamIdleMs` that is no time.
  */
 export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdleMs = 900_000 }: RequestHandlerOptions = {}): A2ARequestHandler {
+  if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
 
