@@ -1,5 +1,4 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import type { CallContext } from '../../runtime/call.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eventStream, sentEvent } from './event-stream.ts'
@@ -12,7 +11,10 @@ export interface Encoding {
 }
 
 /** What a stream adds to the context of its call. */
-type StreamTerms = Pick<CallContext, 'signal' | 'numbered'>
+export interface StreamTerms {
+  readonly signal: AbortSignal
+  readonly numbered: (generation: number) => void
+}
 
 /** What a stream's first event may take before the response begins without it. */
 const FIRST_EVENT_MS = 1000
