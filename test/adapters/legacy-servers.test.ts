@@ -52,7 +52,7 @@ await t.test('streams of 0.3 come as server-sent events and over the WebSocket, 
   const events = sentEvents(text)
   t.strictSame(events.map(({ id }) => id), ['1', '2', '3', '4', '5', '6'])
   t.match(events.map(({ data }) => (data as Reply).result), [{ kind: 'task' }, { kind: 'status-update', final: false }, { kind: 'artifact-update' }, { kind: 'artifact-update' }, { kind: 'artifact-update' }, { kind: 'status-update', final: true }])
-  const socket = await JsonSocket.open(t, `${url.replace('http', 'ws')}`, { headers: { 'a2a-version': '0.3' } })
+  const socket = await JsonSocket.open(t, url.replace('http', 'ws'), { headers: { 'a2a-version': '0.3' } })
   socket.send(JSON.stringify({ jsonrpc: '2.0', id: 's', method: 'message/stream', params: said('ask') }))
   const replies = await socket.stream('s')
   t.match(replies, [{ result: { kind: 'task' } }, { result: { kind: 'status-update', final: false } }, { result: { kind: 'status-update', status: { state: 'input-required' }, final: true } }, { streamEnd: true }])
