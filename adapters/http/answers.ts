@@ -6,7 +6,7 @@ import type { Refusal } from './entry.ts'
 /** Headers that every answer may have. */
 export type Headers = Readonly<Record<string, string>>
 
-export const JSON_TYPE = 'application/json'
+const JSON_TYPE = 'application/json'
 
 /** An answer that is JSON text. */
 export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
