@@ -1,7 +1,7 @@
 import t from 'tap'
 import * as sdk from '../adapters/a2a-sdk/websocket-transport.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
-import * as client from '../adapters/websocket/client.ts'
+import * as client from '../adapters/client/connect.ts'
 import * as websocket from '../adapters/websocket/server.ts'
 import * as taskchart from '../runtime/index.ts'
 

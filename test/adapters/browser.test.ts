@@ -22,7 +22,7 @@ const ARGUMENTS = [
 const PAGE = `<!doctype html>
 <script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js" } }</script>
 <script type="module">
-  import { connect } from '/dist/adapters/websocket/client.js'
+  import { connect } from '/dist/adapters/client/connect.js'
   window.talk = async (url, words) => {
     window.states = []
     window.words = []

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { surviveRejections } from '../../adapters/cli/unhandled-rejections.ts'
-import { connect } from '../../adapters/websocket/client.ts'
+import { connect } from '../../adapters/client/connect.ts'
 import { deferred, rejection } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 
