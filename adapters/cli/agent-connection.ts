@@ -14,9 +14,9 @@ export interface AgentPlace {
 export async function withAgent<T>(place: AgentPlace, io: Io, use: (client: AgentClient) => Promise<T>): Promise<T> {
   const client = await connectTo(place, io)
   try {
-    return await use(client)
-  } catch (error) {
-    throw aboutKey(error, place)
+    return await use(client).catch(error => {
+      throw aboutKey(error, place)
+    })
   } finally {
     await client.close()
   }

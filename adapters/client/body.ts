@@ -35,7 +35,13 @@ export async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, 
   }
 }
 
-/** The media type of a response, without its parameters; empty if it names none. */
+/** Lets go of a body that nobody reads: it may have no end. */
+export function discard({ body }: Response): void {
+  // Not awaited: what is cut off has nothing to let go of, and says so.
+  void body?.cancel().catch(() => {})
+}
+
+/** The media type of a response, without parameters; empty if it names none. */
 export function mediaType({ headers }: Response): string {
   return (headers.get('content-type') ?? '').replace(/;.*$/s, '').trim().toLowerCase()
 }

@@ -22,7 +22,8 @@ export interface Means {
 export async function carryThrough(request: ClientRequest, { carrier, way, backOff }: Means, stop: AbortSignal): Promise<void> {
   const waits = new BackOff(backOff)
   let frame = request.frame
-  for (let tries = 0; ; tries += 1) {
+  for (let tries = 0; !stop.aborted; tries += 1) {
+    if (tries > 0) way.tried()
     const attempt = new Attempt(request, frame, carrier, way)
     const lost = await attempt.make(tries > 0, stop)
     if (!lost || stop.aborted) return
@@ -35,8 +36,6 @@ export async function carryThrough(request: ClientRequest, { carrier, way, backO
     const waitMs = waits.next()
     if (waitMs === undefined) return request.failed(isA2AError(lost.cause) ? lost.cause : wasLost(way.url, lost.message))
     await passed(waitMs, backOff.clock, stop)
-    if (stop.aborted) return
-    way.tried()
   }
 }
 

@@ -3,7 +3,7 @@ import { decode } from '../../machines/protocol/decode.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
-import { wholeBody } from './body.ts'
+import { discard, wholeBody } from './body.ts'
 import { onlyOlder } from './interfaces.ts'
 import { nobodyAnswers } from './lost-errors.ts'
 
@@ -33,11 +33,14 @@ async function documentAt({ href }: URL, signal: AbortSignal | undefined): Promi
     signal?.throwIfAborted()
     throw nobodyAnswers(href, cause)
   })
+  if (!response.ok) {
+    discard(response)
+    return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.`)
+  }
   const body = await wholeBody(response).catch(cause => {
     signal?.throwIfAborted()
     return new A2AError('InvalidAgentResponse', `What is at ${href} could not be read to its end.`, { cause })
   })
-  if (!response.ok) return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.`)
   if (body instanceof A2AError) return body
   try {
     return JSON.parse(body) as unknown

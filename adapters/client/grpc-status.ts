@@ -9,8 +9,8 @@ type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
  * other bindings have. Those that A2A does not use (§5.4) come with their `@type` alone. Throws for what is no such message.
  */
 export function detailsIn(status: Uint8Array): object[] {
-  return allBytes(read(status), 3).map(any => {
-    const fields = read(any)
+  return allBytes(read(status), 3).map(detail => {
+    const fields = read(detail)
     const type = text(fields, 1)
     return { '@type': type, ...READERS.get(type)?.(read(bytes(fields, 2))) }
   })

@@ -1,4 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { discard } from './body.ts'
 import { ConnectionLost } from './connection-lost.ts'
 
 /** Errors of Node that come before anything of a request was sent. */
@@ -16,7 +17,7 @@ export async function sendRequest(url: string, init: RequestInit): Promise<Respo
     throw failureOf(cause, url)
   })
   if (response.type !== 'opaqueredirect' && (response.status < 300 || response.status > 399)) return response
-  void response.body?.cancel().catch(() => {})
+  discard(response)
   const place = response.headers.get('location')
   const to = place === null ? 'another place' : JSON.stringify(place.slice(0, 256))
   throw new A2AError('InvalidAgentResponse', `The agent at ${url} redirects to ${to}, which is not followed. Connect to the address that it moved to.`)

@@ -2,7 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import { operationOf } from '../../machines/protocol/operations.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
-import { isJsonType, mediaType, wholeBody } from './body.ts'
+import { discard, isJsonType, mediaType, wholeBody } from './body.ts'
 import { httpParameters, type Calls } from './calls.ts'
 import { CarriedCalls } from './carried-calls.ts'
 import type { Carrier } from './carrier.ts'
@@ -58,14 +58,14 @@ function headersFor(frame: RequestFrame, isStreaming: boolean, options: ConnectO
 /** The result in a JSON answer. The error in one counts whatever the status is; else the status does. */
 async function answerIn(response: Response, id: number, url: string): Promise<unknown> {
   const type = mediaType(response)
-  const text = await wholeBody(response)
-  if (response.ok) {
-    if (!isJsonType(type)) throw invalid(url, `answered with ${type}, not with JSON`)
-    return resultIn(parsed(text, url), id, url)
+  if (!isJsonType(type)) {
+    discard(response)
+    throw response.ok ? invalid(url, `answered with ${type}, not with JSON`) : statusError(response)
   }
-  const answer = isJsonType(type) ? tryParse(text) : undefined
-  if (isObject(answer) && 'error' in answer) throw fromWireError(answer.error)
-  throw statusError(response)
+  const text = await wholeBody(response)
+  if (response.ok) return resultIn(parsed(text, url), id, url)
+  const answer = tryParse(text)
+  throw isObject(answer) && 'error' in answer ? fromWireError(answer.error) : statusError(response)
 }
 
 /** The result in a JSON-RPC response. Throws the error in it. */

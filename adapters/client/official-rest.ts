@@ -2,7 +2,7 @@ import { AgentCard } from '@a2a-js/sdk'
 import { RestTransportFactory } from '@a2a-js/sdk/client'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
-import { chunksOf, isJsonType, mediaType, wholeBody } from './body.ts'
+import { chunksOf, discard, isJsonType, mediaType, wholeBody } from './body.ts'
 import { httpParameters, type Calls } from './calls.ts'
 import { CarriedCalls } from './carried-calls.ts'
 import type { Carrier, Hearer } from './carrier.ts'
@@ -43,13 +43,20 @@ function restCarrier(url: string, options: ConnectOptions): Carrier {
 async function answerTo(url: string, init: RequestInit | undefined, hearer: Hearer): Promise<Response> {
   const response = await sendRequest(url, { ...init })
   const type = mediaType(response)
-  if (!response.ok) throw errorIn(response, isJsonType(type) ? await wholeBody(response) : '')
-  hearer.answered(response.headers.get('a2a-extensions'))
   const isStreaming = new Headers(init?.headers).get('accept') === 'text/event-stream'
-  if (isStreaming ? type !== 'text/event-stream' : !isJsonType(type)) {
-    throw new A2AError('InvalidAgentResponse', `The agent at ${url} answered with ${type || 'no content type'}, not with ${isStreaming ? 'a stream' : 'JSON'}.`)
+  if (response.ok) hearer.answered(response.headers.get('a2a-extensions'))
+  if (response.ok && isStreaming && type === 'text/event-stream') return new Response(streamOf(chunksOf(response)), { headers: response.headers })
+  if (!isJsonType(type) || (response.ok && isStreaming)) {
+    discard(response)
+    throw response.ok ? ofWrongKind(url, type, isStreaming) : statusError(response)
   }
-  return new Response(isStreaming ? streamOf(chunksOf(response)) : await wholeBody(response), { headers: response.headers })
+  const text = await wholeBody(response)
+  if (!response.ok) throw errorIn(response, text)
+  return new Response(text, { headers: response.headers })
+}
+
+function ofWrongKind(url: string, type: string, isStreaming: boolean): A2AError {
+  return new A2AError('InvalidAgentResponse', `The agent at ${url} answered with ${type || 'no content type'}, not with ${isStreaming ? 'a stream' : 'JSON'}.`)
 }
 
 function errorIn(response: Response, body: string): A2AError {

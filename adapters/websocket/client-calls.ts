@@ -131,7 +131,7 @@ export class ClientCalls implements Calls, LinkUser {
   }
 
   #write(frame: object, parameters?: RequestFrame['parameters']): void {
-    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters(this.#extensions, parameters) }))
+    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, parameters) }))
   }
 
   #noteExtensions(parameters: Record<string, unknown>): void {
