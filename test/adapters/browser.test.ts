@@ -11,7 +11,7 @@ import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
-import { httpAgent, reliable, stream } from '../fixtures/http-agent.ts'
+import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(path => existsSync(path))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { body, httpAgent } from '../fixtures/http-agent.ts'
+import { body, httpAgent } from '../fixtures/scripted-http.ts'
 import { officialAgent } from '../fixtures/official-agent.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 

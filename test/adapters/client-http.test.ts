@@ -7,7 +7,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
-import { body, cut, failure, httpAgent, reliable, result, stream, type HttpAgent, type ScriptedCard } from '../fixtures/http-agent.ts'
+import { body, cut, failure, httpAgent, reliable, result, stream, type HttpAgent, type ScriptedCard } from '../fixtures/scripted-http.ts'
 import { brief, collect, next, refusal, rejection, rest, say, until } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 

@@ -4,8 +4,8 @@ import { connect, type AgentClient, type ConnectOptions } from '../../adapters/c
 import { A2AError, BAD_REQUEST, ERROR_INFO, RETRY_INFO } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
-import { grpcAgent } from '../fixtures/grpc-agent.ts'
-import { body, cut, httpAgent, type Answer } from '../fixtures/http-agent.ts'
+import { grpcAgent } from '../fixtures/scripted-grpc.ts'
+import { body, cut, httpAgent, type Answer } from '../fixtures/scripted-http.ts'
 import { officialAgent } from '../fixtures/official-agent.ts'
 import { brief, collect, next, readUntil, refusal, rejection, say, taskIn } from '../fixtures/runtime-helpers.ts'
 

@@ -1,7 +1,7 @@
 import { register } from 'node:module'
 import t from 'tap'
 import { connect } from '../../adapters/client/connect.ts'
-import { httpAgent, result } from '../fixtures/http-agent.ts'
+import { httpAgent, result } from '../fixtures/scripted-http.ts'
 import { refusal } from '../fixtures/runtime-helpers.ts'
 
 // From here on nothing finds the official client.

@@ -7,7 +7,7 @@ import { fetchCard } from '../../adapters/client/discovery.ts'
 import { perform } from '../../adapters/client/official.ts'
 import { openCalls } from '../../adapters/websocket/open-calls.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
-import { body, httpAgent, result } from '../fixtures/http-agent.ts'
+import { body, httpAgent, result } from '../fixtures/scripted-http.ts'
 import { refusal, rejection } from '../fixtures/runtime-helpers.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
 
