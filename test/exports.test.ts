@@ -4,7 +4,7 @@ import * as auth from '../adapters/auth/ready.ts'
 import * as http from '../adapters/http/serve.ts'
 import * as legacy from '../adapters/legacy/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
-import * as client from '../adapters/websocket/client.ts'
+import * as client from '../adapters/client/connect.ts'
 import * as websocket from '../adapters/websocket/server.ts'
 import * as taskchart from '../runtime/index.ts'
 
