@@ -28,7 +28,7 @@ const PAGE = `<!doctype html>
   window.talk = async (url, words, headers) => {
     window.states = []
     window.words = []
-    const client = await connect(url, { random: () => 0, ...(headers && { headers }) })
+    const client = window.client = await connect(url, { random: () => 0, ...(headers && { headers }) })
     for (const state of ['lost', 'open', 'closed']) client.on(state, () => window.states.push(state))
     const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: words }] }
     for await (const event of client.sendStreamingMessage({ message })) {
@@ -109,8 +109,10 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
       stream([{ task: event({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }, 1) }, status('WORKING', 'waiting', 2)], 'cut', reliable),
       stream([status('COMPLETED', 'done', 3)], 'end', reliable)
     )
-    const talk = await page.evaluate(`window.talk('${agent.url}', 'go', { authorization: 'Bearer anna' })`)
-    t.match(talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'], binding: 'JSONRPC' })
+    const talk = page.evaluate(`window.talk('${agent.url}', 'go', { authorization: 'Bearer anna' })`)
+    await page.waitForFunction(`window.client?.url === '${agent.url}/agent' && window.words.includes('waiting')`)
+    agent.heard('working: waiting')
+    t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'], binding: 'JSONRPC' })
     t.match(agent.asked.map(({ headers }) => headers), [{ authorization: 'Bearer anna', 'a2a-version': '1.0' }, { 'last-event-id': '2' }])
   })
 

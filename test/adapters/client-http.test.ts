@@ -33,7 +33,15 @@ async function scripted(t: Test, card: ScriptedCard = {}, options: ConnectOption
   return { agent, client }
 }
 
-const told = async (events: AsyncIterable<StreamResponse>) => (await collect(events)).map(brief)
+/** All that a stream tells, of which the agent hears. */
+async function told(agent: HttpAgent, events: AsyncIterable<StreamResponse>): Promise<string[]> {
+  const all: string[] = []
+  for await (const event of events) {
+    all.push(brief(event))
+    agent.heard(brief(event))
+  }
+  return all
+}
 
 await t.test('a request is a POST of JSON-RPC, with its service parameters as headers', async t => {
   let asked = 0
@@ -54,7 +62,7 @@ await t.test('a request is a POST of JSON-RPC, with its service parameters as he
   t.match(second, { id: 2, method: 'CancelTask', headers: { authorization: 'Bearer 2', 'taskchart-if-generation-match': '4' } })
   t.notOk(second?.headers['taskchart-current-generation'])
   agent.script(stream([chunk('one', 6), status('COMPLETED', 7)]))
-  t.strictSame(await told(client.subscribeToTask({ id: 't' }, { afterGeneration: 5 })), ['artifact: one', 'completed'])
+  t.strictSame(await told(agent, client.subscribeToTask({ id: 't' }, { afterGeneration: 5 })), ['artifact: one', 'completed'])
   t.match(agent.asked[2], { headers: { accept: 'text/event-stream, application/json', 'taskchart-after-generation': '5', 'last-event-id': '5' } })
 })
 
@@ -150,25 +158,25 @@ await t.test('a stream', async t => {
       for (const byte of Buffer.from(text)) response.write(Buffer.from([byte]))
       response.end()
     })
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: schön', 'completed'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: schön', 'completed'])
   })
 
   await t.test('may be one message, or end where the task waits', async t => {
     agent.script(stream([reply('hi')]))
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['message: hi'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['message: hi'])
     agent.script(stream([opened(), status('INPUT_REQUIRED')]))
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'input-required'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'input-required'])
     agent.script(stream([opened(), status('AUTH_REQUIRED')]))
-    t.strictSame(await told(client.subscribeToTask({ id: 't' })), ['task:working', 'auth-required'])
+    t.strictSame(await told(agent, client.subscribeToTask({ id: 't' })), ['task:working', 'auth-required'])
   })
 
   await t.test('that is answered with JSON has one event, or fails with the error in it', async t => {
     agent.script(result(opened()))
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working'])
     agent.script(failure({ code: -32004, message: 'No streams here.' }))
-    t.match(await refusal(told(client.sendStreamingMessage(say('x')))), { code: 'UnsupportedOperation', message: 'No streams here.' })
+    t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'UnsupportedOperation', message: 'No streams here.' })
     agent.script(body('', {}, 401))
-    t.match(await refusal(told(client.sendStreamingMessage(say('x')))), { code: 'Unauthenticated' })
+    t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'Unauthenticated' })
   })
 
   await t.test('fails where something in it is no event of it', async t => {
@@ -231,7 +239,7 @@ await t.test('a stream that is cut off goes on', async t => {
       stream([opened(1), chunk('one', 2)], 'cut', reliable), stream([chunk('two', 3)], 'cut', reliable), stream([], 'cut', reliable),
       stream([chunk('two', 3), chunk('three', 4)], 'end', reliable), cut, stream([status('COMPLETED', 5)], 'open', reliable)
     )
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: one', 'artifact: two', 'artifact: three', 'completed'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: one', 'artifact: two', 'artifact: three', 'completed'])
     await agent.asked.at(-1)?.closed
     t.strictSame(agent.asked.map(({ method, headers }) => [method, headers['taskchart-after-generation'], headers['last-event-id']]), [
       ['SendStreamingMessage', undefined, undefined], ...['2', '3', '3', '4', '4'].map(after => ['SubscribeToTask', after, after])
@@ -243,7 +251,7 @@ await t.test('a stream that is cut off goes on', async t => {
   await t.test('with the task as it is, with one that has not', async t => {
     const { agent, client } = await scripted(t)
     agent.script(stream([opened(), chunk('one')], 'cut'), stream([opened()], 'end'), stream([opened(undefined, 'COMPLETED')]))
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: one', 'task:working', 'task:completed'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: one', 'task:working', 'task:completed'])
     t.strictSame(agent.asked.map(({ headers }) => headers['taskchart-after-generation']), [undefined, undefined, undefined])
   })
 
@@ -251,16 +259,16 @@ await t.test('a stream that is cut off goes on', async t => {
     const { agent, client } = await scripted(t)
     const over = failure({ code: -32004, message: 'It has ended.' })
     agent.script(stream([opened()], 'cut'), over, result(task('COMPLETED')))
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'task:completed'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'task:completed'])
     t.match(agent.asked.at(-1), { method: 'GetTask', params: { id: 't' } })
     for (const answer of [result(task('WORKING')), failure({ code: -32001 }), result({})]) {
       agent.script(stream([opened()], 'cut'), over, answer)
-      t.match(await refusal(told(client.sendStreamingMessage(say('x')))), { code: 'UnsupportedOperation', message: 'It has ended.' })
+      t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'UnsupportedOperation', message: 'It has ended.' })
     }
     agent.script(stream([opened()], 'cut'), failure({ code: -32001 }))
-    t.match(await refusal(told(client.sendStreamingMessage(say('x')))), { code: 'TaskNotFound' })
+    t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'TaskNotFound' })
     agent.script(over)
-    t.match(await refusal(told(client.subscribeToTask({ id: 't' }))), { code: 'UnsupportedOperation' }, 'the first subscription is not a going on')
+    t.match(await refusal(told(agent, client.subscribeToTask({ id: 't' }))), { code: 'UnsupportedOperation' }, 'the first subscription is not a going on')
   })
 
   await t.test('also over what an agent says that is not ready again', async t => {
@@ -272,21 +280,21 @@ await t.test('a stream that is cut off goes on', async t => {
       ].map(more => `data: ${JSON.stringify({ jsonrpc: '2.0', id, ...more })}\n\n`).join('')),
       stream([status('COMPLETED', 3)])
     )
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'working', 'completed'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'working', 'completed'])
     t.equal(agent.asked.at(-1)?.headers['last-event-id'], '2')
   })
 
   await t.test('but not where the reply was at its end', async t => {
     const { agent, client } = await scripted(t)
     agent.script(stream([opened(1), status('INPUT_REQUIRED', 2)], 'cut', reliable))
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['task:working', 'input-required'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'input-required'])
     t.equal(agent.asked.length, 1)
   })
 
   await t.test('and one with a cursor ends only if the task has', async t => {
     const { agent, client } = await scripted(t)
     agent.script(stream([], 'end', reliable), result(task()), stream([], 'end', reliable), failure({ code: -31503 }), stream([chunk('last', 8)], 'end'), result(task()), stream([], 'end', reliable), result(task('COMPLETED')))
-    t.strictSame(await told(client.subscribeToTask({ id: 't' }, { afterGeneration: 7 })), ['artifact: last'])
+    t.strictSame(await told(agent, client.subscribeToTask({ id: 't' }, { afterGeneration: 7 })), ['artifact: last'])
     t.strictSame(agent.asked.map(({ method, headers }) => [method, headers['last-event-id']]), [
       ['SubscribeToTask', '7'], ['GetTask', undefined], ['SubscribeToTask', '7'], ['GetTask', undefined], ['SubscribeToTask', '7'], ['GetTask', undefined], ['SubscribeToTask', '8'], ['GetTask', undefined]
     ])
@@ -296,7 +304,7 @@ await t.test('a stream that is cut off goes on', async t => {
     const clock = new TestClock()
     const { agent, client } = await scripted(t, {}, { clock, random: () => 1, giveUpAfterMs: 1000 })
     agent.script(stream([opened()], 'cut'), cut)
-    const outcome = refusal(told(client.sendStreamingMessage(say('x'))))
+    const outcome = refusal(told(agent, client.sendStreamingMessage(say('x'))))
     for (const [count, waitMs] of [[1, 250], [2, 500], [3, 1000]] as const) {
       await agent.request(count - 1)
       await until(() => client.state === 'lost' && clock.pending === 1)
@@ -316,7 +324,7 @@ await t.test('a stream that is cut off goes on', async t => {
     const clock = new TestClock()
     const { agent, client } = await scripted(t, {}, { clock, random: () => 1, giveUpAfterMs: 600 })
     agent.script(stream([opened()], 'cut'), stream([], 'cut'), stream([], 'cut'), stream([], 'cut'), stream([], 'cut'), stream([opened()]))
-    const outcome = refusal(told(client.sendStreamingMessage(say('x'))))
+    const outcome = refusal(told(agent, client.sendStreamingMessage(say('x'))))
     const tried = async (count: number, waitMs: number) => {
       await agent.request(count - 1)
       await until(() => client.state === 'lost' && clock.pending === 1)
@@ -349,7 +357,7 @@ await t.test('a call that is cut off', async t => {
     agent.script(result(task(), reliable), cut, result({ task: task() }), cut, stream([reply('hi')]))
     await client.getTask({ id: 't' })
     t.match(await client.sendMessage(say('x')), { task: { id: 't' } })
-    t.strictSame(await told(client.sendStreamingMessage(say('x'))), ['message: hi'])
+    t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['message: hi'])
   })
 
   await t.test('fails else, and says that nobody knows', async t => {
@@ -357,7 +365,7 @@ await t.test('a call that is cut off', async t => {
     agent.script(result(task(), { 'a2a-extensions': 'urn:other' }), cut)
     await client.getTask({ id: 't' })
     t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /was lost while SendMessage was under way\. Nobody knows whether the agent took it/ })
-    t.match(await refusal(told(client.sendStreamingMessage(say('x')))), { code: 'Overloaded', message: /SendStreamingMessage/ })
+    t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'Overloaded', message: /SendStreamingMessage/ })
     t.equal(agent.asked.length, 3)
   })
 

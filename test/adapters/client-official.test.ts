@@ -2,10 +2,11 @@ import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import t, { type Test } from 'tap'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { A2AError, BAD_REQUEST, ERROR_INFO, RETRY_INFO } from '../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { grpcAgent } from '../fixtures/scripted-grpc.ts'
-import { body, cut, httpAgent, type Answer } from '../fixtures/scripted-http.ts'
+import { body, cut, httpAgent, writeEvents, type Answer } from '../fixtures/scripted-http.ts'
 import { officialAgent } from '../fixtures/official-agent.ts'
 import { brief, collect, next, readUntil, refusal, rejection, say, taskIn } from '../fixtures/runtime-helpers.ts'
 
@@ -94,10 +95,10 @@ await t.test('over HTTP the official servers get the headers, and the service pa
 })
 
 const JSON_TYPE = { 'content-type': 'application/json' }
-const task = (state = 'WORKING') => ({ id: 't', contextId: 'c', status: { state: `TASK_STATE_${state}` } })
+const task = () => ({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }) as const
 const generation = (count: number) => ({ metadata: { [RELIABILITY_EXTENSION]: { generation: count } } })
 const chunk = (text: string, count: number) => ({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] }, ...generation(count) } })
-const completed = (count: number) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, ...generation(count) } })
+const completed = (count: number) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, ...generation(count) } }) as const
 const info = (reason: string, metadata?: object) => ({ '@type': ERROR_INFO, reason, domain: 'a2a-protocol.org', ...(metadata && { metadata }) })
 
 /** Answers with a REST error. */
@@ -106,15 +107,18 @@ function restError(httpStatus: number, error: object, headers = {}): Answer {
 }
 
 /** Answers with a stream as REST has it. */
-function events(list: readonly object[], stop: 'end' | 'cut' | 'open' = 'end', type = 'data'): Answer {
-  return (_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream', 'a2a-extensions': RELIABILITY_EXTENSION })
-    const text = list.map(event => (type === 'data' ? '' : `event: ${type}\n`) + `data: ${JSON.stringify(event)}\n\n`).join('')
-    response.write(`${text}:\n\n`, () => {
-      if (stop === 'end') response.end()
-      if (stop === 'cut') setImmediate(() => response.destroy())
-    })
+function events(list: readonly StreamResponse[], stop: 'end' | 'cut' | 'open' = 'end'): Answer {
+  return (asked, response) => {
+    writeEvents(list, response, { 'a2a-extensions': RELIABILITY_EXTENSION })
+    const last = list.at(-1)
+    if (stop === 'end') response.end()
+    if (stop === 'cut' && last) asked.cutAfter(brief(last))
   }
+}
+
+/** Answers with a stream that fails. */
+function failing(error: object): Answer {
+  return (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`event: error\ndata: ${JSON.stringify({ error })}\n\n`)
 }
 
 await t.test('over REST', async t => {
@@ -158,9 +162,9 @@ await t.test('over REST', async t => {
     }
     await take(body('', {}))
     t.match(await refusal(collect(client.subscribeToTask({ id: 't' }))), { code: 'InvalidAgentResponse', message: /no content type, not with a stream/ })
-    await take(events([{ error: { code: 500, message: 'Broken.', details: [info('UNSUPPORTED_OPERATION', { why: 'so' })] } }], 'end', 'error'))
+    await take(failing({ code: 500, message: 'Broken.', details: [info('UNSUPPORTED_OPERATION', { why: 'so' })] }))
     t.match(await rejection(collect(client.subscribeToTask({ id: 't' }))), { code: 'UnsupportedOperation', message: 'Broken.', metadata: { why: 'so' } })
-    await take(events([{ error: { code: 500, message: 'Broken.' } }], 'end', 'error'))
+    await take(failing({ code: 500, message: 'Broken.' }))
     t.match(await rejection(collect(client.subscribeToTask({ id: 't' }))), { code: 'InternalError', message: 'Broken.' })
     const strange = await connected(t, agent.url, { headers: { 'bad header': 'x' } })
     t.match(await rejection(strange.getTask({ id: 't' })), { name: 'TypeError' })
@@ -168,7 +172,12 @@ await t.test('over REST', async t => {
 
   await t.test('a stream that is cut off goes on after its last event, and tells each event once', async t => {
     await take(events([{ task: { ...task(), ...generation(1) } }, chunk('one', 2)], 'cut'), cut, events([chunk('one', 2), chunk('two', 3)]), events([completed(4)], 'open'))
-    t.strictSame((await collect(client.sendStreamingMessage(say('x')))).map(brief), ['task:working', 'artifact: one', 'artifact: two', 'completed'])
+    const told: string[] = []
+    for await (const event of client.sendStreamingMessage(say('x'))) {
+      told.push(brief(event))
+      agent.heard(brief(event))
+    }
+    t.strictSame(told, ['task:working', 'artifact: one', 'artifact: two', 'completed'])
     await agent.asked.at(-1)?.closed
     t.strictSame(agent.asked.map(({ path, headers }) => [path, headers['last-event-id'], headers['taskchart-after-generation']]), [
       ['/agent/acme/message:stream', undefined, undefined], ...['2', '2', '3'].map(after => ['/agent/acme/tasks/t:subscribe', after, after])
