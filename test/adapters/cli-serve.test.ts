@@ -71,6 +71,19 @@ Ctrl-C stops it.
     t.strictSame(await ended(), { code: 0, stdout: announcement, stderr: '' })
   })
 
+  await t.test('speaks 0.3 with --legacy, and has its public address in the card', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['echo.js', '--json', '--legacy', '--public-url', 'https://agent.example/'])
+    const { http, card } = JSON.parse(announcement) as Record<string, string>
+    const body = { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message: { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hi' }] } } }
+    const answer = await fetch(`${http}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+    t.match(await answer.json(), { result: { kind: 'message', parts: [{ kind: 'text' }] } })
+    const { supportedInterfaces } = (await (await fetch(`${card}`)).json()) as { supportedInterfaces: { url: string; protocolVersion: string }[] }
+    t.match(supportedInterfaces.map(({ url, protocolVersion }) => `${url} ${protocolVersion}`), ['wss://agent.example/ 1.0', 'https://agent.example/ 1.0', 'https://agent.example 1.0', 'wss://agent.example/ 0.3'])
+    stop()
+    t.equal((await ended()).code, 0)
+    t.match(await run(cwd, ['serve', 'echo.js', '--public-url', 'agent.example']).ended(), { code: 2, stderr: /--public-url takes an address/ })
+  })
+
   await t.test('is told as JSON, can be talked to there, and is gone when it is stopped', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js', '--json'])
     const { name, url, card, page } = JSON.parse(announcement) as Record<string, string>

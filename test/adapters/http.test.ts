@@ -123,6 +123,7 @@ await t.test('a subscription goes by GET and POST, and goes on after the last ev
   for (const stream of [...streams, resumed]) t.strictSame(told([await stream.next(), await stream.next(), await stream.next(), await stream.next()]), ['working', 'artifact: blue', 'completed', 'undefined'])
   const missed = await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '4' } })
   t.strictSame(sentEvents(missed.text).map(({ id }) => id), ['5', '6'], 'also of a task that has ended')
+  t.match(await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '6' } }), { status: 200, text: '' })
   t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '9' } })).json, { error: { code: 400 } })
   t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': 'x' } })).json, { error: { code: 400 } })
 })
