@@ -26,7 +26,7 @@ export async function sendRequest(url: string, init: RequestInit): Promise<Respo
 function failureOf(error: unknown, url: string): unknown {
   const { cause = error } = error as { cause?: unknown }
   const code = codeOf(cause)
-  if (code.startsWith('HPE_')) return new A2AError('InvalidAgentResponse', `What is at ${url} does not speak HTTP.`, { cause })
+  if (cause instanceof Error && cause.name === 'HTTPParserError') return new A2AError('InvalidAgentResponse', `What is at ${url} does not speak HTTP.`, { cause })
   return new ConnectionLost(code === '' ? 'no answer' : code, { isUnsent: UNSENT.test(code), cause })
 }
 

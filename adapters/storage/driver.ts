@@ -28,7 +28,13 @@ export function driverOf(name: DriverName | undefined): Open {
   /* c8 ignore next -- Node 20 has no SQLite of its own */
   if (builtIn) return builtIn
   if (name === 'node:sqlite') throw new TypeError(`Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: npm install better-sqlite3`)
+  /* c8 ignore next -- not on Node 20 */
+  if (nodeMajor() >= 24) throw new TypeError(`better-sqlite3 12 ends the whole process on Node ${process.versions.node} when its thread ends. Leave out the driver: this Node has node:sqlite.`)
   return betterSqlite()
+}
+
+function nodeMajor(): number {
+  return Number.parseInt(process.versions.node, 10)
 }
 
 /** What SQLite says went wrong, as its C interface names it but for `SQLITE_`; `undefined` for errors that are not its own. */

@@ -79,7 +79,7 @@ for (const driver of DRIVERS) {
 
 await t.test('a driver that this Node does not have is refused, with what to do', async t => {
   const missing = (['node:sqlite', 'better-sqlite3'] as const).filter(driver => !DRIVERS.includes(driver))
-  for (const driver of missing) t.throws(() => sqliteStore(fileIn(t), { driver }), { name: 'TypeError', message: /npm install better-sqlite3/ })
+  for (const driver of missing) t.throws(() => sqliteStore(fileIn(t), { driver }), { name: 'TypeError', message: /the driver/ })
   t.ok(DRIVERS.length > 0)
   t.equal(sqliteCode(new TypeError('no')), undefined)
 })
