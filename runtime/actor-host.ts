@@ -1,4 +1,5 @@
 import type { AnyActorRef } from 'xstate'
+import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskFact } from '../machines/task-events.ts'
 import type { Clock } from './clock.ts'
@@ -28,6 +29,8 @@ export interface ActorHost {
   afterCommit(effect: Effect): void
   /** What a task's work is given, read again from the store. */
   workInput(taskId: string): Promise<WorkInput>
+  /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
+  readTask(taskId: string): Promise<Task>
   /** What a task's work has kept so far. */
   readJournal(taskId: string): Promise<JournalRow[]>
   /** A task's events so far, oldest first. */

@@ -1,4 +1,5 @@
 import type { ContextMachineEvent } from '../machines/context.machine.ts'
+import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import { reasonOf } from '../machines/task.machine.ts'
@@ -12,6 +13,7 @@ import type { ContextServices } from './context-services.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
+import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
@@ -98,6 +100,12 @@ export class ContextHost implements ActorHost {
 
   workInput(taskId: string): Promise<WorkInput> {
     return loadWorkInput(this.#services.store, this.key, taskId)
+  }
+
+  async readTask(taskId: string): Promise<Task> {
+    const stored = await this.#services.store.readTask(this.key, taskId)
+    if (!stored) throw taskNotFound(taskId)
+    return stored.task
   }
 
   readJournal(taskId: string): Promise<JournalRow[]> {

@@ -43,6 +43,14 @@ export class GivenWork implements WorkArguments {
     return (name, run) => this.#tools.step(name, run)
   }
 
+  get owner(): WorkArguments['owner'] {
+    return this.#tools.owner
+  }
+
+  get readTask(): WorkArguments['readTask'] {
+    return () => this.#tools.readTask()
+  }
+
   get sleep(): WorkArguments['sleep'] {
     return ms => this.#tools.sleep(ms)
   }

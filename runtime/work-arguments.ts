@@ -1,5 +1,7 @@
 import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
+import type { Task } from '../machines/protocol/objects.ts'
 import type { Question } from './questions.ts'
+import type { Scope } from './store.ts'
 import type { WorkInput } from './work-input.ts'
 import type { Failed, Rejected, WorkResult, WorkWords } from './words.ts'
 
@@ -25,6 +27,10 @@ export interface WorkArguments extends WorkInput {
   /** Asks, and resolves with the answer. One question at a time. Generators yield it instead: `yield* inputRequired(…)`. */
   readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
   readonly step: Step
+  /** Whose task it is: the tenant, and the principal who opened it. */
+  readonly owner: Scope
+  /** Reads the task as it is committed: everything up to the answer that was given last. */
+  readonly readTask: () => Promise<Task>
   /** Waits, also across restarts; in milliseconds, of any length. */
   readonly sleep: (ms: number) => Promise<void>
   /** Starts a child actor, which stops with the work. It is started again when the work runs again. */

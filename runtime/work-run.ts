@@ -1,5 +1,6 @@
 import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
+import type { Task } from '../machines/protocol/objects.ts'
 import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task-events.ts'
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
 import { Asking } from './asking.ts'
@@ -11,6 +12,7 @@ import type { Question } from './questions.ts'
 import { Replay } from './replay.ts'
 import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
+import type { Scope } from './store.ts'
 import { unheard } from './unheard.ts'
 import type { StepArguments, WorkArguments, WorkEnd } from './work-arguments.ts'
 import type { WorkInput } from './work-input.ts'
@@ -142,6 +144,15 @@ export class WorkRun {
 
   sleep(ms: number): Promise<void> {
     return this.#handed(this.#slept(ms))
+  }
+
+  get owner(): Scope {
+    const { tenant, principal } = this.#host.key
+    return { tenant, principal }
+  }
+
+  readTask(): Promise<Task> {
+    return this.#handed(this.#host.readTask(this.#log.taskId))
   }
 
   spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {

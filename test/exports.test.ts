@@ -1,5 +1,6 @@
 import t from 'tap'
-import * as sdk from '../adapters/a2a-sdk/websocket-transport.ts'
+import * as sdk from '../adapters/a2a-sdk/index.ts'
+import * as legacy from '../adapters/legacy/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
 import * as client from '../adapters/websocket/client.ts'
 import * as websocket from '../adapters/websocket/server.ts'
@@ -13,5 +14,6 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(websocket), ['serveWebSocket'])
   t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
-  t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory'])
+  t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
+  t.same(Object.keys(legacy), ['dialect03'])
 })

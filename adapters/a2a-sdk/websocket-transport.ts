@@ -1,18 +1,11 @@
 import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport, TransportFactory } from '@a2a-js/sdk/client'
-import { fromJsonRpcErrorResponse } from '@a2a-js/sdk/errors'
-import { isA2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import type { ClientCalls } from '../websocket/client-calls.ts'
 import { openCalls, type ConnectOptions } from '../websocket/open-calls.ts'
-
-/** Turns the SDK's objects into wire JSON and back. */
-interface Codec<T> {
-  fromJSON(json: unknown): T
-  toJSON(message: T): unknown
-}
+import { toSdkError } from './sdk-errors.ts'
+import type { Codec } from './sdk-objects.ts'
 
 /**
  * Lets the official client speak our WebSocket binding, for cards that list it:
@@ -116,7 +109,7 @@ export class WebSocketTransport implements Transport {
     try {
       return await this.#calls.call({ method, params, parameters: lowered(serviceParameters) }, signal)
     } catch (error) {
-      throw asTheirs(error)
+      throw toSdkError(error)
     }
   }
 
@@ -130,7 +123,7 @@ export class WebSocketTransport implements Transport {
     try {
       for await (const event of this.#calls.stream(frame, signal)) yield sdk.StreamResponse.fromJSON(event)
     } catch (error) {
-      throw asTheirs(error)
+      throw toSdkError(error)
     }
   }
 }
@@ -138,9 +131,4 @@ export class WebSocketTransport implements Transport {
 /** Names of service parameters are case-insensitive; ours are lower-case. */
 function lowered(parameters: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]))
-}
-
-/** An error of the agent's as the class that the SDK has for it. */
-function asTheirs(error: unknown): unknown {
-  return isA2AError(error) ? fromJsonRpcErrorResponse({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : error
 }

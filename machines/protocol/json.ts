@@ -12,7 +12,7 @@ export interface JsonLimits {
   readonly depth?: number
   /** Members of all objects together; default 10,000. */
   readonly keys?: number
-  /** UTF-16 units in a string or a name, except in the value of a member called `raw`; default 512 Ki. */
+  /** UTF-16 units in a string or a name, except in what carries bytes: the value of a member called `raw`, in 0.3 `bytes` or `fileWithBytes`; default 512 Ki. */
   readonly stringLength?: number
 }
 
@@ -25,6 +25,7 @@ interface Frame {
 }
 
 const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, stringLength: 512 * 1024 }
+const BYTES_NAMES: ReadonlySet<unknown> = new Set(['raw', 'bytes', 'fileWithBytes'])
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Says that a value is a JSON object: neither null nor an array. */
@@ -77,7 +78,7 @@ function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): 
     frame.seen += 1
     if (name !== undefined && isForbiddenName(name)) return 'must not have this name'
     if (name !== undefined && name.length > allowed.stringLength) return tooLong(allowed)
-    if (typeof value === 'string' && value.length > allowed.stringLength && name !== 'raw') return tooLong(allowed)
+    if (typeof value === 'string' && value.length > allowed.stringLength && !BYTES_NAMES.has(name)) return tooLong(allowed)
     if (isContainer(value)) {
       open.push(frameOf(value))
       return undefined

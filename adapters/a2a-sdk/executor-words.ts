@@ -1,0 +1,127 @@
+import { isDeepStrictEqual } from 'node:util'
+import * as sdk from '@a2a-js/sdk'
+import type { AgentExecutionEvent, RequestContext } from '@a2a-js/sdk/server'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
+import type { Artifact, Task, TaskStatus } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import type { MessageContent } from '../../machines/task-events.ts'
+import { appendTo } from '../../runtime/task-projection.ts'
+import type { WorkEnd } from '../../runtime/work-arguments.ts'
+import { artifact, failed, progress, rejected, type WorkWords } from '../../runtime/words.ts'
+
+/** How a turn of an executor ended: it asks, or the task ends with it. JSON. */
+export type TurnEnd =
+  | { readonly asks: 'input-required' | 'auth-required'; readonly message: MessageContent | string }
+  | { readonly result: Exclude<WorkEnd, void> }
+
+/** What one event of an executor says, and the end of its turn if it is one. */
+export interface Heard {
+  readonly words: readonly WorkWords[]
+  readonly end?: TurnEnd
+}
+
+const NOTHING: Heard = { words: [] }
+
+/** The task that an executor runs for, with what it was given of it. */
+type Given = Pick<RequestContext, 'taskId' | 'task'>
+
+/**
+ * What an executor's event means as words of work. `said` is what it has said before, in this turn and earlier ones. Throws
+ * InvalidAgentResponse for what is no event, or belongs to another task.
+ */
+export function heardOf(event: AgentExecutionEvent, given: Given, said: readonly WorkWords[]): Heard {
+  try {
+    return read(event, given, said)
+  } catch (error) {
+    if (error instanceof A2AError) throw error
+    throw new A2AError('InvalidAgentResponse', 'The executor published something that is no event of the SDK.', { cause: error })
+  }
+}
+
+function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonly WorkWords[]): Heard {
+  switch (event.kind) {
+    case 'message':
+      return { words: [], end: { result: { message: contentOf(sdk.Message.toJSON(event.data) as Message) } } }
+    case 'task':
+      checkTask(event.data.id, taskId)
+      return snapshotOf(sdk.Task.toJSON(event.data) as Partial<Task>, said, isDeepStrictEqual(event.data.status, task?.status))
+    case 'statusUpdate': {
+      checkTask(event.data.taskId, taskId)
+      const { status, metadata } = sdk.TaskStatusUpdateEvent.toJSON(event.data) as { status?: TaskStatus; metadata?: Record<string, unknown> }
+      if (!status) throw new A2AError('InvalidAgentResponse', 'The executor published a status event without a status.')
+      return statusOf(status, metadata)
+    }
+    case 'artifactUpdate': {
+      checkTask(event.data.taskId, taskId)
+      const { artifact: content, append, lastChunk } = sdk.TaskArtifactUpdateEvent.toJSON(event.data) as { artifact: Artifact; append?: boolean; lastChunk?: boolean }
+      return { words: [artifact(withParts(content), { ...(append && { append }), ...(lastChunk && { lastChunk }) })] }
+    }
+    default:
+      throw new TypeError('This is no event.')
+  }
+}
+
+/** Executors may leave the task out, but cannot speak for another. */
+function checkTask(named: string, taskId: string): void {
+  if (named && named !== taskId) throw new A2AError('InvalidAgentResponse', `The executor published an event of task ${named}, but it runs for task ${taskId}.`)
+}
+
+/** A whole task says what is new in it: artifacts that are not there or not the same yet, and its status, unless it is as it was given. */
+function snapshotOf({ artifacts = [], status, metadata }: Partial<Task>, said: readonly WorkWords[], isAsGiven: boolean): Heard {
+  const known = artifacts.length > 0 ? artifactsOf(said) : new Map<string, Artifact>()
+  const fresh = artifacts.filter(content => !isDeepStrictEqual(content, known.get(content.artifactId)))
+  const { words, end } = status && !isAsGiven ? statusOf(status, metadata) : NOTHING
+  return { words: [...fresh.map(content => artifact(withParts(content))), ...words], ...(end && { end }) }
+}
+
+function statusOf(status: TaskStatus, metadata: Record<string, unknown> | undefined): Heard {
+  const message = status.message && contentOf(status.message)
+  switch (status.state) {
+    case 'TASK_STATE_SUBMITTED':
+      return NOTHING
+    case 'TASK_STATE_WORKING':
+      // The runtime has told that already; only words are news.
+      return message || metadata ? { words: [{ ...progress(message), ...(metadata && { metadata }) }] } : NOTHING
+    case 'TASK_STATE_INPUT_REQUIRED':
+      return { words: [], end: { asks: 'input-required', message: message ?? 'Input is required.' } }
+    case 'TASK_STATE_AUTH_REQUIRED':
+      return { words: [], end: { asks: 'auth-required', message: message ?? 'An authorization is required.' } }
+    case 'TASK_STATE_COMPLETED':
+      return { words: [], end: { result: { ...(message && { message }), ...(metadata && { metadata }) } } }
+    case 'TASK_STATE_REJECTED':
+      return { words: [], end: { result: rejected(message ?? 'The agent rejected the task.') } }
+    case 'TASK_STATE_FAILED':
+      return { words: [], end: { result: failed(message ?? 'The agent failed the task.') } }
+    // Only clients cancel tasks: an executor that does it by itself gives up.
+    case 'TASK_STATE_CANCELED':
+      return { words: [], end: { result: failed(message ?? 'The agent canceled the task.') } }
+    default:
+      throw new A2AError('InvalidAgentResponse', 'The executor published a status without a state that A2A has.')
+  }
+}
+
+/** Ids and role of a message are the runtime's to give. */
+function contentOf(message: Message): MessageContent {
+  const { parts = [], metadata, extensions } = message as Partial<Message>
+  return { parts, ...(metadata && { metadata }), ...(extensions && { extensions }) }
+}
+
+/** The SDK leaves empty lists out; without them this would not look like an artifact. */
+function withParts(content: Artifact): Artifact {
+  if (!isObject(content)) throw new A2AError('InvalidAgentResponse', 'The executor published an artifact event without an artifact.')
+  return { ...content, parts: content.parts ?? [] }
+}
+
+/** The artifacts that words have made, by id. */
+function artifactsOf(said: readonly WorkWords[]): Map<string, Artifact> {
+  const artifacts = new Map<string, Artifact>()
+  for (const word of said) {
+    if (word.type !== 'artifact') continue
+    const content = word.artifact as Artifact
+    const known = word.append ? artifacts.get(content.artifactId) : undefined
+    if (known) appendTo(known, content)
+    else artifacts.set(content.artifactId, { ...content, parts: [...content.parts] })
+  }
+  return artifacts
+}

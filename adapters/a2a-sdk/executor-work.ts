@@ -1,0 +1,100 @@
+import { TaskState, type Task } from '@a2a-js/sdk'
+import { DefaultExecutionEventBus, RequestContext, ServerCallContext, type AgentExecutor } from '@a2a-js/sdk/server'
+import type * as wire from '../../machines/protocol/parts.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { authRequired, inputRequired, type Authorization } from '../../runtime/questions.ts'
+import type { WorkArguments, WorkEnd } from '../../runtime/work-arguments.ts'
+import type { WorkFunction } from '../../runtime/work-runner.ts'
+import type { WorkWords } from '../../runtime/words.ts'
+import { userNamed } from './call-context.ts'
+import { runTurn } from './executor-turn.ts'
+import type { TurnEnd } from './executor-words.ts'
+import { sdkMessage, sdkTask } from './sdk-objects.ts'
+
+type Asked = Extract<TurnEnd, { asks: unknown }>
+
+/** What a turn begins with: the message that opened the task, or what came in answer to a question. */
+interface Opening {
+  readonly message: wire.Message
+  readonly asked?: Asked['asks']
+  readonly authorization?: unknown
+}
+
+/** A turn as the journal of the task keeps it. */
+interface Recorded {
+  readonly words: readonly WorkWords[]
+  readonly end: TurnEnd
+}
+
+/**
+ * An executor of the official SDK as work: `defineAgent({ card, work: fromExecutor(new MyExecutor()) })`.
+ *
+ * `execute` runs when the task starts, and again with the task so far after each answer to what it asked for
+ * (INPUT_REQUIRED, AUTH_REQUIRED). Each run is a step: one that came to its end is not run again when the process has ended
+ * meanwhile, one that did not is. A message ends the task as completed; returning without an end fails it, as throwing does.
+ * The state of the request's context holds the agreed `terms`, and the `authorization` that arrived out of band. When the
+ * task ends before the executor does, it is told so once by `cancelTask`. Throws TypeError for what is no executor.
+ */
+export function fromExecutor(executor: AgentExecutor): WorkFunction {
+  if (typeof executor?.execute !== 'function' || typeof executor.cancelTask !== 'function') {
+    throw new TypeError('fromExecutor takes an AgentExecutor of the official SDK: an object with execute(requestContext, eventBus) and cancelTask(taskId, eventBus).')
+  }
+  return async work => {
+    try {
+      return await turns(executor, work)
+    } catch (error) {
+      // The work hears of its end only if it does not go on later.
+      if (work.signal.aborted) await executor.cancelTask(work.taskId, new DefaultExecutionEventBus())
+      throw error
+    }
+  }
+}
+
+async function turns(executor: AgentExecutor, work: WorkArguments): Promise<WorkEnd> {
+  const said: WorkWords[] = []
+  let opening: Opening = { message: work.message }
+  for (;;) {
+    const end = await turnOf(executor, work, opening, said)
+    if ('result' in end) return end.result
+    opening = await answered(work, end, opening.message)
+  }
+}
+
+/** Runs a turn, or says again what it said when it was run. */
+async function turnOf(executor: AgentExecutor, work: WorkArguments, opening: Opening, said: WorkWords[]): Promise<TurnEnd> {
+  const earlier = said.length
+  let isRun = false
+  const { words, end } = await work.step<Recorded>('execute', async ({ signal }) => {
+    isRun = true
+    const request = await requestOf(work, opening)
+    const turn = await runTurn({ executor, request, said, emit: work.emit, signal })
+    return { words: said.slice(earlier), end: turn }
+  })
+  if (!isRun) {
+    for (const word of words) work.emit(word)
+    said.push(...words)
+  }
+  return end
+}
+
+async function answered({ ask }: WorkArguments, { asks, message: question }: Asked, message: wire.Message): Promise<Opening> {
+  if (asks === 'input-required') return { message: await ask(inputRequired(question)), asked: asks }
+  const answer: Authorization = await ask(authRequired(question))
+  return 'message' in answer ? { message: answer.message, asked: asks } : { message, asked: asks, authorization: answer.data }
+}
+
+async function requestOf(work: WorkArguments, { message, asked, authorization }: Opening): Promise<RequestContext> {
+  const { taskId, contextId, terms, owner, referenceTasks } = work
+  const { tenant, principal } = owner
+  const state = new Map(Object.entries({ ...(terms && { terms }), ...(authorization !== undefined && { authorization }) }))
+  const context = new ServerCallContext({ user: userNamed(principal === 'anonymous' ? undefined : principal), tenant, requestedVersion: PROTOCOL_VERSION, state })
+  const request = { tenant, message: sdkMessage({ ...message, taskId, contextId }), configuration: undefined, metadata: undefined }
+  const task = asked && waiting(sdkTask(await work.readTask()), asked)
+  return new RequestContext(request, taskId, contextId, context, task, referenceTasks.map(sdkTask))
+}
+
+/** The task as the SDK would hand it over: in the state in which the message found it. */
+function waiting(task: Task, asked: Asked['asks']): Task {
+  const state = asked === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
+  return { ...task, status: { state, message: undefined, timestamp: task.status?.timestamp } }
+}

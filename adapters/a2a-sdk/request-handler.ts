@@ -1,0 +1,78 @@
+import * as sdk from '@a2a-js/sdk'
+import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { OperationName } from '../../machines/protocol/operations.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { activateExtensions, callOf } from './call-context.ts'
+import { toSdkError } from './sdk-errors.ts'
+import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
+import { untilIdle } from './until-idle.ts'
+
+/** How the official servers serve a runtime. */
+export interface RequestHandlerOptions {
+  /**
+   * Where the agent is reached, for its card. The official servers answer only those versions that an interface of their
+   * binding (`JSONRPC`, `HTTP+JSON`, `GRPC`) has in the card. Default none.
+   */
+  readonly interfaces?: readonly AgentInterface[]
+  /**
+   * After how long without an event a stream ends whose client may be gone, in milliseconds: the official servers never
+   * say so, unless their `userBuilder` is `whileConnected(…)`. Default 15 minutes.
+   */
+  readonly streamIdleMs?: number
+}
+
+type Operation = (params: unknown, call: CallContext) => unknown
+type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
+
+/**
+ * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. Who calls is the
+ * user that their `userBuilder` tells, if authenticated; the runtime's own `authenticate` is not asked. The runtime checks
+ * all that comes: what the SDK's codec could not read is refused as if it were not there. Errors are the SDK's classes.
+ */
+export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdleMs = 900_000 }: RequestHandlerOptions = {}): A2ARequestHandler {
+  const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
+  const operations = runtime as unknown as Record<OperationName, Operation>
+
+  const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
+    async (params: Params, context: ServerCallContext): Promise<Answer> => {
+      activateExtensions(context)
+      try {
+        return read((await operations[name](request.toJSON(params), callOf(context))) as object)
+      } catch (error) {
+        throw toSdkError(error)
+      }
+    }
+
+  async function* told(name: OperationName, params: unknown, call: CallContext): Stream {
+    const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
+    try {
+      for await (const event of call.signal ? open() : untilIdle(open, runtime.settings.clock, streamIdleMs)) yield sdkEvent(event)
+    } catch (error) {
+      throw toSdkError(error)
+    }
+  }
+
+  // Activates at once, since the servers write their headers before they read the stream.
+  const streamed = <Params>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
+    activateExtensions(context)
+    return told(name, request.toJSON(params), callOf(context))
+  }
+
+  const { TaskPushNotificationConfig: PushConfig } = sdk
+  return {
+    getAgentCard: async () => card,
+    getAuthenticatedExtendedAgentCard: answered('getExtendedAgentCard', sdk.GetExtendedAgentCardRequest, json => sdk.AgentCard.fromJSON(json)),
+    sendMessage: answered('sendMessage', sdk.SendMessageRequest, sdkAnswer),
+    sendMessageStream: streamed('sendStreamingMessage', sdk.SendMessageRequest),
+    getTask: answered('getTask', sdk.GetTaskRequest, sdkTask),
+    listTasks: answered('listTasks', sdk.ListTasksRequest, sdkTasks),
+    cancelTask: answered('cancelTask', sdk.CancelTaskRequest, sdkTask),
+    resubscribe: streamed('subscribeToTask', sdk.SubscribeToTaskRequest),
+    createTaskPushNotificationConfig: answered('createTaskPushNotificationConfig', PushConfig, json => PushConfig.fromJSON(json)),
+    getTaskPushNotificationConfig: answered('getTaskPushNotificationConfig', sdk.GetTaskPushNotificationConfigRequest, json => PushConfig.fromJSON(json)),
+    listTaskPushNotificationConfigs: answered('listTaskPushNotificationConfigs', sdk.ListTaskPushNotificationConfigsRequest, json => sdk.ListTaskPushNotificationConfigsResponse.fromJSON(json)),
+    deleteTaskPushNotificationConfig: answered('deleteTaskPushNotificationConfig', sdk.DeleteTaskPushNotificationConfigRequest, () => undefined)
+  }
+}

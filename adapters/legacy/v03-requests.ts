@@ -1,0 +1,102 @@
+import * as z from 'zod'
+import { list } from '../../machines/protocol/collections.ts'
+import { decode } from '../../machines/protocol/decode.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/fields.ts'
+import { complain, wanted } from '../../machines/protocol/issues.ts'
+import { checkJson } from '../../machines/protocol/json.ts'
+import { message, oneOf } from '../../machines/protocol/message.ts'
+import { bytes, flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
+
+/** A JSON-RPC method of 0.3. */
+export interface Method03 {
+  readonly name: string
+  readonly streaming: boolean
+  readonly params: Schema<unknown>
+}
+
+const File = oneOf({ bytes: required(bytes), uri: required(nonEmptyText) }, { name: optionalText, mimeType: optionalText })
+
+const AnyPart = oneOf(
+  { text: required(text), file: required(File), data: required(struct) },
+  { kind: required(word('text', 'file', 'data')), metadata: present(struct) }
+)
+
+const Part = z.pipe(AnyPart, z.transform((part, context) => {
+  if (!Object.hasOwn(part, part.kind)) complain(context, [part.kind], `is required in a part of kind ${part.kind}`)
+  return part
+}))
+
+const Message = message({
+  kind: present(word('message')),
+  messageId: required(identifier),
+  contextId: optionalId,
+  taskId: optionalId,
+  role: required(word('user', 'agent')),
+  parts: required(list(Part, { min: 1 })),
+  metadata: present(struct),
+  extensions: optionalList(nonEmptyText),
+  referenceTaskIds: optionalList(identifier)
+})
+
+const PushConfig = message({
+  id: optionalId,
+  url: required(nonEmptyText),
+  token: optionalText,
+  authentication: present(message({ schemes: optionalList(text), credentials: optionalText }))
+})
+
+const Configuration = message({
+  acceptedOutputModes: optionalList(nonEmptyText),
+  pushNotificationConfig: present(PushConfig),
+  historyLength: present(int32()),
+  blocking: present(flag)
+})
+
+const SendParams = message({ message: required(Message), configuration: present(Configuration), metadata: present(struct) })
+const IdParams = message({ id: required(identifier), metadata: present(struct) })
+const GetParams = message({ id: required(identifier), historyLength: present(int32()), metadata: present(struct) })
+const SetPushParams = message({ taskId: required(identifier), pushNotificationConfig: required(PushConfig) })
+const GetPushParams = message({ id: required(identifier), pushNotificationConfigId: optionalId })
+const DeletePushParams = message({ id: required(identifier), pushNotificationConfigId: required(identifier) })
+
+/** The methods of 0.3. Its guide wrote `message.send` for a while, so that this is taken too. */
+const METHODS = new Map<string, Method03>([
+  ...methods(['message/send', 'message.send'], SendParams),
+  ...methods(['message/stream', 'message.stream'], SendParams, true),
+  ...methods(['tasks/get'], GetParams),
+  ...methods(['tasks/cancel'], IdParams),
+  ...methods(['tasks/resubscribe'], IdParams, true),
+  ...methods(['tasks/pushNotificationConfig/set'], SetPushParams),
+  ...methods(['tasks/pushNotificationConfig/get'], GetPushParams),
+  ...methods(['tasks/pushNotificationConfig/list'], IdParams),
+  ...methods(['tasks/pushNotificationConfig/delete'], DeletePushParams),
+  ...methods(['agent/getAuthenticatedExtendedCard'], message({}))
+])
+
+/** Gives the method of this name, or of this other spelling of it. */
+export function method03(name: string): Method03 | undefined {
+  return METHODS.get(name)
+}
+
+/** Checks the parameters of a method, which the SDK takes as they come. Throws InvalidParams that names the fields of 0.3. */
+export function checkedParams({ params: schema, name }: Method03, params: unknown, depth: number): Record<string, unknown> {
+  const given = params === undefined && name === 'agent/getAuthenticatedExtendedCard' ? {} : params
+  const violation = checkJson(given, { depth })
+  if (violation) throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  return withBlocking(decode(schema, given) as Record<string, unknown>)
+}
+
+/** Who does not say otherwise waits, whether there is a configuration or not. The SDK takes an empty one for the contrary. */
+function withBlocking(params: Record<string, unknown>): Record<string, unknown> {
+  const { configuration } = params
+  return configuration ? { ...params, configuration: { blocking: true, ...configuration } } : params
+}
+
+function word<const Word extends string>(...words: [Word, ...Word[]]): Schema<Word> {
+  return z.enum(words, { error: wanted(`one of ${words.join(', ')}`) })
+}
+
+function methods([name, ...others]: [string, ...string[]], params: Schema<unknown>, streaming = false): [string, Method03][] {
+  return [name, ...others].map(spelling => [spelling, { name, streaming, params }])
+}

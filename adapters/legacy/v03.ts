@@ -1,0 +1,105 @@
+import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { fromWireError } from '../../machines/protocol/wire-errors.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
+import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
+import type { Dialect } from './dialect.ts'
+import { card03 } from './v03-card.ts'
+import type { Event03, PushConfig03 } from './v03-objects.ts'
+import { checkedParams, method03, type Method03 } from './v03-requests.ts'
+import { route03 } from './v03-routes.ts'
+
+type Params = Record<string, unknown>
+type Failed = { readonly error: unknown }
+type Events = AsyncGenerator<Event03, void, undefined>
+
+/**
+ * A2A 0.3 over a runtime: JSON-RPC in the form of its JSON schema, and REST under `/v1` in the JSON form of its proto. The
+ * SDK's compatibility layer translates; where it would let bad input through, or close a stream without telling, this does not.
+ */
+export function dialect03(runtime: Runtime): Dialect {
+  const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
+  const { jsonDepth } = runtime.settings.limits
+
+  const handle = (method: string, params: Params, call: CallContext) => handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
+
+  const answered = async (method: string, params: Params, call: CallContext): Promise<unknown> => {
+    const response = await handle(method, params, call)
+    if ('result' in response) return response.result
+    throw ours((response as Failed).error, call)
+  }
+
+  async function* told(method: string, params: Params, call: CallContext): Events {
+    const response = await handle(method, params, call)
+    if (!(Symbol.asyncIterator in response)) throw ours((response as Failed).error, call)
+    try {
+      for await (const event of response) yield (event as { result: Event03 }).result
+    } catch (error) {
+      throw ours(LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error), call)
+    }
+  }
+
+  /** To a task that has ended 0.3 answers with it. */
+  async function* resubscribed(params: Params, call: CallContext): Events {
+    try {
+      yield* told('tasks/resubscribe', params, call)
+    } catch (error) {
+      if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+      yield (await answered('tasks/get', params, call)) as Event03
+    }
+  }
+
+  /** A webhook without an id is the first one of the task. */
+  const firstPushConfig = async (params: Params, call: CallContext): Promise<PushConfig03> => {
+    const [first] = (await answered('tasks/pushNotificationConfig/list', params, call)) as PushConfig03[]
+    if (first) return first
+    throw new A2AError('TaskNotFound', `Task ${String(params.id)} has no push notification configuration.`)
+  }
+
+  const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
+    const { name } = method
+    const params = checkedParams(method, given, jsonDepth)
+    const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
+    return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
+  }
+
+  async function* stream(method: Method03, given: unknown, call: CallContext): Events {
+    const params = checkedParams(method, given, jsonDepth)
+    if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
+    else for await (const event of told(method.name, params, call)) yield closing(event)
+  }
+
+  return {
+    version: LEGACY_VERSION,
+    method: method03,
+    call: (name, params, call) => {
+      const method = method03(name)
+      if (!method) return Promise.reject(new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A 0.3.`))
+      return method.streaming ? stream(method, params, call) : unary(method, params, call)
+    },
+    rest: (request, call) => {
+      const route = route03(request)
+      if (!route) return undefined
+      const { method, params, write } = route
+      if (!method.streaming) return { streaming: false, answer: unary(method, params, call).then(write) }
+      return { streaming: true, events: written(stream(method, params, call), write) }
+    },
+    card: card03
+  }
+}
+
+async function* written(events: Events, write: (event: unknown) => unknown): AsyncGenerator<object, void, undefined> {
+  for await (const event of events) yield write(event) as object
+}
+
+/** The stream of a message closes at a question too, and the event before says so. */
+function closing(event: Event03): Event03 {
+  return event.kind === 'status-update' && event.status.state === 'input-required' ? { ...event, final: true } : event
+}
+
+/** An error of the SDK's envelope as ours, with all its details; or why the call was given up. */
+function ours(error: unknown, { signal }: CallContext): unknown {
+  return signal?.aborted ? signal.reason : fromWireError(error)
+}
