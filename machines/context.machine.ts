@@ -3,8 +3,11 @@ import type { Message } from './protocol/parts.ts'
 import { taskMachine } from './task.machine.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
-/** A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open. */
-export type ContextRequest = { callId: string; taskId: string; message: Message }
+/**
+ * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
+ * `extensions` are those of the author's that its client has activated, if any.
+ */
+export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[] }
 
 /** What came of a negotiation: an answer without a task, a task with its terms, a task refused, or an error. */
 export type NegotiationOutcome = { request: ContextRequest } & (

@@ -1,6 +1,9 @@
 import type { AnyActorLogic, AnyStateMachine } from 'xstate'
-import { AgentCardSchema, type AgentCard } from '../machines/protocol/card.ts'
-import { tryDecode } from '../machines/protocol/decode.ts'
+import type { AgentExtension } from '../machines/protocol/card.ts'
+import { describedCard, type AgentDescription, type DescribedCard } from './described-card.ts'
+import type { ExtendedCard } from './extended-card.ts'
+import { declaredExtensions } from './extensions.ts'
+import { isObject } from '../machines/protocol/json.ts'
 import { isMachine } from './gated-logic.ts'
 import type { Migrate } from './migration.ts'
 import type { NegotiateFunction } from './negotiation-function.ts'
@@ -11,16 +14,16 @@ import type { RestartPolicy } from '../machines/supervision.ts'
 import type { WorkGenerator } from './work-generator.ts'
 import type { WorkFunction } from './work-runner.ts'
 
-/**
- * What an author says of an agent; interfaces and capabilities follow from how it is served. Defaults: no description,
- * version `1.0.0`, text in and out (`text/plain`), no skills.
- */
-export type AgentDescription = Pick<AgentCard, 'name'> &
-  Partial<Omit<AgentCard, 'name' | 'supportedInterfaces' | 'capabilities' | 'signatures'>>
-
 /** An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates first. */
 export interface AgentDefinition {
   readonly card: AgentDescription
+  /** What the card says beside or in place of that to callers who have shown who they are, or a function of the caller that tells it. */
+  readonly extendedCard?: ExtendedCard
+  /**
+   * Extensions of the protocol that the agent supports (§4.6) beside ours, by URIs of their own. Work and negotiation hear
+   * which of them a client has activated; who does not declare one that is `required` is refused whatever it asks for.
+   */
+  readonly extensions?: readonly AgentExtension[]
   /** What does a task: a function, an async generator, or a statechart made with `setupWork`. */
   readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   /** What answers a message that addresses no task. Without it every such message opens a task. */
@@ -60,7 +63,8 @@ export interface AgentDefinition {
 
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
 export interface Agent extends AgentDefinition {
-  readonly card: Omit<AgentCard, 'supportedInterfaces' | 'capabilities' | 'signatures'>
+  readonly card: DescribedCard
+  readonly extensions: readonly AgentExtension[]
   readonly messages: MessagePolicy
   readonly restart: RestartPolicy
   readonly recovery: RecoveryType
@@ -70,7 +74,7 @@ export interface Agent extends AgentDefinition {
 
 /** Checks an agent's definition. Throws TypeError that says what to write instead. */
 export function defineAgent(definition: AgentDefinition): Agent {
-  const { card, work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
+  const { card, extendedCard, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
@@ -80,10 +84,12 @@ export function defineAgent(definition: AgentDefinition): Agent {
   if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
   const isChart = work !== undefined && typeof work !== 'function'
   const policies = { messages, restart: restartPolicy(restart), recovery: recoveryPolicy(recovery, isChart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
-  const described = describe(card)
+  const described = describedCard(card)
+  checkExtendedCard(extendedCard, described)
+  const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }) }
   const { version = described.version } = definition
   checkVersions({ version, migrate }, isChart)
-  return { card: described, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }) }
+  return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }) }
 }
 
 function checkVersions({ version, migrate }: { readonly version: unknown; readonly migrate: unknown }, isChart: boolean): void {
@@ -93,13 +99,10 @@ function checkVersions({ version, migrate }: { readonly version: unknown; readon
   if (!isChart) throw new TypeError('migrate is for work as a statechart. A function runs again against its journal: have it say and ask the same up to where it was.')
 }
 
-function describe(card: AgentDescription): Agent['card'] {
-  const defaults = { description: '', version: '1.0.0', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: [] }
-  const served = { capabilities: {}, supportedInterfaces: [{ url: 'ws://localhost', protocolBinding: 'none', protocolVersion: '1.0' }] }
-  const { value, violations } = tryDecode(AgentCardSchema, { ...defaults, ...card, ...served }, 'card')
-  if (violations) throw new TypeError(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
-  const { supportedInterfaces: _, capabilities: __, signatures: ___, ...described } = value
-  return described
+function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: DescribedCard): void {
+  if (extendedCard === undefined || typeof extendedCard === 'function') return
+  if (!isObject(extendedCard)) throw new TypeError('extendedCard has to be what the card says to known callers, such as { skills: […] }, or a function of the caller that tells it.')
+  describedCard({ ...card, ...extendedCard }, 'extendedCard')
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {

@@ -5,12 +5,18 @@ import { OPERATIONS, type OperationName, type OperationRequests } from '../machi
 import { RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Schema } from '../machines/protocol/values.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
+import type { Caller } from './authentication.ts'
+import { activatedOf, OUR_EXTENSIONS, type Extensions } from './extensions.ts'
 import type { Scope } from './store.ts'
 
 /** Under whose name and on what terms an operation is called. Adapters fill it in from what they authenticated. */
 export interface CallContext {
   /** Who calls. Default `anonymous`. */
   readonly principal?: string
+  /** What the credentials say of who calls. Default nothing. */
+  readonly claims?: Readonly<Record<string, unknown>> | undefined
+  /** Where the caller's server offers the agent: what GetExtendedAgentCard lists. Default nowhere, for calls in process. */
+  readonly interfaces?: readonly AgentInterface[] | undefined
   /** The tenant of the path, if the binding has one there; it has to agree with that of the request. */
   readonly tenant?: string
   /** `A2A-Version` as the client gave it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
@@ -19,8 +25,6 @@ export interface CallContext {
   readonly extensions?: readonly string[]
   /** What the reliability extension adds to a call. Counts only if that extension is among `extensions`. */
   readonly conditions?: Conditions
-  /** Where the caller's server offers the agent, which an extended card tells too. */
-  readonly interfaces?: readonly AgentInterface[]
   /** Hears the generation of each event of a stream, just before the stream gives that. */
   readonly numbered?: ((generation: number) => void) | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
@@ -41,6 +45,8 @@ export interface Conditions {
 export interface Admitted<Params> {
   readonly params: Params
   readonly scope: Scope
+  /** The author's extensions that the client activated, by their URIs. */
+  readonly extensions: readonly string[]
   /** The reliability extension is active: generations are shown, and a message is not taken twice. */
   readonly reliable: boolean
   /** None unless the extension is active. */
@@ -49,18 +55,26 @@ export interface Admitted<Params> {
   readonly signal: AbortSignal | undefined
 }
 
-/** The extensions that a runtime supports. */
-export const SUPPORTED_EXTENSIONS: readonly string[] = [RELIABILITY_EXTENSION]
-
 /** The checks that every operation begins with, in their order: version, extensions, tenant, parameters. */
-export function admit<Name extends OperationName>(name: Name, request: unknown, call: CallContext): Admitted<OperationRequests[Name]> {
+export function admit<Name extends OperationName>(
+  name: Name,
+  request: unknown,
+  call: CallContext,
+  supported: Extensions = OUR_EXTENSIONS
+): Admitted<OperationRequests[Name]> {
   checkVersion(call.version ?? PROTOCOL_VERSION)
+  const extensions = activatedOf(supported, call.extensions)
   const reliable = call.extensions?.includes(RELIABILITY_EXTENSION) ?? false
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
   const tenant = params.tenant ?? call.tenant ?? ''
   if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, reliable, conditions, numbered: call.numbered, signal: call.signal }
+  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal }
+}
+
+/** Who calls, for functions of the author's. */
+export function callerOf({ principal, tenant }: Scope, { claims = {} }: CallContext): Caller {
+  return { principal, claims, tenant }
 }
 
 function checkVersion(given: string): void {

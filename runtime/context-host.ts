@@ -99,7 +99,8 @@ export class ContextHost implements ActorHost {
   }
 
   workInput(taskId: string): Promise<WorkInput> {
-    return loadWorkInput(this.#services.store, this.key, taskId)
+    const { store, agent } = this.#services
+    return loadWorkInput(store, this.key, taskId, agent.extensions.length > 0)
   }
 
   async readTask(taskId: string): Promise<Task> {

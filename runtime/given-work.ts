@@ -13,15 +13,17 @@ export class GivenWork implements WorkArguments {
   readonly contextId: string
   readonly message: Message
   readonly terms?: Record<string, unknown>
+  readonly extensions: readonly string[]
   readonly referenceTasks: Task[]
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor({ taskId, contextId, message, terms, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+  constructor({ taskId, contextId, message, terms, extensions, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message
     if (terms) this.terms = terms
+    this.extensions = extensions
     this.referenceTasks = referenceTasks
     this.earlierArtifacts = earlierArtifacts
     this.#tools = tools

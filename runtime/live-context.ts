@@ -12,6 +12,7 @@ import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
+import { NO_EXTENSIONS } from './extensions.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext } from './persistence.ts'
@@ -23,7 +24,7 @@ import { TaskLedger } from './task-ledger.ts'
 import { TaskTexts } from './task-texts.ts'
 import { TaskTimers } from './task-timers.ts'
 import type { Turn, Waiting } from './turn.ts'
-import { firstWorkInput } from './work-input.ts'
+import { activation, firstWorkInput } from './work-input.ts'
 import { runOf } from './work-runner.ts'
 
 interface SavedContext {
@@ -213,15 +214,16 @@ export class LiveContext {
   }
 
   #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
-    const { taskId, callId } = request
+    const { taskId, callId, extensions = NO_EXTENSIONS } = request
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const input = this.#hasTasks ? undefined : firstWorkInput(message, { taskId, contextId }, terms)
+    const input = this.#hasTasks ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)
     turn.log.push({ message, taskId, generation: 0 })
+    if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
     turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
     this.#calls.settle(callId, turn, { taskId })
   }

@@ -2,6 +2,7 @@ import { fromPromise, type AnyActorLogic } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { hostOf } from './actor-host.ts'
+import { NO_EXTENSIONS } from './extensions.ts'
 import { gated } from './gated-logic.ts'
 import { decisionOf } from './outcomes.ts'
 import type { Accepted, Rejected, Reply } from './words.ts'
@@ -11,6 +12,8 @@ export interface NegotiationArguments {
   readonly contextId: string
   /** The message to answer. It addresses no task. */
   readonly message: Message
+  /** The agent's own extensions that the client has activated for the message, by their URIs (§4.6). */
+  readonly extensions: readonly string[]
   /** Reads the context's newest messages before this one, of the client and of the agent, oldest first; 50 unless told. */
   readonly history: (limit?: number) => Promise<Message[]>
   /** Aborts when the conversation leaves memory before there is an answer. */
@@ -25,9 +28,9 @@ export function negotiationFunction(negotiate: NegotiateFunction, opensTasks: bo
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       const host = hostOf(system)
-      const { message } = request
+      const { message, extensions = NO_EXTENSIONS } = request
       try {
-        const answer = await negotiate({ contextId: host.key.contextId, message, history: limit => host.readMessages(limit), signal })
+        const answer = await negotiate({ contextId: host.key.contextId, message, extensions, history: limit => host.readMessages(limit), signal })
         return decisionOf(answer, request, opensTasks)
       } catch (error) {
         host.logger.error('the negotiation of a message failed', { contextId: host.key.contextId, error })

@@ -3,7 +3,7 @@ import type { CallContext } from './call.ts'
 import type { Logger } from './logger.ts'
 
 /** Runs an operation. What it throws is an A2AError or the reason of the call's signal; any other error is for our log alone. */
-export async function ownErrors<T>(logger: Logger, call: CallContext, operation: string, run: () => Promise<T>): Promise<T> {
+export async function ownErrors<T>(logger: Logger, call: CallContext, operation: string, run: () => T | Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {
@@ -16,10 +16,11 @@ export async function* ownStreamErrors<T>(
   logger: Logger,
   call: CallContext,
   operation: string,
-  open: () => AsyncIterable<T>
+  open: () => AsyncIterable<T> | Promise<AsyncIterable<T>>
 ): AsyncGenerator<T, void, undefined> {
   try {
-    yield* open()
+    const opened = open()
+    yield* opened instanceof Promise ? await opened : opened
   } catch (error) {
     throw ownError(logger, call, operation, error)
   }

@@ -12,6 +12,11 @@ import { taskNotFound } from './task-not-found.ts'
 import { applyEvent, applyMessage, newTaskRecord, type TaskRecord } from './task-projection.ts'
 import type { Turn } from './turn.ts'
 
+/** On what terms a message is sent. `extensions` are those of the author's that its client has activated. */
+export interface SendTerms extends OutsideTerms {
+  readonly extensions: readonly string[]
+}
+
 /**
  * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
  * answered or opens a task. `attach` runs when the outcome is committed, before any later event of the task is told.
@@ -20,7 +25,7 @@ export async function placeMessage<T>(
   services: OperationServices,
   scope: Scope,
   message: Message,
-  terms: OutsideTerms,
+  terms: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   const { taskId } = message
@@ -40,13 +45,13 @@ function request<T>(
   live: LiveContext,
   key: ContextKey,
   message: Message,
-  { send }: OutsideTerms,
+  { send, extensions }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message },
+      { callId: `${taskId}?`, taskId, message, extensions },
       {
         send,
         answered: reply => resolve({ message: reply }),

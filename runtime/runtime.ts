@@ -1,18 +1,22 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
-import type { OperationRequests } from '../machines/protocol/operations.ts'
+import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
+import { checkPermission, type AuthorizationRequest, type Authorize } from './authorize.ts'
 import { authorized } from './authorized.ts'
-import { admit, type CallContext } from './call.ts'
+import { admit, callerOf, type Admitted, type CallContext } from './call.ts'
+import { cardSecurityOf } from './card-security.ts'
 import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
 import { fault } from './fault.ts'
 import { erase, erasureOf, type ErasedData } from './erase.ts'
+import { checkIsKnown, extendedAgentCard } from './extended-card.ts'
+import { extensionsWith } from './extensions.ts'
 import { Feeds } from './feeds.ts'
 import { ownErrors, ownStreamErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
@@ -51,6 +55,8 @@ export interface RuntimeOptions {
   readonly dedupe?: boolean
   /** Tells who calls. Without it every caller is `anonymous`, and servers bind loopback addresses only. */
   readonly authenticate?: Authenticate
+  /** Says who may do what. Default: everybody everything, with what is its own. */
+  readonly authorize?: Authorize
   /** Origins whose pages may connect (`https://app.example`). Default none but the server's own. */
   readonly origins?: readonly string[]
   /** Host names under which the server may be addressed. Default: loopback names on a loopback address, any on others. */
@@ -80,7 +86,7 @@ export interface Runtime {
   getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
   listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
   deleteTaskPushNotificationConfig: Refused<'deleteTaskPushNotificationConfig'>
-  getExtendedAgentCard: Refused<'getExtendedAgentCard'>
+  getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server that offers these interfaces. */
   agentCard(interfaces: readonly AgentInterface[]): AgentCard
   /** What servers of this runtime keep to. */
@@ -88,6 +94,8 @@ export interface Runtime {
     readonly limits: Limits
     readonly logger: Logger
     readonly clock: Clock
+    /** URIs of the extensions that clients may activate: ours and the author's. */
+    readonly extensions: readonly string[]
   }
   /**
    * Erases everything of a context, or without `contextId` of a principal, at once and for good; `false` if there was
@@ -104,9 +112,16 @@ export interface Runtime {
 
 type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
-/** Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or a retention that is no time. */
+/**
+ * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
+ * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function.
+ */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, store = memoryStore(), ids = randomIds } = options
+  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl } = options
+  const extensions = extensionsWith(agent.extensions)
+  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
+  if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
+  const { store = memoryStore(), ids = randomIds } = options
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
@@ -117,7 +132,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const recoveryQueue = new RecoveryQueue(clock)
   const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue })
   const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card) }
-  const { authenticate, origins, hosts, publicUrl } = options
   let closing: Promise<void> | undefined
 
   const close = async () => {
@@ -134,33 +148,57 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   contexts.resume()
 
   /** Makes the checks common to all operations. */
-  const admitted: typeof admit = (name, request, call) => {
+  const checked = <Name extends OperationName>(name: Name, params: unknown, call: CallContext) => {
     if (closing) throw shutDown()
-    const checked = admit(name, request, call)
+    const admitted = admit(name, params, call, extensions)
     fault('P1')
-    return checked
+    return admitted
   }
-  const answered = <T>(call: CallContext, operation: string, run: () => Promise<T>) => ownErrors(logger, call, operation, run)
-  const streamed = (call: CallContext, operation: string, open: () => AsyncIterable<StreamResponse>) => ownStreamErrors(logger, call, operation, open)
+  /** Goes on with what is checked: at once, or when its caller has been authorized. Nothing is looked up before. */
+  const permitted = <Params, T>(
+    operation: AuthorizationRequest['operation'],
+    call: CallContext,
+    admitted: Admitted<Params>,
+    goOn: (admitted: Admitted<Params>) => T | Promise<T>
+  ): T | Promise<T> => {
+    if (!authorize) return goOn(admitted)
+    const { params, scope } = admitted
+    const request = { ...callerOf(scope, call), operation, params } as unknown as AuthorizationRequest
+    return checkPermission(authorize, logger, request).then(() => {
+      if (closing) throw shutDown()
+      return goOn(admitted)
+    })
+  }
+  const answered = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
+    ownErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
+  const streamed = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => AsyncIterable<T>) =>
+    ownStreamErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
 
   return {
-    sendMessage: (params, call = {}) => answered(call, 'sendMessage', () => sendMessage(services, admitted('sendMessage', params, call))),
-    sendStreamingMessage: (params, call = {}) =>
-      streamed(call, 'sendStreamingMessage', () => sendStreamingMessage(services, admitted('sendStreamingMessage', params, call))),
-    getTask: (params, call = {}) => answered(call, 'getTask', () => getTask(services, admitted('getTask', params, call))),
-    listTasks: (params, call = {}) => answered(call, 'listTasks', () => listTasks(services, admitted('listTasks', params, call))),
-    cancelTask: (params, call = {}) => answered(call, 'cancelTask', () => cancelTask(services, admitted('cancelTask', params, call))),
-    subscribeToTask: (params, call = {}) => streamed(call, 'subscribeToTask', () => subscribeToTask(services, admitted('subscribeToTask', params, call))),
+    sendMessage: (params, call = {}) => answered('sendMessage', params, call, admitted => sendMessage(services, admitted)),
+    sendStreamingMessage: (params, call = {}) => streamed('sendStreamingMessage', params, call, admitted => sendStreamingMessage(services, admitted)),
+    getTask: (params, call = {}) => answered('getTask', params, call, admitted => getTask(services, admitted)),
+    listTasks: (params, call = {}) => answered('listTasks', params, call, admitted => listTasks(services, admitted)),
+    cancelTask: (params, call = {}) => answered('cancelTask', params, call, admitted => cancelTask(services, admitted)),
+    subscribeToTask: (params, call = {}) => streamed('subscribeToTask', params, call, admitted => subscribeToTask(services, admitted)),
     authorized: (taskId, data, call = {}) =>
-      answered(call, 'authorized', async () => authorized(services, admitted('getTask', { id: taskId, historyLength: 0 }, call), data)),
-    createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig'),
-    getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig'),
-    listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs'),
-    deleteTaskPushNotificationConfig: refused('deleteTaskPushNotificationConfig'),
-    getExtendedAgentCard: refused('getExtendedAgentCard'),
-    agentCard: interfaces => agentCard(agent, interfaces),
+      ownErrors(logger, call, 'authorized', async () => {
+        const asked = checked('getTask', { id: taskId }, call)
+        return permitted('authorized', call, asked, admitted => authorized(services, admitted, data))
+      }),
+    createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig', checked),
+    getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig', checked),
+    listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs', checked),
+    deleteTaskPushNotificationConfig: refused('deleteTaskPushNotificationConfig', checked),
+    getExtendedAgentCard: agent.extendedCard
+      ? async (params, call = {}) => {
+          checkIsKnown(call)
+          return answered('getExtendedAgentCard', params, call, admitted => extendedAgentCard(cards, admitted, call))
+        }
+      : refused('getExtendedAgentCard', checked),
+    agentCard: interfaces => agentCard(cards, interfaces),
     settings: {
-      limits, logger, clock,
+      limits, logger, clock, extensions: extensions.supported,
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl })
     },
     erase: async data => {

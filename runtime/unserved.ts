@@ -1,8 +1,8 @@
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
-import { admit, type CallContext } from './call.ts'
+import type { CallContext } from './call.ts'
 
-/** The operations that no agent of this runtime offers. */
+/** The operations that an agent may not offer. */
 export type UnservedOperation = Exclude<
   OperationName,
   'sendMessage' | 'sendStreamingMessage' | 'getTask' | 'listTasks' | 'cancelTask' | 'subscribeToTask'
@@ -19,10 +19,16 @@ const REFUSALS = {
   getExtendedAgentCard: NO_EXTENDED_CARD
 } as const satisfies Record<UnservedOperation, readonly [string, string]>
 
-/** An operation that is refused, as its capability in the card says (§3.3.4), once its parameters are found good. */
-export function refused<Name extends UnservedOperation>(name: Name): (params: OperationRequests[Name], call?: CallContext) => Promise<never> {
+/**
+ * An operation that is refused, as its capability in the card says (§3.3.4), once the checks common to all operations are
+ * made. Nobody has to be authorized for that.
+ */
+export function refused<Name extends UnservedOperation>(
+  name: Name,
+  check: (name: Name, params: unknown, call: CallContext) => unknown
+): (params: OperationRequests[Name], call?: CallContext) => Promise<never> {
   return async (params, call = {}) => {
-    admit(name, params, call)
+    check(name, params, call)
     const [code, message] = REFUSALS[name]
     throw new A2AError(code, message)
   }

@@ -3,7 +3,8 @@ import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import { namedArtifacts } from './artifact-references.ts'
-import type { ContextKey, Scope, Store } from './store.ts'
+import { NO_EXTENSIONS } from './extensions.ts'
+import type { ContextKey, JournalRow, Scope, Store } from './store.ts'
 
 /** An artifact of another task of the caller's. */
 export interface EarlierArtifact {
@@ -19,6 +20,8 @@ export interface WorkInput {
   readonly message: Message
   /** What a negotiation agreed upon, if there was one with terms. */
   readonly terms?: Record<string, unknown>
+  /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
+  readonly extensions: readonly string[]
   /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them. */
   readonly referenceTasks: Task[]
   /**
@@ -31,22 +34,38 @@ export interface WorkInput {
 /** How many of a context's newest tasks are looked through when a message refers to none. */
 const LOOK_BACK_TASKS = 20
 
+/** The key in a task's journal of what its client had activated. */
+const ACTIVATION = 'extensions'
+
 /** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. */
-export function firstWorkInput(message: Message, { taskId, contextId }: Pick<WorkInput, 'taskId' | 'contextId'>, terms: Record<string, unknown> | undefined): WorkInput | undefined {
+export function firstWorkInput(
+  { taskId, contextId, message, extensions }: Pick<WorkInput, 'taskId' | 'contextId' | 'message' | 'extensions'>,
+  terms: Record<string, unknown> | undefined
+): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { taskId, contextId, message, ...(terms && { terms }), referenceTasks: [], earlierArtifacts: [] }
+  return { taskId, contextId, message, ...(terms && { terms }), extensions, referenceTasks: [], earlierArtifacts: [] }
 }
 
-/** Gathers what the work of a task is given, from what is committed. */
-export async function loadWorkInput(store: Store, key: ContextKey, taskId: string): Promise<WorkInput> {
+/** What the journal of a task keeps of the extensions that were activated when it was opened. */
+export function activation(taskId: string, extensions: readonly string[]): JournalRow {
+  return { taskId, key: ACTIVATION, value: extensions }
+}
+
+/** Gathers what the work of a task is given, from what is committed. `hasExtensions`: its agent declares some of its own. */
+export async function loadWorkInput(store: Store, key: ContextKey, taskId: string, hasExtensions: boolean): Promise<WorkInput> {
   const stored = await store.readTask(key, taskId)
   const message = stored?.task.history?.[0]
   if (!message) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { contextId } = key
   const terms = termsOf(stored.task)
+  const extensions = hasExtensions ? activatedIn(await store.readJournal(key, taskId)) : NO_EXTENSIONS
   const referenceTasks = await readTasks(store, key, message.referenceTaskIds ?? [])
   const earlierArtifacts = await loadArtifacts(store, key, message, referenceTasks)
-  return { taskId, contextId, message, ...(terms && { terms }), referenceTasks, earlierArtifacts }
+  return { taskId, contextId, message, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
+}
+
+function activatedIn(journal: readonly JournalRow[]): readonly string[] {
+  return (journal.find(({ key }) => key === ACTIVATION)?.value as readonly string[] | undefined) ?? NO_EXTENSIONS
 }
 
 async function loadArtifacts(store: Store, key: ContextKey, message: Message, referenceTasks: Task[]): Promise<EarlierArtifact[]> {

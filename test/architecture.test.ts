@@ -55,7 +55,7 @@ await t.test('what a browser loads imports nothing of Node', async t => {
     loaded.add(path)
     for (const name of importsOf(file.text).filter(name => name.startsWith('.'))) load(normalize(join(dirname(path), name)))
   }
-  load('adapters/websocket/client.ts')
+  load('adapters/client/connect.ts')
   t.ok(loaded.size > 5)
   for (const path of loaded) {
     const { text = '' } = files.find(file => file.path === path) ?? {}

@@ -1,8 +1,10 @@
 import t from 'tap'
 import * as sdk from '../adapters/a2a-sdk/index.ts'
+import * as auth from '../adapters/auth/ready.ts'
+import * as http from '../adapters/http/serve.ts'
 import * as legacy from '../adapters/legacy/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
-import * as client from '../adapters/websocket/client.ts'
+import * as client from '../adapters/client/connect.ts'
 import * as websocket from '../adapters/websocket/server.ts'
 import * as taskchart from '../runtime/index.ts'
 
@@ -13,7 +15,9 @@ await t.test('the package exports these names and no others', async t => {
   ])
   t.same(Object.keys(websocket), ['serveWebSocket'])
   t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
+  t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
   t.same(Object.keys(legacy), ['dialect03'])
+  t.same(Object.keys(http).toSorted(), ['httpHandler', 'serve'])
 })

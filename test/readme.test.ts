@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { WebSocket } from 'ws'
+import { serve } from '../adapters/http/serve.ts'
 import { serveWebSocket } from '../adapters/websocket/server.ts'
 import { isObject } from '../machines/protocol/json.ts'
 import { taskMachine } from '../machines/task.machine.ts'
@@ -35,7 +36,7 @@ await t.test('the first code of the README starts before its line 20', async t =
 })
 
 await t.test('every block of the README is of a kind that a test knows', async t => {
-  t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'mermaid', 'ts', 'json'])
+  t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'mermaid', 'ts', 'sh', 'json'])
 })
 
 await t.test('the drawing of the README shows every way from one state of the task chart to another, and no other', async t => {
@@ -89,13 +90,25 @@ await t.test('the frame of the README is answered by a stream as the README says
       if ('streamEnd' in frame) resolveEnd()
     })
   })
-  socket.send(blocks[5]?.text.trim() ?? '')
+  socket.send(blocks[6]?.text.trim() ?? '')
   await ended
   socket.close()
   t.same([...new Set(frames.map(({ id }) => id))], [1])
   const kinds = frames.map(({ result }) => (isObject(result) ? Object.keys(result)[0] : 'streamEnd'))
   t.equal(kinds[0], 'task')
   t.same([...new Set(kinds.slice(1))], ['statusUpdate', 'artifactUpdate', 'streamEnd'])
+})
+
+await t.test('the curl lines of the README work as they stand', async t => {
+  const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
+  const runtime = createRuntime({ agent })
+  t.teardown(() => runtime.close())
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const lines = (blocks[5]?.text ?? '').replaceAll('http://127.0.0.1:4242/', served.url).trim().split(/\n(?=curl)/)
+  const [sent, listed] = await Promise.all(lines.map(async line => (await execute('sh', ['-c', line.replace('curl', 'curl -sS')])).stdout))
+  t.match(JSON.parse(sent ?? ''), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  t.match(JSON.parse(listed ?? ''), { tasks: Array, pageSize: 2 })
 })
 
 await t.test('the commands of the README are those of package.json and of the checks', async t => {

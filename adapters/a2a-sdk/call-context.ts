@@ -1,10 +1,10 @@
 import { STATE_HEADERS_KEY, ServerCallContext, type User } from '@a2a-js/sdk/server'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { SUPPORTED_EXTENSIONS, type CallContext } from '../../runtime/call.ts'
+import type { CallContext } from '../../runtime/call.ts'
 import { callTerms } from '../json-rpc/service-parameters.ts'
 
 /** What a call of ours knows that the SDK has no place for. It travels in the state of the SDK's context. */
-type Terms = Pick<CallContext, 'conditions' | 'signal'>
+type Terms = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>
 
 const TERMS = 'taskchart.terms'
 
@@ -13,27 +13,27 @@ export const LEGACY_VERSION = '0.3'
 
 /** A call of an official server as the runtime takes it. An unauthenticated user is `anonymous`. */
 export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext): CallContext {
-  const given = state.get(TERMS) as Terms | undefined
-  const signal = given?.signal ?? signalOf(user)
+  const given = (state.get(TERMS) ?? { conditions: callTerms(headersIn(state), { version: '', extensions: '' }, []).conditions }) as Terms
+  const signal = given.signal ?? signalOf(user)
   return {
+    ...given,
     ...(user?.isAuthenticated && { principal: user.userName }),
     ...(tenant && { tenant }),
     // What comes in an older dialect is 1.0 by now.
     version: normaliseVersion(requestedVersion) === LEGACY_VERSION ? PROTOCOL_VERSION : requestedVersion,
     extensions: [...requestedExtensions],
-    conditions: given ? (given.conditions ?? {}) : callTerms(headersIn(state), { version: '', extensions: '' }).conditions,
     ...(signal && { signal })
   }
 }
 
 /** A call of ours as the SDK's handlers take it. */
-export function sdkContext({ principal, tenant, extensions, conditions, signal }: CallContext, requestedVersion: string): ServerCallContext {
+export function sdkContext({ principal, tenant, extensions, ...terms }: CallContext, requestedVersion: string): ServerCallContext {
   return new ServerCallContext({
     user: userNamed(principal),
     requestedVersion,
     ...(tenant !== undefined && { tenant }),
     ...(extensions && { requestedExtensions: [...extensions] }),
-    state: new Map([[TERMS, { conditions, signal }]])
+    state: new Map([[TERMS, terms]])
   })
 }
 
@@ -42,9 +42,9 @@ export function userNamed(principal: string | undefined): User {
   return { isAuthenticated: principal !== undefined, userName: principal ?? '' }
 }
 
-/** Activates those of our extensions that were asked for: before the answer, whose headers tell of them. */
-export function activateExtensions(context: ServerCallContext): void {
-  for (const uri of SUPPORTED_EXTENSIONS) if (context.requestedExtensions?.includes(uri)) context.addActivatedExtension(uri)
+/** Activates those of the runtime's extensions that were asked for: before the answer, whose headers tell of them. */
+export function activateExtensions(context: ServerCallContext, supported: readonly string[]): void {
+  for (const uri of supported) if (context.requestedExtensions?.includes(uri)) context.addActivatedExtension(uri)
 }
 
 function signalOf(user: User | undefined): AbortSignal | undefined {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as sdk from '@a2a-js/sdk'
 import type { AgentExecutionEvent, RequestContext } from '@a2a-js/sdk/server'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { Artifact, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -34,7 +34,7 @@ export function heardOf(event: AgentExecutionEvent, given: Given, said: readonly
   try {
     return read(event, given, said)
   } catch (error) {
-    if (error instanceof A2AError) throw error
+    if (isA2AError(error)) throw error
     throw new A2AError('InvalidAgentResponse', 'The executor published something that is no event of the SDK.', { cause: error })
   }
 }

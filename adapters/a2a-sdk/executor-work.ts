@@ -67,6 +67,7 @@ async function turnOf(executor: AgentExecutor, work: WorkArguments, opening: Ope
   const { words, end } = await work.step<Recorded>('execute', async ({ signal }) => {
     isRun = true
     const request = await requestOf(work, opening)
+    signal.throwIfAborted()
     const turn = await runTurn({ executor, request, said, emit: work.emit, signal })
     return { words: said.slice(earlier), end: turn }
   })

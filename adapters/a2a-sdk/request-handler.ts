@@ -30,14 +30,17 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
  * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. Who calls is the
  * user that their `userBuilder` tells, if authenticated; the runtime's own `authenticate` is not asked. The runtime checks
  * all that comes: what the SDK's codec could not read is refused as if it were not there. Errors are the SDK's classes.
+ * Throws RangeError for a `streamIdleMs` that is no time.
  */
 export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdleMs = 900_000 }: RequestHandlerOptions = {}): A2ARequestHandler {
+  if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
+  const { clock, extensions } = runtime.settings
 
   const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
-      activateExtensions(context)
+      activateExtensions(context, extensions)
       try {
         return read((await operations[name](request.toJSON(params), callOf(context))) as object)
       } catch (error) {
@@ -48,7 +51,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   async function* told(name: OperationName, params: unknown, call: CallContext): Stream {
     const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
     try {
-      for await (const event of call.signal ? open() : untilIdle(open, runtime.settings.clock, streamIdleMs)) yield sdkEvent(event)
+      for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
     } catch (error) {
       throw toSdkError(error)
     }
@@ -56,7 +59,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 
   // Activates at once, since the servers write their headers before they read the stream.
   const streamed = <Params>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
-    activateExtensions(context)
+    activateExtensions(context, extensions)
     return told(name, request.toJSON(params), callOf(context))
   }
 

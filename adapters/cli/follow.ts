@@ -1,8 +1,8 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { AgentClient } from '../websocket/client.ts'
-import { connectTo } from './agent-connection.ts'
+import type { AgentClient } from '../client/connect.ts'
+import { withAgent, type AgentPlace } from './agent-connection.ts'
 import { artifactParts, messageParts } from './artifact-parts.ts'
 import { CommandError, EXIT, type Io } from './command.ts'
 import { answerHint, continueHint, watchHint } from './hints.ts'
@@ -14,18 +14,17 @@ import { jsonLine } from './terminal-text.ts'
 import { note, nothingYet, type Watched } from './watch-stream.ts'
 
 /** The options of every command that follows a stream. */
-export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, json: { type: 'boolean' } } as const
+export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, binding: { type: 'string' }, json: { type: 'boolean' } } as const
 
 /** The same, as help explains them. */
 export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; files that are there are never overwritten
   --api-key KEY   show this key (Authorization: Bearer KEY)
+  --binding NAME  speak WEBSOCKET, JSONRPC, HTTP+JSON or GRPC, not what the card prefers
   --json          write one line of JSON for each event of the stream, and nothing else, to stdout
 `
 
 /** What is followed, and what becomes of it. */
-export interface Followed {
-  readonly url: string
-  readonly apiKey: string | undefined
+export interface Followed extends AgentPlace {
   readonly out: string | undefined
   readonly json: boolean
   readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
@@ -38,12 +37,7 @@ export interface Followed {
  * when it is stopped half-way. Resolves with the exit code.
  */
 export async function follow(followed: Followed, io: Io): Promise<number> {
-  const client = await connectTo(followed.url, followed.apiKey, io)
-  try {
-    return await followWith(client, followed, io)
-  } finally {
-    await client.close()
-  }
+  return withAgent(followed, io, client => followWith(client, followed, io))
 }
 
 async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {

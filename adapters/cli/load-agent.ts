@@ -4,12 +4,14 @@ import { pathToFileURL } from 'node:url'
 import { isObject } from '../../machines/protocol/json.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
+import type { Authorize } from '../../runtime/authorize.ts'
 import { CommandError } from './command.ts'
 
 /** What an agent's module exports. */
 export interface AgentModule {
   readonly agent: Agent
   readonly authenticate?: Authenticate
+  readonly authorize?: Authorize
 }
 
 /** How modules are read here. */
@@ -27,19 +29,28 @@ export const nodeReader: ModuleReader = {
 }
 
 /**
- * Loads an agent's module: its default export, made with `defineAgent`, and `authenticate` if it exports that. Throws
- * CommandError, which says what to do, when the file is missing, does not load, or exports no agent.
+ * Loads an agent's module: its default export, made with `defineAgent`, and `authenticate` and `authorize` if it exports
+ * them. Throws CommandError, which says what to do, when the file is missing, does not load, or exports no agent.
  */
 export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
   const path = resolve(cwd, file)
   const found = await stat(path).catch(() => undefined)
   if (!found?.isFile()) throw new CommandError(`There is no file ${path}. Give the path of a module whose default export is an agent.`)
-  const { default: exported, authenticate } = await importModule(path, file, reader)
+  const { default: exported, authenticate, authorize } = await importModule(path, file, reader)
   if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
   const agent = agentOf(exported, file)
-  if (authenticate === undefined) return { agent }
-  if (typeof authenticate === 'function') return { agent, authenticate: authenticate as Authenticate }
-  throw new CommandError(`The export authenticate of ${file} has to be a function that tells who calls: ({ headers }) => ({ id }).`)
+  const functions = {
+    ...functionIn(file, 'authenticate', authenticate, 'tells who calls: ({ headers }) => ({ id })'),
+    ...functionIn(file, 'authorize', authorize, 'says who may: ({ operation, principal, claims }) => true')
+  }
+  return { agent, ...functions }
+}
+
+/** An export that may be left out, under its name. */
+function functionIn(file: string, name: 'authenticate' | 'authorize', exported: unknown, what: string): Omit<AgentModule, 'agent'> {
+  if (exported === undefined) return {}
+  if (typeof exported === 'function') return { [name]: exported }
+  throw new CommandError(`The export ${name} of ${file} has to be a function that ${what}.`)
 }
 
 async function importModule(path: string, file: string, reader: ModuleReader): Promise<Record<string, unknown>> {

@@ -4,6 +4,8 @@ import { shellText, shellWord } from './terminal-text.ts'
 interface PasteLine {
   readonly url: string
   readonly out?: string | undefined
+  /** The binding to speak, if the agent's card is not to choose. */
+  readonly binding?: string | undefined
   /** Whether a key has to be given. The line has a gap for it, never the key. */
   readonly needsKey: boolean
 }
@@ -22,15 +24,15 @@ export interface WatchLine extends PasteLine {
 }
 
 /** The line to paste into a terminal that sends a message. */
-export function sendLine({ url, text, context, task, reference, out, needsKey }: SendLine): string {
-  const options = optionsOf({ context, task, reference, out })
+export function sendLine({ url, text, context, task, reference, out, binding, needsKey }: SendLine): string {
+  const options = optionsOf({ context, task, reference, out, binding })
   return ['npx taskchart send', shellWord(url), shellText(text), ...options, ...gapFor(needsKey)].join(' ')
 }
 
 /** The line to paste into a terminal that watches a task. */
-export function watchLine({ url, task, out, needsKey }: WatchLine): string {
+export function watchLine({ url, task, out, binding, needsKey }: WatchLine): string {
   const id = shellWord(task)
-  const options = [...optionsOf({ out }), ...gapFor(needsKey)]
+  const options = [...optionsOf({ out, binding }), ...gapFor(needsKey)]
   const words = startsWithDash(id) ? [...options, '--', id] : [id, ...options]
   return ['npx taskchart watch', shellWord(url), ...words].join(' ')
 }

@@ -1,5 +1,5 @@
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { AgentClient } from '../websocket/client.ts'
+import type { AgentClient } from '../client/connect.ts'
 import { readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT_CODES, type Command, type Io } from './command.ts'
@@ -9,7 +9,7 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 export const sendCommand: Command = {
   name: 'send',
   summary: 'say something to an agent, watch its task, save its artifacts',
-  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--json]',
+  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--binding NAME] [--json]',
   details: `URL is the agent's ws: address, or the http: address of its card. Progress is written to stderr, results to
 stdout, and at the end comes the line that continues the conversation.
 
@@ -30,7 +30,7 @@ const OPTIONS = {
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: [url, text] } = readArguments(args, OPTIONS, ['URL', '"text"'])
-  const { context, task, reference, out, 'api-key': key, json = false } = values
+  const { context, task, reference, out, 'api-key': key, binding, json = false } = values
   const message: Message = {
     messageId: crypto.randomUUID(),
     role: 'ROLE_USER',
@@ -40,5 +40,5 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     ...(reference && { referenceTaskIds: reference })
   }
   const stream = (client: AgentClient) => client.sendStreamingMessage({ message }, { signal: io.signal })
-  return follow({ url, apiKey: readApiKey(key), out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
+  return follow({ url, apiKey: readApiKey(key), binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
 }

@@ -1,6 +1,7 @@
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
+import type { Authorize } from '../../runtime/authorize.ts'
 import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
@@ -10,6 +11,7 @@ import { serve as serveRuntime, type Served } from '../http/serve.ts'
 import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
+import { legacyDialects } from './dialects.ts'
 import { loadAgent } from './load-agent.ts'
 import { readLogForm } from './log.ts'
 import { openStore } from './open-store.ts'
@@ -25,12 +27,15 @@ export const serveCommand: Command = {
   summary: 'serve an agent over WebSocket and HTTP',
   usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or SIGTERM stops it within 10
-seconds: clients are told, and works that clean up may finish that. A second one stops it at once.
+calls, and authorize tells who may. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or
+SIGTERM stops it within 10 seconds: clients are told, and works that clean up may finish that. A second one stops it at
+once.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
+  --public-url URL  the address that the card gives, where others reach the agent: behind a proxy, say
+  --legacy        speak A2A 0.3 beside 1.0; needs the package @a2a-js/sdk
   --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
   --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
@@ -45,24 +50,28 @@ const OPTIONS = {
   port: { type: 'string', default: '4242' },
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
+  'public-url': { type: 'string' },
+  legacy: { type: 'boolean', default: false },
   db: { type: 'string' },
   json: { type: 'boolean' },
   log: { type: 'string', default: 'text' }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { port, host, 'api-key': key, db, json, log }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const address = { port: readPort(port), host }
+  const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { host, 'api-key': key, 'public-url': publicUrl, legacy, db, json, log } = values
+  const address = { port: readPort(values.port), host, legacy }
+  checkPublicUrl(publicUrl)
   const apiKey = readApiKey(key)
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const undo = surviveRejections(process, logger)
   try {
     const loaded = await Promise.race([loadAgent(file, io.cwd), aborted(io.signal)])
     if (!loaded) return EXIT.ok
-    const { agent, authenticate: own } = loaded
+    const { agent, authenticate: own, authorize } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    await serve(agent, address, { logger, db, ...(authenticate && { authenticate }) }, served => {
+    await serve(agent, address, { logger, db, ...(publicUrl !== undefined && { publicUrl }), ...(authenticate && { authenticate }), ...(authorize && { authorize }) }, served => {
       const places = placesOf(agent, served)
       io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
     }, io)
@@ -75,8 +84,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 /** Serves the agent until the signal aborts; then its work is parked. Throws if its store has stopped. */
 async function serve(
   agent: Agent,
-  address: { port: number; host: string },
-  { db, ...options }: { logger: Logger; db: string | undefined; authenticate?: Authenticate },
+  address: Address,
+  { db, ...options }: { logger: Logger; db: string | undefined; publicUrl?: string; authenticate?: Authenticate; authorize?: Authorize },
   serving: (served: Served) => void,
   { signal, clock, cwd }: Io
 ): Promise<void> {
@@ -94,9 +103,17 @@ async function serve(
   broken.throwIfAborted()
 }
 
-async function listen(runtime: Runtime, { port, host }: { port: number; host: string }): Promise<Served> {
+/** Where to listen, and whether for A2A 0.3 too. */
+interface Address {
+  readonly port: number
+  readonly host: string
+  readonly legacy: boolean
+}
+
+async function listen(runtime: Runtime, { port, host, legacy }: Address): Promise<Served> {
+  const dialects = legacy ? await legacyDialects(runtime) : []
   try {
-    return await serveRuntime(runtime, { port, host })
+    return await serveRuntime(runtime, { port, host, dialects })
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') throw new CommandError(`Port ${port} is in use on ${host}. Choose another with --port, or --port 0 for any.`, { cause })
@@ -109,6 +126,11 @@ function aborted(signal: AbortSignal): Promise<undefined> {
     if (signal.aborted) resolve(undefined)
     else signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
+}
+
+function checkPublicUrl(url: string | undefined): void {
+  if (url === undefined || (URL.canParse(url) && /^(?:http|ws)s?:/.test(url))) return
+  throw usageError(`--public-url takes an address such as https://agent.example/, not ${JSON.stringify(url)}.`)
 }
 
 function readPort(text: string): number {

@@ -1,7 +1,7 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal } from '../../machines/protocol/states.ts'
-import type { AgentClient } from '../websocket/client.ts'
+import type { AgentClient } from '../client/connect.ts'
 import { readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT_CODES, type Command, type Io } from './command.ts'
@@ -11,7 +11,7 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 export const watchCommand: Command = {
   name: 'watch',
   summary: 'watch a task until it ends, save its artifacts',
-  usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--json]',
+  usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--binding NAME] [--json]',
   details: `URL is the agent's ws: address, or the http: address of its card; TASK is the task's id. What happens is written to
 stderr, results to stdout. A task that waits for input is watched on while somebody answers it; one that has ended is
 shown as it is.
@@ -22,9 +22,9 @@ ${EXIT_CODES}`,
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { out, 'api-key': key, json = false }, positionals: [url, id] } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
+  const { values: { out, 'api-key': key, binding, json = false }, positionals: [url, id] } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
   const stream = (client: AgentClient) => eventsOf(id, client, io.signal)
-  return follow({ url, apiKey: readApiKey(key), out, json, stream, goesOnIn: isInterrupted }, io)
+  return follow({ url, apiKey: readApiKey(key), binding, out, json, stream, goesOnIn: isInterrupted }, io)
 }
 
 /** A task as it is, then all that happens to it. One that has ended, also while the connection was lost, comes as it is. */

@@ -1,15 +1,16 @@
 import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import { DEFAULT_CHALLENGE } from '../../runtime/authentication.ts'
 import type { Refusal } from './entry.ts'
 
 /** Headers that every answer may have. */
 export type Headers = Readonly<Record<string, string>>
 
-export const JSON_TYPE = 'application/json'
+const JSON_TYPE = 'application/json'
 
 /** An answer that is JSON text. */
 export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
-  return new Response(body, { status, headers: { 'Content-Type': JSON_TYPE, ...headers } })
+  return new Response(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
 /** The answer to a request that does not get in. */
@@ -40,6 +41,6 @@ export function statusText(thrown: unknown): string {
 export function headersFor({ code, retryAfterMs }: A2AError): Record<string, string> {
   return {
     ...(retryAfterMs !== undefined && { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
-    ...(code === 'Unauthenticated' && { 'WWW-Authenticate': 'Bearer' })
+    ...(code === 'Unauthenticated' && { 'WWW-Authenticate': DEFAULT_CHALLENGE })
   }
 }

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Credentials, Principal } from '../../runtime/authentication.ts'
+import { DEFAULT_CHALLENGE, type Credentials, type Principal } from '../../runtime/authentication.ts'
+import { identify } from '../../runtime/identify.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A request that does not get in, with an HTTP status. */
@@ -52,10 +53,9 @@ export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
 export async function identified(headers: () => Credentials['headers'], { authenticate, logger }: Settings): Promise<Principal | Refusal | undefined> {
   if (!authenticate) return undefined
   try {
-    return (await authenticate({ headers: headers() })) ?? unauthenticated()
+    return (await identify({ authenticate, logger }, { headers: headers() })) ?? unauthenticated(authenticate.challenge)
   } catch (error) {
-    logger.error('authenticate failed', { error })
-    return unauthenticated()
+    return undecided(error as A2AError)
   }
 }
 
@@ -64,9 +64,15 @@ export function isRefusal(who: Principal | Refusal | undefined): who is Refusal 
   return who !== undefined && 'status' in who
 }
 
-function unauthenticated(): Refusal {
+function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
   const error = new A2AError('Unauthenticated', 'Connect with credentials that this agent knows, in the Authorization header.')
-  return { status: 401, message: error.message, headers: { 'WWW-Authenticate': 'Bearer' }, error }
+  return { status: 401, message: error.message, headers: { 'WWW-Authenticate': challenge }, error }
+}
+
+/** Nobody can tell who calls just now. */
+function undecided(error: A2AError): Refusal {
+  const { message, retryAfterMs = 1000 } = error
+  return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
 function hostnameOf(host = ''): string {

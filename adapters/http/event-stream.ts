@@ -80,7 +80,7 @@ class EventStream {
   #send(controller: ReadableStreamDefaultController<Uint8Array>): void {
     clearImmediate(this.#flush)
     this.#flush = undefined
-    if (this.#isOver || this.#waiting === '') return
+    if (this.#waiting === '') return
     controller.enqueue(UTF8.encode(this.#waiting))
     this.#waiting = ''
   }
@@ -111,6 +111,7 @@ class EventStream {
   }
 }
 
+/** Bytes that may still wait; 0 once the stream has failed. */
 function roomOf({ desiredSize }: ReadableStreamDefaultController<Uint8Array>): number {
-  return desiredSize ?? 0
+  return Number(desiredSize)
 }

@@ -75,10 +75,16 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     return cardAnswer(dialect ? dialect.card(made) : made, since, request)
   }
 
+  let listed: { readonly address: string; readonly interfaces: readonly AgentInterface[] } | undefined
+  const interfacesFor = (address: string) => {
+    if (listed?.address !== address) listed = { address, interfaces: interfacesAt(address, offer) }
+    return listed.interfaces
+  }
+
   const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>): Promise<Response> => {
-    const interfaces = interfacesAt(publicUrl ?? `${origin}${base}/`, offer)
+    const interfaces = interfacesFor(publicUrl ?? `${origin}${base}/`)
     const below = pathBelow(base, pathname)
-    const terms = termsOf(request, query)
+    const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH) {
       return isRead ? card(request, asked(terms.version), interfaces) : notAllowed(['GET', 'HEAD'], headers)

@@ -18,31 +18,30 @@ export interface HttpCall {
   readonly interfaces: readonly AgentInterface[]
 }
 
-/** Headers that carry service parameters (§3.2.6), with the names that 0.3 and server-sent events have for them. */
-const PARAMETERS: readonly (readonly [string, string])[] = [
-  ['a2a-version', 'a2a-version'],
-  ['a2a-extensions', 'a2a-extensions'],
-  ['x-a2a-extensions', 'a2a-extensions'],
-  ['taskchart-after-generation', 'taskchart-after-generation'],
-  ['last-event-id', 'taskchart-after-generation'],
-  ['taskchart-if-generation-match', 'taskchart-if-generation-match'],
-  ['taskchart-current-generation', 'taskchart-current-generation']
-]
+/** The names that 0.3 and server-sent events have for service parameters. */
+const OTHER_NAMES: Readonly<Record<string, string>> = { 'a2a-extensions': 'x-a2a-extensions', 'taskchart-after-generation': 'last-event-id' }
 
-/** On what terms a request calls: by its headers, or by its query for clients that cannot set them. */
-export function termsOf({ headers }: Request, query: URLSearchParams): CallTerms {
+/** Service parameters that count only where an extension is active. */
+const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
+
+/** On what terms a request calls (§3.2.6): by its headers, or by its query for clients that cannot set them. */
+export function termsOf({ headers }: Request, query: URLSearchParams, supported: readonly string[]): CallTerms {
   const parameters = new Map<string, string>()
-  for (const [header, name] of PARAMETERS) {
-    const value = headers.get(header)
-    if (value !== null && !parameters.has(name)) parameters.set(name, value)
+  const read = (name: string) => {
+    const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
+    if (value !== null) parameters.set(name, value)
   }
-  return callTerms(parameters satisfies ServiceParameters, { version: queried(query, 'a2a-version'), extensions: queried(query, 'a2a-extensions') })
+  read('a2a-version')
+  read('a2a-extensions')
+  const defaults = { version: queried(query, 'a2a-version'), extensions: queried(query, 'a2a-extensions') }
+  if (parameters.has('a2a-extensions') || defaults.extensions !== '') CONDITIONS.forEach(read)
+  return callTerms(parameters satisfies ServiceParameters, defaults, supported)
 }
 
 /** The context of a call, whose waiting ends when its client is gone. */
 export function contextOf({ request, principal, terms, interfaces }: HttpCall): CallContext {
   const { activated: _, ...context } = terms
-  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id }) }
+  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id, claims: principal.claims }) }
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

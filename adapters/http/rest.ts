@@ -24,7 +24,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     const context = { ...contextOf(call), ...(routed.tenant !== undefined && { tenant: decoded('tenant', routed.tenant) }) }
     const method = operations[routed.method]
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, { ...context, ...terms }), REST)
-    return jsonAnswer(JSON.stringify((await method.answer(params, context)) ?? {}), { ...headers, ...type })
+    return jsonAnswer(JSON.stringify(await method.answer(params, context)), { ...headers, ...type })
   } catch (error) {
     return statusAnswer(error, { ...headers, ...type })
   }

@@ -1,6 +1,6 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
-import { attach, together, type Served } from '../websocket/server.ts'
+import { attach, together, type Served } from '../websocket/attach.ts'
 import { httpHandler, type Handler, type HandlerOptions } from './handler.ts'
 import { withScheme } from './interfaces.ts'
 import { listen, type Address } from './listen.ts'

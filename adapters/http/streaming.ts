@@ -1,4 +1,5 @@
-import type { CallContext } from '../../runtime/call.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eventStream, sentEvent } from './event-stream.ts'
 import type { HttpCall } from './http-call.ts'
@@ -10,25 +11,39 @@ export interface Encoding {
 }
 
 /** What a stream adds to the context of its call. */
-type StreamTerms = Pick<CallContext, 'signal' | 'numbered'>
+export interface StreamTerms {
+  readonly signal: AbortSignal
+  readonly numbered: (generation: number) => void
+}
 
 /** What a stream's first event may take before the response begins without it. */
 const FIRST_EVENT_MS = 1000
 
 /**
  * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with what goes wrong before the
- * first of them, for an ordinary answer.
+ * first of them, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request run out.
  */
 export async function streamed(
   { settings: { clock } }: Runtime,
-  { request, headers }: HttpCall,
+  { principal, headers }: HttpCall,
   open: (terms: StreamTerms) => AsyncGenerator<object, void, undefined>,
   encoding: Encoding
 ): Promise<Response> {
   const gone = new AbortController()
   let generation: number | undefined
-  const events = open({ signal: AbortSignal.any([request.signal, gone.signal]), numbered: number => void (generation = number) })
+  // Who leaves while nothing has come yet is noticed when the response begins: its body is canceled then.
+  const events = open({ signal: gone.signal, numbered: number => void (generation = number) })
   const first = events.next()
+  await early(first, clock)
+  const { expiresAtMs = Infinity } = principal ?? {}
+  const expiry = clock.setTimeout(() => gone.abort(expired()), expiresAtMs - clock.now())
+  const framed = frames(first, events, { ...encoding, generation: () => generation, reason: () => gone.signal.reason, ended: () => clock.clearTimeout(expiry) })
+  const body = eventStream(framed, clock, () => gone.abort())
+  return new Response(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers } })
+}
+
+/** Waits for the first event, but not for long: a client wants to know that its stream is open. */
+async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
   let timer: unknown
   const late = new Promise<void>(resolve => (timer = clock.setTimeout(resolve, FIRST_EVENT_MS)))
   try {
@@ -36,21 +51,32 @@ export async function streamed(
   } finally {
     clock.clearTimeout(timer)
   }
-  const body = eventStream(framed(first, events, encoding, () => generation), clock, () => gone.abort())
-  return new Response(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers } })
 }
 
-async function* framed(
+/** What the text of a stream is made with. */
+interface Framing extends Encoding {
+  readonly generation: () => number | undefined
+  /** Why the stream was stopped, if it was. */
+  readonly reason: () => unknown
+  readonly ended: () => void
+}
+
+async function* frames(
   first: Promise<IteratorResult<object, void>>,
   events: AsyncGenerator<object, void, undefined>,
-  { encode, encodeError }: Encoding,
-  generation: () => number | undefined
+  { encode, encodeError, generation, reason, ended }: Framing
 ): AsyncGenerator<string, void, undefined> {
   try {
     for (let step = await first; !step.done; step = await events.next()) yield sentEvent(encode(step.value), generation())
+    if (isA2AError(reason())) throw reason()
   } catch (error) {
     yield sentEvent(encodeError(error), undefined)
   } finally {
+    ended()
     await events.return()
   }
+}
+
+function expired(): A2AError {
+  return new A2AError('Unauthenticated', 'The credentials of this request have run out. Ask again with fresh ones.')
 }

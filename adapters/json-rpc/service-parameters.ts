@@ -1,4 +1,4 @@
-import { SUPPORTED_EXTENSIONS, type CallContext, type Conditions } from '../../runtime/call.ts'
+import type { CallContext, Conditions } from '../../runtime/call.ts'
 import type { ServiceParameters } from './envelope.ts'
 
 /** The service parameters of the reliability extension, and the conditions that they set. */
@@ -11,10 +11,11 @@ const CONDITIONS: readonly (readonly [string, keyof Conditions])[] = [
 /** On what terms a request is called, and which of the extensions that it asks for it gets. */
 export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & { readonly activated: readonly string[] }
 
-/** What a request's service parameters (§3.2.6) say of its call. Those of a connection's handshake are the `defaults`. */
+/** What a request's service parameters (§3.2.6) say of its call. Those of a connection's handshake are the `defaults`; `supported` are the runtime's extensions. */
 export function callTerms(
   parameters: ServiceParameters,
-  defaults: { readonly version: string; readonly extensions: string }
+  defaults: { readonly version: string; readonly extensions: string },
+  supported: readonly string[]
 ): CallTerms {
   const conditions = CONDITIONS.flatMap(([name, condition]) => {
     const value = parameters.get(name)
@@ -25,7 +26,7 @@ export function callTerms(
     version: parameters.get('a2a-version') ?? defaults.version,
     extensions,
     conditions: Object.fromEntries(conditions),
-    activated: SUPPORTED_EXTENSIONS.filter(uri => extensions.includes(uri))
+    activated: supported.filter(uri => extensions.includes(uri))
   }
 }
 

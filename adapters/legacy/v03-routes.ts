@@ -1,5 +1,5 @@
 import { isObject } from '../../machines/protocol/json.ts'
-import type { DialectRequest } from './dialect.ts'
+import type { RestRequest } from './dialect.ts'
 import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from './v03-proto.ts'
 import { method03, type Method03 } from './v03-requests.ts'
 
@@ -15,7 +15,7 @@ interface Row {
   readonly verb: string
   readonly path: RegExp
   readonly method: string
-  readonly params: (request: DialectRequest, ids: readonly string[]) => unknown
+  readonly params: (request: RestRequest, ids: readonly string[]) => unknown
   readonly write: (body: unknown) => (result: never) => unknown
 }
 
@@ -41,7 +41,7 @@ const ROWS: readonly Row[] = [
 ]
 
 /** The route of a request; `undefined` if there is none. */
-export function route03(request: DialectRequest): Route03 | undefined {
+export function route03(request: RestRequest): Route03 | undefined {
   for (const { verb, path, method: name, params, write } of ROWS) {
     const match = request.verb === verb ? path.exec(request.path) : null
     const method = method03(name)

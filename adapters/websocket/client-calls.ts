@@ -1,20 +1,20 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
+import { serviceParameters, type Calls } from '../client/calls.ts'
+import { cutOff } from '../client/lost-errors.ts'
+import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../client/requests.ts'
 import { Link, type LinkOptions, type LinkUser } from './client-link.ts'
-import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from './client-requests.ts'
 
 /**
  * The calls and streams of one client, told apart by the ids of their requests. When the connection was lost, each is
  * sent again on the next one as it says itself, or fails with an error that says what happened.
  */
-export class ClientCalls implements LinkUser {
+export class ClientCalls implements Calls, LinkUser {
   readonly link: Link
   readonly url: string
-  readonly #extensions: string
+  readonly #extensions: readonly string[]
   /** What is under way, by the id of its newest frame, and the connection that it was sent on; 0 before it was. */
   readonly #pending = new Map<number, { readonly request: ClientRequest; readonly sentOn: number }>()
   #nextId = 1
@@ -28,10 +28,9 @@ export class ClientCalls implements LinkUser {
   constructor(options: LinkOptions, extensions: readonly string[]) {
     this.link = new Link(options, this)
     this.url = options.url
-    this.#extensions = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
+    this.#extensions = extensions
   }
 
-  /** Calls a method and resolves with its result. */
   call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
@@ -46,7 +45,6 @@ export class ClientCalls implements LinkUser {
     })
   }
 
-  /** Calls a streaming method. The request is sent with the first step of the stream; leaving the loop ends it here and there. */
   async *stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     signal?.throwIfAborted()
     const stream = new StreamRequest(frame)
@@ -106,7 +104,7 @@ export class ClientCalls implements LinkUser {
       this.#pending.delete(id)
       const frame = sentOn === 0 ? request.frame : request.again(this.#isReliable)
       if (frame) this.#send(request, frame)
-      else request.failed(this.#cutOff(request.frame.method))
+      else request.failed(cutOff(this.url, request.frame.method))
     }
   }
 
@@ -132,21 +130,13 @@ export class ClientCalls implements LinkUser {
     return undefined
   }
 
-  #write(frame: object, parameters: RequestFrame['parameters'] = {}): void {
-    const { 'a2a-extensions': more } = parameters
-    const extensions = more ? `${this.#extensions},${more}` : this.#extensions
-    const all = { 'a2a-version': PROTOCOL_VERSION, ...parameters, 'a2a-extensions': extensions }
-    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: all }))
+  #write(frame: object, parameters?: RequestFrame['parameters']): void {
+    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, parameters) }))
   }
 
   #noteExtensions(parameters: Record<string, unknown>): void {
     const activated = parameters['a2a-extensions']
     if (typeof activated === 'string' && activated.split(',').includes(RELIABILITY_EXTENSION)) this.#isReliable = true
-  }
-
-  #cutOff(method: string): A2AError {
-    const text = `The connection to ${this.url} was lost while ${method} was under way. Nobody knows whether the agent took it: look before you send it again.`
-    return new A2AError('Overloaded', text)
   }
 }
 

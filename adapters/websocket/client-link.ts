@@ -1,20 +1,14 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import { BackOff, type BackOffOptions } from '../client/back-off.ts'
+import { LinkWatch, type LinkState } from '../client/link-state.ts'
+import { closedHere, wasLost } from '../client/lost-errors.ts'
 import type { ClientSocket } from './client-socket.ts'
 
-/** How a connection stands: being made, for the first time or again; made; lost, and to be made again; at its end. */
-export type LinkState = 'connecting' | 'open' | 'lost' | 'closed'
-
 /** What a link is made of. */
-export interface LinkOptions {
+export interface LinkOptions extends BackOffOptions {
   readonly url: string
   /** Opens a socket; rejects when nobody answers. */
   readonly open: (signal?: AbortSignal) => Promise<ClientSocket>
-  readonly clock: Clock
-  /** A random number from 0 up to 1, for the jitter. */
-  readonly random: () => number
-  /** How long a lost connection is tried again before the link gives up. */
-  readonly giveUpAfterMs: number
 }
 
 /** What uses a link. */
@@ -28,10 +22,6 @@ export interface LinkUser {
   closed(error: unknown): void
 }
 
-/** Longest wait before the first new try; it doubles up to the longest of all. Each wait is random within it (full jitter). */
-const FIRST_BACKOFF_MS = 250
-const LONGEST_BACKOFF_MS = 10_000
-
 /** Silence after which the other side is asked for a sign of life, and how long that may take. */
 const SILENCE_MS = 25_000
 const SIGN_OF_LIFE_MS = 10_000
@@ -43,28 +33,25 @@ const FINAL_CODES: readonly number[] = [1002, 1003, 1007, 1008, 1009, 4401, 4403
 export class Link {
   readonly #options: LinkOptions
   readonly #user: LinkUser
-  readonly #watchers = new Map<LinkState, Set<() => void>>()
-  #state: LinkState = 'connecting'
+  readonly #backOff: BackOff
+  readonly #watch = new LinkWatch('connecting')
   #socket: ClientSocket | undefined
-  #failures = 0
-  #lostAtMs = 0
   #timer: unknown
   #closed = Promise.resolve()
 
   constructor(options: LinkOptions, user: LinkUser) {
     this.#options = options
+    this.#backOff = new BackOff(options)
     this.#user = user
   }
 
   get state(): LinkState {
-    return this.#state
+    return this.#watch.state
   }
 
   /** Hears when the link comes into a state. The answer stops that. */
   on(state: LinkState, watcher: () => void): () => void {
-    const watchers = this.#watchers.get(state) ?? new Set()
-    this.#watchers.set(state, watchers.add(watcher))
-    return () => void watchers.delete(watcher)
+    return this.#watch.on(state, watcher)
   }
 
   /** Connects for the first time. Rejects, and is at its end, if nobody answers. */
@@ -79,21 +66,21 @@ export class Link {
 
   /** Sends a frame, if the connection is there. */
   send(text: string): void {
-    if (this.#state === 'open') this.#socket?.send(text)
+    if (this.state === 'open') this.#socket?.send(text)
   }
 
   /** Closes the connection for good, and resolves when it is closed. */
   async close(): Promise<void> {
     const socket = this.#socket
-    this.#end(new A2AError('Overloaded', `The connection to ${this.#options.url} was closed by this client.`))
+    this.#end(closedHere(this.#options.url))
     socket?.close(1000, 'The client is done.')
     await this.#closed
   }
 
   #opened(socket: ClientSocket): void {
-    if (this.#state === 'closed') return socket.close(1000, 'The client is done.')
+    if (this.state === 'closed') return socket.close(1000, 'The client is done.')
     this.#socket = socket
-    this.#failures = 0
+    this.#backOff.reset()
     socket.addEventListener('message', ({ data }) => {
       if (this.#socket !== socket) return
       this.#listen(SILENCE_MS)
@@ -106,7 +93,7 @@ export class Link {
       })
     )
     this.#listen(SILENCE_MS)
-    this.#enter('open')
+    this.#watch.enter('open')
     this.#user.opened()
   }
 
@@ -123,30 +110,28 @@ export class Link {
 
   #dropped(code: number, reason: string): void {
     const why = reason ? `${code}, ${reason}` : String(code)
-    const error = new A2AError('Overloaded', `The connection to ${this.#options.url} was lost (${why}). Tasks go on; connect again to see them.`)
+    const error = wasLost(this.#options.url, why)
     this.#socket?.close()
     this.#socket = undefined
     if (FINAL_CODES.includes(code)) return this.#end(error)
-    this.#lostAtMs = this.#options.clock.now()
-    this.#enter('lost')
+    this.#watch.enter('lost')
     this.#tryLater(error)
   }
 
   #tryLater(error: unknown): void {
-    const { clock, random, giveUpAfterMs } = this.#options
-    if (clock.now() - this.#lostAtMs >= giveUpAfterMs) return this.#end(error)
-    const longestMs = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
-    this.#failures += 1
+    const { clock } = this.#options
+    const waitMs = this.#backOff.next()
+    if (waitMs === undefined) return this.#end(error)
     clock.clearTimeout(this.#timer)
-    this.#timer = clock.setTimeout(() => this.#tryNow(), random() * longestMs)
+    this.#timer = clock.setTimeout(() => this.#tryNow(), waitMs)
   }
 
   #tryNow(): void {
-    this.#enter('connecting')
+    this.#watch.enter('connecting')
     this.#options.open().then(
       socket => this.#opened(socket),
       error => {
-        if (this.#state === 'closed') return
+        if (this.state === 'closed') return
         if (isRefusal(error)) this.#end(error)
         else this.#tryLater(error)
       }
@@ -154,16 +139,11 @@ export class Link {
   }
 
   #end(error: unknown): void {
-    if (this.#state === 'closed') return
+    if (this.state === 'closed') return
     this.#options.clock.clearTimeout(this.#timer)
     this.#socket = undefined
-    this.#enter('closed')
+    this.#watch.enter('closed')
     this.#user.closed(error)
-  }
-
-  #enter(state: LinkState): void {
-    this.#state = state
-    for (const watcher of this.#watchers.get(state) ?? []) watcher()
   }
 }
 

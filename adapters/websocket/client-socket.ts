@@ -1,5 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
+import { inBrowser } from '../client/in-browser.ts'
+import { nobodyAnswers } from '../client/lost-errors.ts'
 
 /** What both a browser's WebSocket and that of `ws` can do. */
 export interface ClientSocket {
@@ -15,7 +17,7 @@ export interface ClientSocket {
 export async function openSocket(url: string, { headers = {}, signal }: { headers?: Readonly<Record<string, string>>; signal?: AbortSignal | undefined }): Promise<ClientSocket> {
   signal?.throwIfAborted()
   const refused = { status: undefined as number | undefined }
-  const socket = isBrowser() ? (new globalThis.WebSocket(url, WEBSOCKET_SUBPROTOCOL) as ClientSocket) : await nodeSocket(url, headers, refused)
+  const socket = inBrowser() ? (new globalThis.WebSocket(url, WEBSOCKET_SUBPROTOCOL) as ClientSocket) : await nodeSocket(url, headers, refused)
   return new Promise((resolve, reject) => {
     const abort = () => {
       socket.close()
@@ -42,13 +44,9 @@ async function nodeSocket(url: string, headers: Readonly<Record<string, string>>
   return socket
 }
 
-function isBrowser(): boolean {
-  return typeof globalThis.process?.versions?.node !== 'string'
-}
-
 function noAnswer(url: string, status: number | undefined): A2AError {
   if (status === 401) return new A2AError('Unauthenticated', `The agent at ${url} wants credentials. Connect with { headers: { authorization: … } }.`)
   if (status === 403) return new A2AError('Forbidden', `The agent at ${url} does not let this client in.`)
   if (status !== undefined) return new A2AError('UnsupportedOperation', `The agent at ${url} refused the WebSocket handshake with HTTP ${status}.`)
-  return new A2AError('Overloaded', `Nobody answers at ${url}. Is the agent running?`)
+  return nobodyAnswers(url)
 }

@@ -74,7 +74,7 @@ export class Connection {
     this.#interfaces = interfaces
     this.#socket = socket
     this.#terms = terms
-    this.#usual = callTerms(new Map(), terms)
+    this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     setMaxListeners(0, this.#gone.signal)
     this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
     this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
@@ -128,7 +128,7 @@ export class Connection {
   async #perform({ id, params }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
     try {
       const { principal } = this.#terms
-      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id })
+      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id, claims: principal.claims })
       if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
         const answer = await method.answer(params, call)
@@ -146,7 +146,7 @@ export class Connection {
 
   /** On what terms a request is called, and which extensions it activates. */
   #termsOf({ serviceParameters }: Request): CallTerms {
-    return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms)
+    return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
   async #stream(id: RequestId, events: AsyncIterable<object>, activated: readonly string[], signal: AbortSignal): Promise<void> {

@@ -267,12 +267,13 @@ await t.test('each of our errors keeps as much as the SDK can carry', async t =>
   t.equal(await thrown(plain), plain)
 })
 
-await t.test('the card of a handler is that of the runtime, in the form of the SDK', async t => {
+await t.test('the card of a handler is that of the runtime, in the form of the SDK; a time that is none is refused', async t => {
   const { runtime } = startAgent(t)
   const interfaces = [{ url: 'https://example.com/rpc', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]
   const card = await toRequestHandler(runtime, { interfaces }).getAgentCard()
   t.strictSame(sdk.AgentCard.toJSON(card), runtime.agentCard(interfaces))
   t.strictSame((await toRequestHandler(runtime).getAgentCard()).supportedInterfaces, [])
+  for (const streamIdleMs of [0, -1, NaN, Infinity]) t.throws(() => toRequestHandler(runtime, { streamIdleMs }), { name: 'RangeError' })
 })
 
 await t.test('null is data, also in the form of the SDK', async t => {

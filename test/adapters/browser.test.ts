@@ -9,7 +9,9 @@ import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
+import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(path => existsSync(path))
@@ -20,13 +22,13 @@ const ARGUMENTS = [
 
 /** The page loads the client as it is, without a bundler. */
 const PAGE = `<!doctype html>
-<script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js" } }</script>
+<script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js", "eventsource-parser": "/node_modules/eventsource-parser/dist/index.js" } }</script>
 <script type="module">
-  import { connect } from '/dist/adapters/websocket/client.js'
-  window.talk = async (url, words) => {
+  import { connect } from '/dist/adapters/client/connect.js'
+  window.talk = async (url, words, headers) => {
     window.states = []
     window.words = []
-    const client = await connect(url, { random: () => 0 })
+    const client = window.client = await connect(url, { random: () => 0, ...(headers && { headers }) })
     for (const state of ['lost', 'open', 'closed']) client.on(state, () => window.states.push(state))
     const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: words }] }
     for await (const event of client.sendStreamingMessage({ message })) {
@@ -34,7 +36,7 @@ const PAGE = `<!doctype html>
       if (said) window.words.push(said)
     }
     await client.close()
-    return { states: window.states, words: window.words }
+    return { states: window.states, words: window.words, binding: client.binding }
   }
 </script>`
 
@@ -54,7 +56,7 @@ const waiter = setupWork({ actors: { gate: fromPromise(() => gate.promise) } }).
 async function servePage(t: Test): Promise<string> {
   const server = createServer((request, response) => {
     const path = normalize((request.url ?? '/').split('?')[0] ?? '/')
-    const isModule = /^\/(?:dist|node_modules\/zod)\/.*\.js$/.test(path) && existsSync(`.${path}`)
+    const isModule = /^\/(?:dist|node_modules\/(?:zod|eventsource-parser))\/.*\.js$/.test(path) && existsSync(`.${path}`)
     if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE)
     else if (isModule) response.writeHead(200, { 'content-type': 'text/javascript' }).end(readFileSync(`.${path}`))
     else response.writeHead(404).end()
@@ -94,6 +96,24 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
     await page.waitForFunction("window.states.includes('open')")
     gate.resolve()
     t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'] })
+  })
+
+  await t.test('speaks JSON-RPC over HTTP, with headers, and goes on when a stream is cut', async t => {
+    const event = (more: object, generation: number) => ({ ...more, metadata: { [RELIABILITY_EXTENSION]: { generation } } })
+    const status = (state: string, words: string, generation: number) => {
+      const message = { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] }
+      return { statusUpdate: event({ taskId: 't', contextId: 'c', status: { state: `TASK_STATE_${state}`, message } }, generation) }
+    }
+    const agent = await httpAgent(t, { others: ['GRPC'], origin })
+    agent.script(
+      stream([{ task: event({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }, 1) }, status('WORKING', 'waiting', 2)], 'cut', reliable),
+      stream([status('COMPLETED', 'done', 3)], 'end', reliable)
+    )
+    const talk = page.evaluate(`window.talk('${agent.url}', 'go', { authorization: 'Bearer anna' })`)
+    await page.waitForFunction(`window.client?.url === '${agent.url}/agent' && window.words.includes('waiting')`)
+    agent.heard('working: waiting')
+    t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'], binding: 'JSONRPC' })
+    t.match(agent.asked.map(({ headers }) => headers), [{ authorization: 'Bearer anna', 'a2a-version': '1.0' }, { 'last-event-id': '2' }])
   })
 
   await t.test('is refused from a page of an origin that is not allowed', async t => {

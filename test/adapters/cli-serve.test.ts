@@ -5,11 +5,13 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { surviveRejections } from '../../adapters/cli/unhandled-rejections.ts'
-import { connect } from '../../adapters/websocket/client.ts'
+import { connect } from '../../adapters/client/connect.ts'
+import { fetchCard } from '../../adapters/client/discovery.ts'
 import { deferred, rejection } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
+const PICKY = `${ECHO}\nexport const authorize = ({ operation, principal }) => operation === 'listTasks' ? principal + ' may not list.' : true`
 const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x-me'] === 'yes' ? { id: 'me' } : undefined`
 
 const CARELESS = `export default { card: { name: 'Careless' }, work: () => {
@@ -47,7 +49,7 @@ async function line(stream: NodeJS.ReadableStream): Promise<string> {
 
 await t.test('an agent that is served', async t => {
   const skills = "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
-  const cwd = t.testdir({ 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'careless.js': CARELESS })
+  const cwd = t.testdir({ 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'picky.js': PICKY, 'careless.js': CARELESS })
 
   await t.test('is announced with its addresses and the line to talk to it', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js'])
@@ -132,6 +134,16 @@ Ctrl-C stops it.
     await client.close()
   })
 
+  await t.test('with an export authorize does what that lets it, also beside --api-key, which the card tells', async t => {
+    const { announcement } = await serving(t, cwd, ['picky.js', '--api-key', 'secret', '--json'])
+    const { url } = JSON.parse(announcement) as { url: string }
+    const client = await connect(url, { headers: { authorization: 'Bearer secret' } })
+    t.match(await rejection(client.listTasks({})), { code: 'Forbidden', message: 'api-key may not list.' })
+    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'TaskNotFound' })
+    await client.close()
+    t.match(await fetchCard(url), { securitySchemes: { apiKey: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }, securityRequirements: [{ schemes: { apiKey: {} } }] })
+  })
+
   await t.test('on all addresses of the machine is reached from it by the loopback one', async t => {
     const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0'])
     t.match(announcement, /agent {2}ws:\/\/0\.0\.0\.0:\d+\//)
@@ -159,6 +171,7 @@ await t.test('what cannot be served is refused with what to do', async t => {
     'syntax.js': 'export default {',
     'imports.js': "import 'no-such-package'",
     'odd.js': `${ECHO}\nexport const authenticate = 'yes'`,
+    'even.js': `${ECHO}\nexport const authorize = true`,
     folder: {}
   })
 
@@ -174,6 +187,7 @@ await t.test('what cannot be served is refused with what to do', async t => {
     [['syntax.js'], 1, /syntax\.js could not be loaded: Unexpected/],
     [['imports.js'], 1, /imports\.js could not be loaded: Cannot find package 'no-such-package'/],
     [['odd.js'], 1, /The export authenticate of odd\.js has to be a function/],
+    [['even.js'], 1, /The export authorize of even\.js has to be a function that says who may/],
     [['locked.js', '--api-key', 'k'], 2, /locked\.js exports authenticate, which says who may call\. Leave out --api-key\.\nUsage:/],
     [['echo.js', '--log', 'xml'], 2, /--log takes text or json, not "xml"\.\nUsage:/],
     [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
-import { connect, type AgentClient } from '../../adapters/websocket/client.ts'
+import { connect, type AgentClient } from '../../adapters/client/connect.ts'
 import { brief, next, rejection, say, taskIn } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket } from '../fixtures/served-agent.ts'
 

@@ -1,10 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
-import { connect } from '../../adapters/websocket/client.ts'
-import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
-import { rejection } from '../fixtures/runtime-helpers.ts'
+import t, { type Test } from 'tap'
+import { connect, type ConnectOptions } from '../../adapters/client/connect.ts'
+import { fetchCard } from '../../adapters/client/discovery.ts'
+import { perform } from '../../adapters/client/official.ts'
+import { openCalls } from '../../adapters/websocket/open-calls.ts'
+import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import { body, httpAgent, result } from '../fixtures/scripted-http.ts'
+import { refusal, rejection } from '../fixtures/runtime-helpers.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
 
 await t.test('a signal gives up connecting at whatever step it comes', async t => {
@@ -48,4 +52,102 @@ await t.test('credentials go to no other host than the one that was asked, whate
   const error = await rejection(connect(url, { headers: { authorization: 'Bearer secret' } }))
   t.match(error, { code: 'Forbidden', message: /another host, ws:\/\/localhost:1\// })
   t.match(await rejection(connect(url)), { code: 'Overloaded' }, 'without credentials it is tried')
+  for (const [binding, address] of [['JSONRPC', 'http://localhost:1/'], ['HTTP+JSON', 'https://evil.example'], ['GRPC', 'evil.example:1'], ['GRPC', 'grpc://localhost:1']] as const) {
+    const { url } = await httpAgent(t, { binding, address })
+    t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent on another host, ${address}. Give that address yourself to send it your headers.` })
+  }
+  const { url: strange } = await httpAgent(t, { address: 'not an address' })
+  t.match(await rejection(connect(strange, { headers: {} })), { code: 'InvalidAgentResponse', message: /"not an address", which is no address/ })
+  for (const [binding, address] of [['JSONRPC', 'ftp://a.example'], ['HTTP+JSON', '/agent']] as const) {
+    const { url } = await httpAgent(t, { binding, address })
+    t.match(await rejection(connect(url)), { code: 'InvalidAgentResponse', message: `The card names ${JSON.stringify(address)}, which is no http: address.` })
+  }
+})
+
+await t.test('for the transport of the official client a WebSocket is found in the card too', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const calls = await openCalls(url.replace('ws', 'http'), {})
+  t.teardown(() => calls.link.close())
+  t.equal(calls.url, url)
+  const { url: other } = await httpAgent(t, { binding: 'WEBSOCKET', address: 'ws://localhost:1/' })
+  t.match(await rejection(openCalls(other, { headers: { authorization: 'Bearer secret' } })), { code: 'Forbidden' })
+})
+
+/** The binding that is chosen with these options. */
+async function chosen(t: Test, url: string, options: ConnectOptions = {}): Promise<string> {
+  const client = await connect(url, options)
+  t.teardown(() => client.close())
+  return client.binding
+}
+
+await t.test('of a card the first interface is taken that is of A2A 1.0 and can be spoken', async t => {
+  const { url } = await serve(t, { work: obedient })
+  t.equal(await chosen(t, url), 'WEBSOCKET', 'a ws: address is taken at its word')
+  t.equal(await chosen(t, url.replace('ws', 'http'), { bindings: ['WebSocket'] }), 'WEBSOCKET')
+  const several = await httpAgent(t, { binding: 'JSONRPC', others: ['urn:other', 'http+json', 'GRPC'] })
+  t.equal(await chosen(t, several.url), 'HTTP+JSON')
+  t.equal(await chosen(t, several.url, { bindings: ['JSONRPC', 'HTTP+JSON'] }), 'JSONRPC', 'bindings says what to prefer')
+  t.equal(await chosen(t, several.url, { bindings: [WEBSOCKET_BINDING, 'jsonrpc'] }), 'JSONRPC')
+  t.equal(await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }), 'JSONRPC', 'another binding than that of the address is looked for in the card')
+  t.equal(await chosen(t, (await httpAgent(t, { version: '1.0.1' })).url), 'JSONRPC', 'patch numbers do not count')
+  t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), { code: 'UnsupportedOperation', message: /offers no WEBSOCKET for A2A 1\.0, only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/ })
+})
+
+await t.test('bindings that this client does not speak are a TypeError', async t => {
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), { name: 'TypeError', message: '"SOAP" is no binding that this client speaks. Those are WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.' })
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), { name: 'TypeError', message: /at least one/ })
+})
+
+await t.test('an agent of an older version is refused, and not spoken to in another way', async t => {
+  const older = await httpAgent(t, { version: '0.3', others: ['GRPC'] })
+  t.match(await refusal(connect(older.url)), { code: 'UnsupportedOperation', message: `The agent at ${older.url} speaks only A2A 0.3; this client speaks 1.0.` })
+  const oldest = await httpAgent(t, { cardPath: '/none' })
+  oldest.script(body(JSON.stringify({ protocolVersion: '0.3.0', name: 'Old', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })))
+  t.match(await refusal(connect(oldest.url)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.3\.0; this client speaks 1\.0/ })
+  t.equal(older.asked.length, 0)
+})
+
+await t.test('an agent may be mounted below a path', async t => {
+  const below = `/agents/one${AGENT_CARD_PATH}`
+  const agent = await httpAgent(t, { cardPath: below })
+  agent.script(body('nothing', {}, 404))
+  for (const path of ['/agents/one', '/agents/one/', '/agents/one?x=1#y', below]) t.equal((await fetchCard(`${agent.url}${path}`)).name, 'Scripted', path)
+  t.match(await refusal(fetchCard(`${agent.url}/agents/two`)), {
+    code: 'UnsupportedOperation',
+    message: `There is no agent card at ${agent.url}/agents/two${AGENT_CARD_PATH}: HTTP 404. There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.`
+  })
+  t.equal(agent.asked.length, 2)
+  const root = await httpAgent(t)
+  root.script(body('<html>', { 'content-type': 'text/html' }))
+  t.equal((await fetchCard(`${root.url}//evil.example/page`)).name, 'Scripted', 'a page is no card, and a path no host')
+})
+
+await t.test('in a browser gRPC is never chosen', async t => {
+  const agent = await httpAgent(t, { others: ['GRPC'] })
+  agent.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
+  t.intercept(process, 'versions', { value: {} })
+  const client = await connect(agent.url, { headers: { authorization: 'Bearer anna' } })
+  t.equal(client.binding, 'JSONRPC')
+  t.match(await client.getTask({ id: 't' }), { id: 't' })
+  t.equal(agent.asked[0]?.headers.authorization, 'Bearer anna', 'fetch can send headers')
+  t.match(await refusal(connect(agent.url, { bindings: ['GRPC'] })), { code: 'UnsupportedOperation' })
+})
+
+await t.test('a card that is cut off is none', async t => {
+  const agent = await httpAgent(t, { cardPath: '/none' })
+  agent.script((_, response) => {
+    response.writeHead(200, { 'content-length': 1000 }).write('{', () => setImmediate(() => response.destroy()))
+  })
+  t.match(await refusal(fetchCard(agent.url)), { code: 'InvalidAgentResponse', message: /could not be read to its end/ })
+})
+
+await t.test('an error of fetch that names no reason may have come after the request was sent', async t => {
+  const agent = await httpAgent(t)
+  const client = await connect(agent.url, { giveUpAfterMs: 0 })
+  t.intercept(globalThis, 'fetch', { value: () => Promise.reject(new TypeError('Failed to fetch')) })
+  t.match(await refusal(client.getTask({ id: 't' })), { code: 'Overloaded', message: /was lost \(no answer\)/ })
+})
+
+await t.test('what the official client has no method for is refused', async t => {
+  t.match(await refusal(perform({} as never, { method: 'Ping', params: {} }, {} as never, {})), { code: 'MethodNotFound' })
 })

@@ -6,14 +6,18 @@ import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import t from 'tap'
-import { KEEP_ALIVE_MS, STUCK_MS } from '../../adapters/http/event-stream.ts'
-import { httpHandler } from '../../adapters/http/serve.ts'
+import { statusAnswer } from '../../adapters/http/answers.ts'
+import { bodyOf } from '../../adapters/http/body.ts'
+import { eventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { httpHandler, serve } from '../../adapters/http/serve.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { artifact, reply } from '../../runtime/words.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
 import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../fixtures/http-agent.ts'
 import { brief, generationOf, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
 import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json', 'a2a-version': '1.0' }
@@ -362,9 +366,52 @@ await t.test('the handler alone answers requests of any make', async t => {
   t.equal((await httpHandler(open.runtime)(new Request('http://agent.example/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
 })
 
+await t.test('an error by HTTP has its status, says when to come again, and tells nothing of what is ours', async t => {
+  const ours = statusAnswer(new Error('s3cret'))
+  t.equal(ours.status, 500)
+  t.notMatch(await ours.text(), 's3cret')
+  t.equal(statusAnswer(new A2AError('RateLimited', 'Too many.', { retryAfterMs: 1500 })).headers.get('retry-after'), '2')
+  t.equal(statusAnswer(new A2AError('Unauthenticated')).headers.get('www-authenticate'), 'Bearer')
+  const broken = new ReadableStream<Uint8Array>({ pull: controller => controller.error(new Error('gone')) })
+  await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: broken, duplex: 'half' }), 10), { code: 'ParseError', message: 'The body broke off.' })
+  const endless = new ReadableStream<Uint8Array>({ pull: controller => controller.enqueue(Buffer.alloc(6)) })
+  await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: endless, duplex: 'half' }), 10), { code: 'TooLarge' })
+  t.equal(await bodyOf(new Request('http://localhost/', { method: 'POST' }), 10), '')
+  const { url } = await serveAll(t, { work: echo })
+  t.equal((await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': 'latest' } })).status, 200)
+})
+
+await t.test('events wait for the client that reads them, and end with it', async t => {
+  const clock = new TestClock()
+  let made = 0
+  const many = async function* () {
+    for (made = 0; made < 1000; made += 1) yield sentEvent('x'.repeat(1024), made)
+  }
+  let stops = 0
+  const reader = eventStream(many(), clock, () => (stops += 1)).getReader()
+  await rest()
+  t.ok(made < 100, 'no more is made than fits')
+  await reader.read()
+  await rest()
+  const before = made
+  await reader.read()
+  await until(() => made > before)
+  await reader.cancel()
+  await rest()
+  t.equal(stops, 1)
+  t.ok(made < 1000)
+  t.equal(clock.size, 0, 'no timer is left')
+  const stuck = eventStream(many(), clock, () => (stops += 1))
+  await rest()
+  clock.increment(STUCK_MS)
+  await rest()
+  t.equal(stops, 2)
+  t.equal(clock.size, 0)
+  await t.rejects(stuck.getReader().read(), { message: /30 seconds/ })
+})
+
 await t.test('a server that drains takes nothing new, and closes twice without harm', async t => {
   const { runtime } = start(t, { work: echo })
-  const { serve } = await import('../../adapters/http/serve.ts')
   const served = await serve(runtime, { port: 0 })
   served.drain()
   t.match(await ask(`${served.url}tasks`), { status: 503 })

@@ -1,7 +1,7 @@
 import * as sdk from '@a2a-js/sdk'
 import { LegacyRestTransport } from '@a2a-js/sdk/compat/v0_3/client'
 import t, { type Test } from 'tap'
-import { dialect03, type Dialect, type DialectAnswer } from '../../adapters/legacy/index.ts'
+import { dialect03, type Dialect, type RestAnswer } from '../../adapters/legacy/index.ts'
 import { ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -291,7 +291,7 @@ await t.test('what the agent does not offer is refused by the error of the speci
   t.match(await refusal(call(dialect, 'agent/getAuthenticatedExtendedCard')), { code: 'UnsupportedOperation' })
 })
 
-function rested(dialect: Dialect, verb: string, path: string, body?: unknown, query = ''): DialectAnswer | undefined {
+function rested(dialect: Dialect, verb: string, path: string, body?: unknown, query = ''): RestAnswer | undefined {
   return dialect.rest({ verb, path, query: new URLSearchParams(query), body }, {})
 }
 

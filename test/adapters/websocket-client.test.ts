@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocketServer, WebSocket } from 'ws'
-import { connect, type AgentClient, type ConnectOptions } from '../../adapters/websocket/client.ts'
-import { fetchCard } from '../../adapters/websocket/discovery.ts'
+import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
+import { fetchCard } from '../../adapters/client/discovery.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
@@ -93,7 +93,7 @@ await t.test('one connects with the address of the WebSocket, of the host, or of
   }
 })
 
-await t.test('of a card the first interface is taken that is a WebSocket of A2A 1.0, also under older names', async t => {
+await t.test('where a WebSocket is wanted the first of a card is taken that is of A2A 1.0, also under older names', async t => {
   const { url } = await serve(t, { work: obedient })
   for (const protocolBinding of [WEBSOCKET_BINDING, 'WEBSOCKET', 'WebSocket']) {
     const body = cardWith(
@@ -103,13 +103,14 @@ await t.test('of a card the first interface is taken that is a WebSocket of A2A 
       { url: 'ws://127.0.0.1:2/', protocolBinding }
     )
     const { url: address } = await serveDocument(t, { body })
-    t.equal((await connected(t, address)).url, url)
+    const client = await connected(t, address, { bindings: ['WEBSOCKET'] })
+    t.match(client, { url, binding: 'WEBSOCKET' })
   }
 })
 
 await t.test('without an interface that fits connecting fails, and says what is offered', async t => {
   const { url } = await serveDocument(t, { body: cardWith({ url: 'https://a.example', protocolBinding: 'JSONRPC' }, { url: 'ws://a.example', protocolBinding: 'WEBSOCKET', protocolVersion: '0.3' }) })
-  t.match(await refusal(connect(url)), { code: 'UnsupportedOperation', message: `The agent at ${url} offers no WebSocket for A2A 1.0, only JSONRPC 1.0, WEBSOCKET 0.3.` })
+  t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), { code: 'UnsupportedOperation', message: `The agent at ${url} offers no WEBSOCKET or GRPC for A2A 1.0, only JSONRPC 1.0, WEBSOCKET 0.3.` })
 })
 
 await t.test('what is no card fails with what it is', async t => {

@@ -1,6 +1,6 @@
 import { decode } from 'fast-png'
 import t, { type Test } from 'tap'
-import { connect, type AgentClient } from '../../adapters/websocket/client.ts'
+import { connect, type AgentClient } from '../../adapters/client/connect.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import countdown from '../../examples/countdown.ts'
 import echo from '../../examples/echo.ts'

@@ -1,7 +1,7 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import type { AgentClient } from '../../websocket/client.ts'
-import { connectTo } from '../agent-connection.ts'
+import type { AgentClient } from '../../client/connect.ts'
+import { aboutKey, connectTo } from '../agent-connection.ts'
 import type { Io } from '../command.ts'
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, TaskSource } from './source.ts'
@@ -11,22 +11,26 @@ const PAGE = 100
 
 /** The caller's own tasks, as an agent tells them. */
 export async function agentSource(url: string, apiKey: string | undefined, io: Io): Promise<TaskSource> {
-  const client = await connectTo(url, apiKey, io)
+  const place = { url, apiKey }
+  const client = await connectTo(place, io)
   const { signal } = io
+  const told = (error: unknown): never => {
+    throw aboutKey(error, place)
+  }
   return {
     newest: async (filters, limit) => {
       const tasks: FoundTask[] = []
       let after: string | undefined
       do {
-        const page = await pageOf(client, filters, after, signal)
+        const page = await pageOf(client, filters, after, signal).catch(told)
         tasks.push(...page.tasks)
         if (tasks.length > limit) return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
         after = page.next
       } while (after !== undefined)
       return { tasks, isMixed: false }
     },
-    all: () => everyTask((since, after: string | undefined) => pageOf(client, { since }, after, signal)),
-    read: async id => found(await client.getTask({ id }, { signal })),
+    all: () => everyTask((since, after: string | undefined) => pageOf(client, { since }, after, signal).catch(told)),
+    read: async id => found(await client.getTask({ id }, { signal }).catch(told)),
     close: () => client.close()
   }
 }

@@ -1,4 +1,4 @@
-import { connectTo } from '../agent-connection.ts'
+import { withAgent } from '../agent-connection.ts'
 import { readApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Io } from '../command.ts'
@@ -12,12 +12,9 @@ export async function cancelTask(args: readonly string[], io: Io): Promise<numbe
   const { values: { db, url, 'api-key': key, json }, positionals: [id] } = readArguments(args, OPTIONS, ['TASK'])
   if (db !== undefined) throw usageError('Nothing is canceled in a file: the server that has it would not hear of it. Cancel through the server, with --url URL.')
   if (url === undefined) throw usageError('--url URL is missing.')
-  const client = await connectTo(url, readApiKey(key), io)
-  try {
+  return withAgent({ url, apiKey: readApiKey(key) }, io, async client => {
     const task = await client.cancelTask({ id }, { signal: io.signal })
     io.stdout.write(json ? jsonLine(task) : `${stateText(task.status.state)}\n`)
     return EXIT.ok
-  } finally {
-    await client.close()
-  }
+  })
 }

@@ -1,7 +1,8 @@
 import { tryDecode } from '../../machines/protocol/decode.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
 import { StreamResponseSchema, type StreamResponse } from '../../machines/protocol/objects.ts'
-import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import type { Conditions } from '../../runtime/call.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -26,6 +27,8 @@ export function parametersOf({ afterGeneration, ifGenerationMatch, currentGenera
 export interface ClientRequest {
   /** What to send on the first connection. */
   readonly frame: RequestFrame
+  /** Whether nothing more has to come: where the other side stops without a word, this was the end. */
+  readonly mayEnd: boolean
   /**
    * What to send on a new connection to go on exactly where the lost one left off; `undefined` if that cannot be, for
    * then nobody knows whether the agent took the request. `reliable`: the agent has the reliability extension.
@@ -52,6 +55,11 @@ export class UnaryRequest implements ClientRequest {
     this.failed = failed
   }
 
+  /** Its answer is there by then, or an error was. */
+  get mayEnd(): boolean {
+    return true
+  }
+
   again(reliable: boolean): RequestFrame | undefined {
     return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
   }
@@ -68,6 +76,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   #taskId: string | undefined
   #generation = 0
   #state: TaskState | undefined
+  #isAnswered = false
   #isResumed = false
   #end: { error?: unknown } | undefined
   #isOver = false
@@ -82,6 +91,16 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     return !this.#isOver
   }
 
+  /** The agent answered with a message, or the task has ended or waits for its client. */
+  get mayEnd(): boolean {
+    return this.#isAnswered || (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
+  }
+
+  /** Whether what came so far tells the task's state. */
+  get knowsState(): boolean {
+    return this.#state !== undefined
+  }
+
   again(reliable: boolean): RequestFrame | undefined {
     if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
     if (this.#isAtEnd()) {
@@ -90,7 +109,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     }
     this.#isResumed = true
     const parameters = parametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
-    return { method: 'SubscribeToTask', params: { id: this.#taskId }, parameters }
+    return { method: 'SubscribeToTask', params: { ...tenantOf(this.frame.params), id: this.#taskId }, parameters }
   }
 
   result(value: unknown): void {
@@ -101,6 +120,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     this.#taskId ??= taskId
     this.#generation = generation ?? this.#generation
     this.#state = stateOf(event) ?? this.#state
+    this.#isAnswered ||= 'message' in event
     this.#waiting.push(event)
     if (this.#isResumed && this.#isAtEnd()) this.#finish({})
     else this.#wake()
@@ -158,6 +178,11 @@ export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
   if (!violations) return valid
   const [first] = violations
   throw new A2AError('InvalidAgentResponse', `The agent's answer is not A2A 1.0: ${first?.field} ${first?.description}.`, { violations })
+}
+
+/** The tenant that a request names, for those that go on with it. */
+export function tenantOf(params: unknown): { tenant?: unknown } {
+  return isObject(params) && params.tenant !== undefined ? { tenant: params.tenant } : {}
 }
 
 function stateOf(event: StreamResponse): TaskState | undefined {

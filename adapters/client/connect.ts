@@ -1,11 +1,14 @@
+import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import type { Conditions } from '../../runtime/call.ts'
-import type { LinkState } from './client-link.ts'
-import { parametersOf, validAnswer } from './client-requests.ts'
-import { openCalls, type ConnectOptions } from './open-calls.ts'
+import type { LinkState } from './link-state.ts'
+import { openAgent } from './open-agent.ts'
+import type { ConnectOptions } from './options.ts'
+import { parametersOf, validAnswer } from './requests.ts'
+import { withTenant } from './tenant.ts'
 
 /** How to make one call. */
 export interface CallOptions extends Conditions {
@@ -22,7 +25,8 @@ type Streaming<Name extends keyof OperationRequests> = (
 /**
  * An agent far away: the same methods as a runtime. Errors are `A2AError`s, as the agent gave them. A lost connection
  * is made again by itself: open streams go on exactly where they were, and calls are sent again where that is safe, which
- * it always is with an agent that has the reliability extension. Other calls fail, saying so.
+ * it always is with an agent that has the reliability extension. Other calls fail, saying so. Streams of agents without
+ * the extension go on with the task as it is by then.
  */
 export interface AgentClient {
   sendMessage: Unary<'sendMessage', SendMessageResponse>
@@ -31,9 +35,13 @@ export interface AgentClient {
   listTasks: Unary<'listTasks', ListTasksResponse>
   cancelTask: Unary<'cancelTask', Task>
   subscribeToTask: Streaming<'subscribeToTask'>
+  /** The card that the agent shows to callers that it knows (§3.1.11). */
+  getExtendedAgentCard: (params?: OperationRequests['getExtendedAgentCard'], options?: CallOptions) => Promise<AgentCard>
   /** Where the agent is. */
   readonly url: string
-  /** How the connection stands. */
+  /** What it is spoken to by: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON` or `GRPC`. */
+  readonly binding: string
+  /** How the connection stands. Only a WebSocket is one for long; `LinkState` says what stands for it elsewhere. */
   readonly state: LinkState
   /** Hears when the connection comes into a state: `connecting`, `open`, `lost` or, for good, `closed`. The answer stops that. */
   on(state: LinkState, listener: () => void): () => void
@@ -42,15 +50,24 @@ export interface AgentClient {
 }
 
 /**
- * Connects to an agent over WebSocket. `url` is its `ws:` address, or the `http:` address of its card. Rejects with
- * Overloaded when nobody answers there, Unauthenticated or Forbidden when the agent refuses the handshake.
+ * Connects to an agent: over WebSocket if `url` is a `ws:` address, else as its card says, which is asked for at the
+ * `http:` address of the agent or of the card itself. Of the interfaces there the first is taken that is of A2A 1.0 and
+ * that this client can speak. REST and gRPC need the official client, an optional peer; an interface whose peer is not
+ * installed is passed over if there is another.
+ *
+ * Rejects with Overloaded when nobody answers there, UnsupportedOperation when no interface fits, which says what is
+ * missing, Forbidden when the card would send headers to another host; over WebSocket with Unauthenticated or Forbidden
+ * when the agent refuses the handshake. Over HTTP and gRPC the first call tells that.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
-  const calls = await openCalls(url, options)
-  const unary = <Result>(method: string, schema: Schema<Result>) => async (params: unknown, { signal, ...conditions }: CallOptions = {}) =>
-    validAnswer(schema, await calls.call({ method, params, parameters: parametersOf(conditions) }, signal))
-  const streaming = (method: string) => (params: unknown, { signal, ...conditions }: CallOptions = {}) =>
-    calls.stream({ method, params, parameters: parametersOf(conditions) }, signal)
+  const { calls, binding, tenant } = await openAgent(url, options)
+  const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })
+  const unary = <Result>(method: string, schema: Schema<Result>) => async (params: object, { signal, ...conditions }: CallOptions = {}) =>
+    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal))
+  const streaming = (method: string) => async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
+    yield* calls.stream(frameOf(method, params, conditions), signal)
+  }
+  const getExtendedAgentCard = unary('GetExtendedAgentCard', AgentCardSchema)
   return {
     sendMessage: unary('SendMessage', SendMessageResponseSchema),
     sendStreamingMessage: streaming('SendStreamingMessage'),
@@ -58,7 +75,9 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     listTasks: unary('ListTasks', ListTasksResponseSchema),
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
+    getExtendedAgentCard: (params = {}, options) => getExtendedAgentCard(params, options),
     url: calls.url,
+    binding,
     get state() {
       return calls.link.state
     },

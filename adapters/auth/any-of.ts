@@ -1,0 +1,42 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { SecurityScheme } from '../../machines/protocol/security.ts'
+import { DEFAULT_CHALLENGE, type Authenticate } from '../../runtime/authentication.ts'
+
+/**
+ * Lets in whom one of these knows: they are asked in their order, and the first that knows wins. If none does and one could
+ * not tell, nobody can tell yet. The card lists all their schemes, and that one of them is enough. A principal of the same
+ * id is the same principal, whichever knew it.
+ */
+export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Authenticate {
+  if (ways.length === 0 || ways.some(way => typeof way !== 'function')) throw new TypeError('anyOf takes authenticate functions: anyOf(bearerJwt({ … }), apiKey({ … })).')
+  const authenticate: Authenticate = async credentials => {
+    const failures: unknown[] = []
+    for (const way of ways) {
+      try {
+        const principal = await way(credentials)
+        if (principal) return principal
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+    return undefined
+  }
+  const challenges = new Set(ways.map(({ challenge = DEFAULT_CHALLENGE }) => challenge))
+  return Object.assign(authenticate, {
+    securitySchemes: united(ways),
+    securityRequirements: ways.flatMap(({ securityRequirements = [] }) => securityRequirements),
+    challenge: [...challenges].join(', ')
+  })
+}
+
+/** The schemes of all. Throws TypeError if one name stands for two. */
+function united(ways: readonly Authenticate[]): Record<string, SecurityScheme> {
+  const schemes = new Map<string, SecurityScheme>()
+  for (const [name, scheme] of ways.flatMap(({ securitySchemes = {} }) => Object.entries(securitySchemes))) {
+    const other = schemes.get(name)
+    if (other && !isDeepStrictEqual(other, scheme)) throw new TypeError(`Two schemes are called ${name}. Give one another name: { scheme: '…' }.`)
+    schemes.set(name, scheme)
+  }
+  return Object.fromEntries(schemes)
+}

@@ -1,0 +1,52 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { ConnectionLost } from './connection-lost.ts'
+
+/** The longest answer that is read. */
+const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+
+/** The whole body of a response as text. Throws ConnectionLost if it is cut off, InvalidAgentResponse beyond 64 MiB. */
+export async function wholeBody(response: Response): Promise<string> {
+  let text = ''
+  let bytes = 0
+  const decoder = new TextDecoder()
+  for await (const chunk of chunksOf(response)) {
+    bytes += chunk.length
+    if (bytes > LONGEST_ANSWER_BYTES) throw new A2AError('InvalidAgentResponse', `The answer from ${response.url} is longer than ${LONGEST_ANSWER_BYTES} bytes.`)
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+/** The chunks of a body as they come. Throws ConnectionLost if it is cut off; leaving the loop ends the request. */
+export async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, void, undefined> {
+  if (!body) return
+  const reader = body.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(cause => {
+        throw new ConnectionLost('the answer was cut off', { cause })
+      })
+      if (done) return
+      yield value
+    }
+  } finally {
+    // Not awaited: what is lost has nothing to cancel, and says so again.
+    void reader.cancel().catch(() => {})
+  }
+}
+
+/** Lets go of a body that nobody reads: it may have no end. */
+export function discard({ body }: Response): void {
+  // Not awaited: what is cut off has nothing to let go of, and says so.
+  void body?.cancel().catch(() => {})
+}
+
+/** The media type of a response, without parameters; empty if it names none. */
+export function mediaType({ headers }: Response): string {
+  return (headers.get('content-type') ?? '').replace(/;.*$/s, '').trim().toLowerCase()
+}
+
+/** Says that a media type is JSON, also one that only begins like it; none at all may be. */
+export function isJsonType(type: string): boolean {
+  return type === '' || /^application\/(?:[\w.-]+\+)?json$/.test(type)
+}

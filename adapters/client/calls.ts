@@ -1,0 +1,35 @@
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { LinkState } from './link-state.ts'
+import type { ConnectOptions } from './options.ts'
+import type { RequestFrame } from './requests.ts'
+
+/** An agent as every binding gives it: calls by the names of their methods, in wire JSON, that outlive lost connections. */
+export interface Calls {
+  readonly url: string
+  /** The way to the agent. `close` ends it for good, with all that is under way; it may be called twice. */
+  readonly link: {
+    readonly state: LinkState
+    on(state: LinkState, watcher: () => void): () => void
+    close(): Promise<void>
+  }
+  /** Calls a method and resolves with its result. */
+  call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown>
+  /** Calls a streaming method. The request is sent with the first step of the stream; leaving the loop ends it here and there. */
+  stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
+}
+
+/** The service parameters (§3.2.6) of a request, names in lower case: its own, the version, and the extensions to activate. */
+export function serviceParameters({ extensions = [] }: ConnectOptions, own: RequestFrame['parameters'] = {}): Record<string, string> {
+  const { 'a2a-extensions': more } = own
+  const asked = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
+  return { 'a2a-version': PROTOCOL_VERSION, ...own, 'a2a-extensions': more ? `${asked},${more}` : asked }
+}
+
+/** The service parameters of a request as HTTP headers: a subscription that goes on says so as SSE does, too. */
+export function httpParameters({ method, parameters }: RequestFrame, options: ConnectOptions): Record<string, string> {
+  const all = serviceParameters(options, parameters)
+  const cursor = method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
+  return cursor === undefined ? all : { ...all, 'last-event-id': cursor }
+}

@@ -1,0 +1,53 @@
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { Attempt } from './attempt.ts'
+import { BackOff, type BackOffOptions } from './back-off.ts'
+import type { Carrier } from './carrier.ts'
+import { cutOff, nobodyAnswers, wasLost } from './lost-errors.ts'
+import type { ClientRequest } from './requests.ts'
+import type { Way } from './way.ts'
+
+/** What a request is carried through with. */
+export interface Means {
+  readonly carrier: Carrier
+  readonly way: Way
+  readonly backOff: BackOffOptions
+}
+
+/**
+ * Carries a request to its end, however often it is cut off: it is sent again as it says itself, after a wait each time,
+ * until it has been lost for too long. Then, and where it cannot be sent again, it fails with what happened. Ends early,
+ * and without a word, when `stop` aborts.
+ */
+export async function carryThrough(request: ClientRequest, { carrier, way, backOff }: Means, stop: AbortSignal): Promise<void> {
+  const waits = new BackOff(backOff)
+  let frame = request.frame
+  for (let tries = 0; !stop.aborted; tries += 1) {
+    if (tries > 0) way.tried()
+    const attempt = new Attempt(request, frame, carrier, way)
+    const lost = await attempt.make(tries > 0, stop)
+    if (!lost || stop.aborted) return
+    if (lost.isUnsent && !way.hasAnswered) return request.failed(nobodyAnswers(way.url, lost))
+    const again = lost.isUnsent ? frame : request.again(way.isReliable)
+    if (!again) return request.failed(cutOff(way.url, frame.method))
+    frame = again
+    if (attempt.broughtNews) waits.reset()
+    way.lost()
+    const waitMs = waits.next()
+    if (waitMs === undefined) return request.failed(isA2AError(lost.cause) ? lost.cause : wasLost(way.url, lost.message))
+    await passed(waitMs, backOff.clock, stop)
+  }
+}
+
+/** Resolves after a while, or at once when the signal aborts. */
+function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const timer = clock.setTimeout(over, ms)
+    signal.addEventListener('abort', over)
+    function over() {
+      clock.clearTimeout(timer)
+      signal.removeEventListener('abort', over)
+      resolve()
+    }
+  })
+}

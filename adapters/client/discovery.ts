@@ -1,0 +1,79 @@
+import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
+import { decode } from '../../machines/protocol/decode.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
+import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { discard, wholeBody } from './body.ts'
+import { onlyOlder } from './interfaces.ts'
+import { nobodyAnswers } from './lost-errors.ts'
+
+/**
+ * Reads an agent's card. `url` is the card's own address, or that of the agent: then the card is looked for below that
+ * path, and at the root of its host (§8.2). Throws UnsupportedOperation where there is none and for agents of A2A 0.3,
+ * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, Overloaded when nobody answers.
+ */
+export async function fetchCard(url: string, signal?: AbortSignal): Promise<AgentCard> {
+  const [first, root] = cardAddresses(httpAddress(url))
+  const found = await documentAt(first, signal)
+  if (!(found instanceof A2AError)) return cardIn(found, url)
+  if (!root) throw found
+  const other = await documentAt(root, signal)
+  if (!(other instanceof A2AError)) return cardIn(other, url)
+  throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
+}
+
+/** Says that a URL is the address of a WebSocket. Throws TypeError for what is no address of an agent. */
+export function isSocketAddress(url: string): boolean {
+  return parsed(url).protocol.startsWith('ws')
+}
+
+/** The JSON that is at an address, or why there is none. */
+async function documentAt({ href }: URL, signal: AbortSignal | undefined): Promise<unknown> {
+  const response = await fetch(href, { headers: { accept: 'application/json' }, ...(signal && { signal }) }).catch(cause => {
+    signal?.throwIfAborted()
+    throw nobodyAnswers(href, cause)
+  })
+  if (!response.ok) {
+    discard(response)
+    return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.`)
+  }
+  const body = await wholeBody(response).catch(cause => {
+    signal?.throwIfAborted()
+    return new A2AError('InvalidAgentResponse', `What is at ${href} could not be read to its end.`, { cause })
+  })
+  if (body instanceof A2AError) return body
+  try {
+    return JSON.parse(body) as unknown
+  } catch (cause) {
+    return new A2AError('InvalidAgentResponse', `What is at ${href} is not JSON.`, { cause })
+  }
+}
+
+/** Cards of 0.3 have the one interface, and its version, in the card itself. */
+function cardIn(found: unknown, url: string): AgentCard {
+  if (isObject(found) && found.supportedInterfaces === undefined && typeof found.protocolVersion === 'string') throw onlyOlder(url, found.protocolVersion)
+  return decode(AgentCardSchema, found, 'card')
+}
+
+/** Where the card may be: at its own address, or below the agent's path and then at the root of its host. */
+function cardAddresses(url: URL): readonly [URL, URL?] {
+  if (url.pathname.endsWith('.json')) return [url]
+  const root = new URL(AGENT_CARD_PATH, url)
+  const path = url.pathname.replace(/\/+$/, '')
+  if (path === '') return [root]
+  const below = new URL(root)
+  below.pathname = `${path}${AGENT_CARD_PATH}`
+  return [below, root]
+}
+
+function httpAddress(url: string): URL {
+  const address = parsed(url)
+  address.protocol = address.protocol.replace('ws', 'http')
+  return address
+}
+
+function parsed(url: string): URL {
+  const address = URL.canParse(url) ? new URL(url) : undefined
+  if (address && /^(?:ws|http)s?:$/.test(address.protocol)) return address
+  throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
+}

@@ -1,0 +1,61 @@
+import type { AgentCard } from '../../machines/protocol/card.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { readBindings, type Binding } from './bindings.ts'
+import type { Calls } from './calls.ts'
+import { fetchCard, isSocketAddress } from './discovery.ts'
+import { checkHost } from './hosts.ts'
+import { offersOf } from './interfaces.ts'
+import type { ConnectOptions } from './options.ts'
+import type { TenantRule } from './tenant.ts'
+
+/** Opens the way to an agent at the address of an interface. `isReliable`: its card lists the reliability extension. */
+export type OpenCalls = (url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>
+
+/** An agent that can be spoken to. */
+export interface OpenAgent {
+  readonly calls: Calls
+  readonly binding: Binding
+  readonly tenant: TenantRule
+}
+
+interface Opener {
+  /** Loads what speaks the binding, so that nobody loads what they do not use. */
+  readonly load: () => Promise<OpenCalls>
+  /** The optional peers that it needs. */
+  readonly peers?: string
+}
+
+const OPENERS: Readonly<Record<Binding, Opener>> = {
+  WEBSOCKET: { load: async () => (await import('../websocket/open-calls.ts')).openSocketCalls },
+  JSONRPC: { load: async () => (await import('./json-rpc.ts')).openJsonRpc },
+  'HTTP+JSON': { load: async () => (await import('./official-rest.ts')).openRest, peers: '@a2a-js/sdk' },
+  GRPC: { load: async () => (await import('./official-grpc.ts')).openGrpc, peers: '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf' }
+}
+
+/** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
+export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
+  const wanted = readBindings(options.bindings)
+  if (isSocketAddress(url) && (wanted?.includes('WEBSOCKET') ?? true)) {
+    const open = await OPENERS.WEBSOCKET.load()
+    return { calls: await open(url, options, false), binding: 'WEBSOCKET', tenant: 'as given' }
+  }
+  const card = await fetchCard(url, options.signal)
+  let failure: A2AError | undefined
+  for (const { binding, url: address, tenant } of offersOf(card, url, wanted)) {
+    checkHost(url, address, options.headers)
+    const open = await OPENERS[binding].load().catch(cause => missing(url, binding, cause))
+    options.signal?.throwIfAborted()
+    if (!(open instanceof A2AError)) return { calls: await open(address, options, isReliable(card)), binding, tenant: { asCard: tenant } }
+    failure ??= open
+  }
+  throw failure
+}
+
+function missing(url: string, binding: Binding, cause: unknown): A2AError {
+  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding}, for which a package is missing. Install it: npm install ${OPENERS[binding].peers}`, { cause })
+}
+
+function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {
+  return extensions.some(({ uri }) => uri === RELIABILITY_EXTENSION)
+}

@@ -1,0 +1,41 @@
+import { systemClock, type Clock } from '../../runtime/clock.ts'
+import type { BackOffOptions } from './back-off.ts'
+
+/** Headers of requests: as they are, or asked for again at each. */
+export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
+
+/** How to connect. */
+export interface ConnectOptions {
+  /**
+   * Headers of every request, or of the handshake of a WebSocket, such as `authorization`; over gRPC they are metadata. A
+   * function is asked again at each. They go to no other host than that of the given address. In browsers a WebSocket
+   * cannot have any.
+   */
+  readonly headers?: Headers
+  /** URIs of extensions to activate beside the reliability extension, which always is. */
+  readonly extensions?: readonly string[]
+  /**
+   * Which bindings may be used, the one to prefer first: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON`, `GRPC`, or the URI of ours.
+   * Default: all of them, as the agent's card prefers.
+   */
+  readonly bindings?: readonly string[]
+  /** Gives up connecting for the first time. */
+  readonly signal?: AbortSignal
+  /** How long a lost connection is tried again before calls and streams fail. Default 5 minutes; 0 never tries. */
+  readonly giveUpAfterMs?: number
+  readonly clock?: Clock
+  /** A random number from 0 up to 1, for the jitter of the back-off. Default `Math.random`. */
+  readonly random?: () => number
+}
+
+const GIVE_UP_AFTER_MS = 5 * 60 * 1000
+
+/** The options that say how what was lost is tried again, with their defaults. */
+export function backOffOptions({ clock = systemClock, random = Math.random, giveUpAfterMs = GIVE_UP_AFTER_MS }: ConnectOptions): BackOffOptions {
+  return { clock, random, giveUpAfterMs }
+}
+
+/** The headers for one request. */
+export function currentHeaders({ headers = {} }: ConnectOptions): Readonly<Record<string, string>> {
+  return typeof headers === 'function' ? headers() : headers
+}

@@ -1,0 +1,33 @@
+import type { AgentCard } from '../machines/protocol/card.ts'
+import { tryDecode } from '../machines/protocol/decode.ts'
+import { optionalList, optionalMap } from '../machines/protocol/fields.ts'
+import { message } from '../machines/protocol/message.ts'
+import { SecurityRequirementSchema, SecuritySchemeSchema } from '../machines/protocol/security.ts'
+import { DEFAULT_CHALLENGE, type Authenticate } from './authentication.ts'
+
+/** What a card says of how callers show who they are. */
+export type CardSecurity = Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>
+
+const CardSecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
+
+/** What `authenticate` says for the card. Throws TypeError if it is no function, or says what cannot stand in a card or a header. */
+export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
+  if (typeof authenticate !== 'function') throw new TypeError('authenticate has to be a function that tells who calls: ({ headers }) => ({ id }).')
+  const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
+  if (!/^[\x20-\x7e]+$/.test(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
+  const { value, violations } = tryDecode(CardSecuritySchema, { securitySchemes, securityRequirements }, 'authenticate')
+  if (violations) throw new TypeError(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
+  for (const { schemes = {} } of value.securityRequirements ?? []) {
+    const unknown = Object.keys(schemes).find(name => !Object.hasOwn(value.securitySchemes ?? {}, name))
+    if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is none of its securitySchemes.`)
+  }
+  return value
+}
+
+/** What a card says whose author has described it so: its own words, and where it has none those of `authenticate`. */
+export function securityOf(described: CardSecurity, said: CardSecurity): CardSecurity {
+  const securitySchemes = described.securitySchemes ?? said.securitySchemes
+  // Requirements name schemes: those of authenticate say nothing of schemes that are the author's own.
+  const securityRequirements = described.securityRequirements ?? (described.securitySchemes ? undefined : said.securityRequirements)
+  return { ...(securitySchemes && { securitySchemes }), ...(securityRequirements && { securityRequirements }) }
+}

@@ -1,0 +1,39 @@
+import type { AgentCard } from '../machines/protocol/card.ts'
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { GetExtendedAgentCardRequest } from '../machines/protocol/requests.ts'
+import { agentCard, type CardSource } from './agent-card.ts'
+import type { Caller } from './authentication.ts'
+import { callerOf, type Admitted, type CallContext } from './call.ts'
+import { describedCard, type AgentDescription } from './described-card.ts'
+
+/** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */
+export type CardChanges = Partial<AgentDescription>
+
+/** The changes for everybody who has shown who it is, or a function that tells them for one caller: nothing if there is no card for it. */
+export type ExtendedCard = CardChanges | ((caller: Caller) => CardChanges | undefined | Promise<CardChanges | undefined>)
+
+/** Throws Unauthenticated for a caller whom nobody knows: the extended card is for others (§3.1.11). */
+export function checkIsKnown({ principal }: CallContext): void {
+  if (principal === undefined) throw new A2AError('Unauthenticated', 'The extended card is for callers with credentials. The public card says how to show them.')
+}
+
+/**
+ * GetExtendedAgentCard (§3.1.11): the card as this caller may see it, with the interfaces of its call. Throws
+ * ExtendedAgentCardNotConfigured if there is none for this caller. An error in the author's function, or a card that is
+ * none, is an error of ours, of which the caller hears no more.
+ */
+export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext): Promise<AgentCard> {
+  const changes = await changesFor(source.agent.extendedCard, callerOf(scope, call))
+  if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card says all.')
+  return agentCard(source, call.interfaces ?? [], describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
+}
+
+async function changesFor(extendedCard: ExtendedCard | undefined, caller: Caller): Promise<CardChanges | undefined> {
+  if (typeof extendedCard !== 'function') return extendedCard
+  try {
+    return await extendedCard(caller)
+  } catch (cause) {
+    // Whatever it is, an A2AError too: nothing of it is for the caller.
+    throw new TypeError('extendedCard failed', { cause })
+  }
+}

@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { once } from 'node:events'
+import { join, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { createAdaptorServer } from '@hono/node-server'
+import type { Express } from 'express'
+import type { Hono } from 'hono'
+import t, { type Test } from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import { KEEP_ALIVE_MS, STUCK_MS } from '../adapters/http/event-stream.ts'
+import { rpc } from './fixtures/http-agent.ts'
+import { say } from './fixtures/runtime-helpers.ts'
+
+const root = process.cwd()
+const guide = readFileSync('docs/http.md', 'utf8')
+const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text.replace('port: 4242', 'port: 0'))
+const agent = "import { defineAgent } from 'taskchart'\n\nexport default defineAgent({ card: { name: 'Agent' }, work: async () => ({ artifact: 'done' }) })\n"
+
+const folder = t.testdir(
+  Object.fromEntries([
+    ...blocks.map((text, i) => [`block-${i}.ts`, i === 0 ? `${text}export { served }\n` : text]),
+    ['agent.ts', agent],
+    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+  ])
+)
+
+const load = (i: number): Promise<unknown> => tsImport(pathToFileURL(join(folder, `block-${i}.ts`)).href, import.meta.url)
+
+async function works(t: Test, url: string): Promise<void> {
+  t.match((await rpc(url, 'SendMessage', say('Ada'))).json, { result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
+}
+
+await t.test('every block of the guide compiles under the strictest settings', async t => {
+  t.equal(blocks.length, 3)
+  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
+  t.equal((await compiled.catch(error => error)).stdout, '')
+})
+
+await t.test('a runtime is served in three lines', async t => {
+  const { served } = (await load(0)) as { served: { url: string; close: () => Promise<void> } }
+  t.teardown(() => served.close())
+  await works(t, served.url)
+})
+
+await t.test('the handler works in Hono and in Express as the guide mounts it', async t => {
+  const { app: hono } = (await load(1)) as { app: Hono }
+  const { app: express } = (await load(2)) as { app: Express }
+  const servers = [createAdaptorServer({ fetch: hono.fetch, overrideGlobalObjects: false }) as Server, createServer(express)]
+  for (const server of servers) {
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    await works(t, `http://127.0.0.1:${(server.address() as { port: number }).port}/agent`)
+  }
+})
+
+await t.test('the numbers of the guide are those of the code', async t => {
+  t.match(guide.replaceAll(/\s+/g, ' '), `A comment comes every ${KEEP_ALIVE_MS / 1000} seconds.`)
+  t.match(guide.replaceAll(/\s+/g, ' '), `when nothing was read for ${STUCK_MS / 1000} seconds`)
+})

@@ -1,0 +1,126 @@
+import t from 'tap'
+import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
+import { decode } from '../../machines/protocol/decode.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { AgentDefinition } from '../../runtime/agent.ts'
+import type { Authenticate, Caller } from '../../runtime/authentication.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import { defineAgent } from '../../runtime/index.ts'
+import { echo } from '../fixtures/agents.ts'
+import { rejection, start } from '../fixtures/runtime-helpers.ts'
+import { JsonSocket, serve } from '../fixtures/served-agent.ts'
+
+const interfaces = [{ url: 'wss://agent.example/', protocolBinding: 'urn:x', protocolVersion: '1.0' }]
+const anna: CallContext = { principal: 'anna', claims: { role: 'admin' }, tenant: 'acme', interfaces }
+const skill = { id: 'paint', name: 'Paint', description: '', tags: [] }
+
+const way: Authenticate = Object.assign(() => undefined, {
+  securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+  securityRequirements: [{ schemes: { bearer: { list: ['read'] } } }]
+})
+const own = { mine: { mtlsSecurityScheme: {} } }
+
+await t.test('the card says what authenticate says of how one shows who one is', async t => {
+  const { runtime } = start(t, { work: echo }, { authenticate: way })
+  const card = runtime.agentCard(interfaces)
+  t.strictSame({ securitySchemes: card.securitySchemes, securityRequirements: card.securityRequirements }, { securitySchemes: way.securitySchemes, securityRequirements: way.securityRequirements })
+  t.strictSame(decode(AgentCardSchema, JSON.parse(JSON.stringify(card))), card)
+  for (const authenticate of [undefined, () => undefined, Object.assign(() => undefined, { securitySchemes: {}, securityRequirements: [] })]) {
+    const plain = start(t, { work: echo }, authenticate && { authenticate }).runtime.agentCard(interfaces)
+    t.notOk('securitySchemes' in plain || 'securityRequirements' in plain)
+  }
+})
+
+await t.test("the author's own words on security stand in place of those of authenticate", async t => {
+  const cardOf = (card: Partial<AgentCard>) => start(t, { card: { name: 'A', ...card }, work: echo }, { authenticate: way }).runtime.agentCard(interfaces)
+  const schemes = cardOf({ securitySchemes: own })
+  t.strictSame(schemes.securitySchemes, own)
+  t.notOk('securityRequirements' in schemes, 'what authenticate requires are not these schemes')
+  const requirements = cardOf({ securityRequirements: [{ schemes: { bearer: {} } }] })
+  t.strictSame([requirements.securitySchemes, requirements.securityRequirements], [way.securitySchemes, [{ schemes: { bearer: {} } }]])
+})
+
+await t.test('an authenticate is refused that is no function, or says what cannot be said', async t => {
+  const wrong: [unknown, RegExp][] = [
+    ['yes', /^authenticate has to be a function that tells who calls/],
+    [Object.assign(() => undefined, { securitySchemes: { a: {} } }), /^authenticate\.securitySchemes.* must have exactly one of apiKeySecurityScheme/],
+    [Object.assign(() => undefined, { securityRequirements: [{ schemes: { other: {} } }] }), /^authenticate\.securityRequirements names other, which is none of its securitySchemes\.$/],
+    [Object.assign(() => undefined, { securitySchemes: own, securityRequirements: [{}, { schemes: { toString: {} } }] }), /names toString/],
+    [Object.assign(() => undefined, { challenge: 'Bearer\r\nSet-Cookie: a=b' }), /^authenticate\.challenge has to be the value of a header, not "Bearer\\r\\n/]
+  ]
+  for (const [authenticate, message] of wrong) t.throws(() => start(t, { work: echo }, { authenticate: authenticate as Authenticate }), { name: 'TypeError', message })
+})
+
+/** An agent with an extended card. */
+function extended(definition: Pick<AgentDefinition, 'extendedCard'>) {
+  return { card: { name: 'Public', description: 'For all.', skills: [skill] }, work: echo, ...definition } satisfies AgentDefinition
+}
+
+await t.test('the extended card is the public one with what is said in place of it, and the interfaces of the call', async t => {
+  const { runtime } = start(t, extended({ extendedCard: { description: 'For you.', skills: [skill, { ...skill, id: 'erase', name: 'Erase' }] } }), { authenticate: way })
+  const card = await runtime.getExtendedAgentCard({}, anna)
+  t.strictSame(card, { ...runtime.agentCard(interfaces), description: 'For you.', skills: [skill, { ...skill, id: 'erase', name: 'Erase' }] })
+  t.match(card, { name: 'Public', securitySchemes: way.securitySchemes, supportedInterfaces: interfaces, capabilities: { extendedAgentCard: true } })
+  t.match(runtime.agentCard(interfaces), { description: 'For all.', capabilities: { extendedAgentCard: true } })
+  t.strictSame((await runtime.getExtendedAgentCard({}, { principal: 'anna' })).supportedInterfaces, [], 'a call in process has none')
+})
+
+await t.test('a function tells the extended card for each caller', async t => {
+  const callers: Caller[] = []
+  const extendedCard = async (caller: Caller) => (callers.push(caller), caller.claims['role'] === 'admin' ? { name: `For ${caller.principal}`, securitySchemes: own } : undefined)
+  const { runtime, log } = start(t, extended({ extendedCard }), { authenticate: way })
+  t.match(await runtime.getExtendedAgentCard({}, anna), { name: 'For anna', description: 'For all.', securitySchemes: own })
+  t.match(await rejection(runtime.getExtendedAgentCard({}, { principal: 'bob' })), { code: 'ExtendedAgentCardNotConfigured' })
+  t.strictSame(callers, [{ principal: 'anna', claims: { role: 'admin' }, tenant: 'acme' }, { principal: 'bob', claims: {}, tenant: '' }])
+  t.strictSame(log, [])
+})
+
+await t.test('nobody gets an extended card whom nobody knows, and no agent has one that declares none', async t => {
+  const { runtime } = start(t, extended({ extendedCard: () => t.fail('nobody was to be asked') as never }))
+  for (const call of [{}, { interfaces }, { claims: { sub: 'anna' } }]) t.match(await rejection(runtime.getExtendedAgentCard({}, call)), { code: 'Unauthenticated' })
+  t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
+  const plain = start(t, extended({})).runtime
+  t.match(await rejection(plain.getExtendedAgentCard({}, anna)), { code: 'UnsupportedOperation' })
+  t.equal(plain.agentCard(interfaces).capabilities.extendedAgentCard, false)
+})
+
+await t.test('an extended card that fails or is none is an internal error, which only the log tells', async t => {
+  const wrong: [AgentDefinition['extendedCard'], RegExp][] = [
+    [() => { throw new Error('secret plan') }, /secret plan/],
+    [() => Promise.reject(new A2AError('Forbidden', 'secret plan')), /secret plan/],
+    [() => ({ name: '' }), /extendedCard\.name/],
+    [async () => ({ skills: [{ id: 'secret plan' }] }) as never, /extendedCard\.skills\[0\]\.name/]
+  ]
+  for (const [extendedCard, why] of wrong) {
+    const { runtime, log } = start(t, extended(extendedCard ? { extendedCard } : {}))
+    const error = await rejection(runtime.getExtendedAgentCard({}, anna))
+    t.match(error, { code: 'InternalError', message: 'Internal error' })
+    t.match(log, [{ level: 'error', message: 'an operation failed', details: { operation: 'getExtendedAgentCard' } }])
+    const logged = log[0]?.details['error'] as Error & { cause?: Error }
+    t.match(`${logged.message} ${logged.cause?.message}`, why)
+  }
+})
+
+await t.test('an extended card that stands is checked when the agent is defined', async t => {
+  const { card, work } = extended({})
+  t.throws(() => defineAgent({ card, work, extendedCard: { name: '' } }), { name: 'TypeError', message: /^extendedCard\.name/ })
+  for (const wrong of [true, 'x', null, []]) {
+    t.throws(() => defineAgent({ card, work, extendedCard: wrong as never }), { name: 'TypeError', message: /^extendedCard has to be what the card says to known callers/ }, String(wrong))
+  }
+  const agent = defineAgent({ card, work, extendedCard: { description: 'x' } })
+  t.strictSame(defineAgent(agent), agent, 'an agent may be defined again')
+})
+
+await t.test('over the WebSocket the extended card has the claims of the connection and the address of the server', async t => {
+  const authenticate: Authenticate = ({ headers }) => (headers['x-me'] ? { id: headers['x-me'], claims: { role: headers['x-role'] } } : undefined)
+  const extendedCard = ({ principal, claims }: Caller) => (claims['role'] === 'admin' ? { name: principal } : undefined)
+  const { url } = await serve(t, extended({ extendedCard }), { authenticate })
+  const admin = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', 'x-me': 'anna', 'x-role': 'admin' } })
+  const { result } = await admin.call('GetExtendedAgentCard', undefined)
+  t.match(result, { name: 'anna', supportedInterfaces: [{ url, protocolVersion: '1.0' }] })
+  t.strictSame(decode(AgentCardSchema, result), result)
+  const other = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', 'x-me': 'bob' } })
+  t.match(await other.call('GetExtendedAgentCard', {}), { error: { code: -32007 } })
+  const open = await serve(t, extended({ extendedCard }), { publicUrl: 'wss://agent.example/' })
+  t.match(await (await JsonSocket.open(t, open.url)).call('GetExtendedAgentCard', {}), { error: { code: -31401 } })
+})

@@ -1,0 +1,65 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import { createRuntime, type Agent, type Authorize, type Runtime } from '../runtime/index.ts'
+import { defaultLimits } from '../runtime/limits.ts'
+import { rejection, say } from './fixtures/runtime-helpers.ts'
+
+const root = process.cwd()
+const guide = readFileSync('docs/security.md', 'utf8')
+const blocks = Array.from(guide.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
+
+const folder = t.testdir(
+  Object.fromEntries([
+    ...blocks.map(({ language, text }, i) => [`block-${i}.${language}`, text]),
+    ['all.ts', blocks.map((_, i) => `export * as block${i} from './block-${i}.ts'`).join('\n')],
+    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+  ])
+)
+
+const { block0, block1, block2 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as {
+  readonly block0: { readonly authenticate: (credentials: { headers: Record<string, string> }) => Promise<unknown>; readonly runtime: Runtime }
+  readonly block1: { readonly authorize: Authorize }
+  readonly block2: { readonly default: Agent }
+}
+t.teardown(() => block0.runtime.close())
+
+await t.test('every block of the guide is TypeScript that compiles under the strictest settings', async t => {
+  t.strictSame([...new Set(blocks.map(({ language }) => language))], ['ts'])
+  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
+  t.equal((await compiled.catch(error => error)).stdout, '')
+})
+
+await t.test('the ready functions know a key and no token that is none, and the card tells of both', async t => {
+  t.strictSame(await block0.authenticate({ headers: { 'x-api-key': 'only-for-this-page' } }), { id: 'nightly' })
+  t.equal(await block0.authenticate({ headers: { 'x-api-key': 'x' } }), undefined)
+  const { securitySchemes, securityRequirements } = block0.runtime.agentCard([])
+  t.strictSame(Object.keys(securitySchemes ?? {}), ['bearer', 'apiKey'])
+  t.strictSame(securityRequirements, [{ schemes: { bearer: { list: ['tasks:read', 'tasks:write'] } } }, { schemes: { apiKey: {} } }])
+})
+
+await t.test('a scope is needed to read, another to write', async t => {
+  const runtime = createRuntime({ agent: block2.default, authorize: block1.authorize })
+  t.teardown(() => runtime.close())
+  const reader = { principal: 'anna', claims: { scope: 'email tasks:read' } }
+  t.match(await runtime.listTasks({}, reader), { totalSize: 0 })
+  t.match(await rejection(runtime.sendMessage(say('x'), reader)), { code: 'Forbidden', message: 'This needs the scope tasks:write.' })
+  t.match(await rejection(runtime.listTasks({})), { code: 'Forbidden', message: 'This needs the scope tasks:read.' })
+  t.match(await runtime.sendMessage(say('x'), { ...reader, claims: { scope: 'tasks:write' } }), { task: { artifacts: [{ parts: [{ text: 'x' }] }] } })
+})
+
+await t.test('the crew has a card of its own', async t => {
+  const runtime = createRuntime({ agent: block2.default })
+  t.teardown(() => runtime.close())
+  t.match(await runtime.getExtendedAgentCard({}, { principal: 'anna', claims: { role: 'crew' } }), { name: 'Harbour', skills: [{ id: 'sail' }, { id: 'dive' }] })
+  t.match(await rejection(runtime.getExtendedAgentCard({}, { principal: 'bob' })), { code: 'ExtendedAgentCardNotConfigured' })
+  t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
+})
+
+await t.test('the numbers of the guide are those of the code', async t => {
+  t.match(guide, `the size of a message (${defaultLimits.messageBytes / 2 ** 20} MiB), the depth of JSON (${defaultLimits.jsonDepth})`)
+})
