@@ -1,13 +1,13 @@
 import * as sdk from '@a2a-js/sdk'
+import { decodeErrorInfo, decodeStatus, GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc'
 import { UnauthenticatedUser } from '@a2a-js/sdk/server'
 import { A2AService, grpcService } from '@a2a-js/sdk/server/grpc'
 import * as grpc from '@grpc/grpc-js'
 import { promisify } from 'node:util'
-import { toRequestHandler, whileConnected } from '../../../adapters/a2a-sdk/index.ts'
-import type { ErrorDetail } from '../../../machines/protocol/errors.ts'
-import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import type { Test } from 'tap'
+import { toRequestHandler, whileConnected } from '../../../adapters/a2a-sdk/index.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import { Refusal, type Binding, type Caller, type Terms } from '../binding.ts'
 import { headersOf } from './headers.ts'
@@ -40,13 +40,15 @@ interface Codec {
   toJSON(message: never): unknown
 }
 
+/** protobuf writes no empty text, list or zero: they are there. */
+const PAGE: Codec = { fromJSON: json => json, toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
 const NOTHING: Codec = { fromJSON: () => ({}), toJSON: () => ({}) }
 
 const CODECS: Readonly<Record<OperationMethod, readonly [request: Codec, response: Codec]>> = {
   SendMessage: [sdk.SendMessageRequest, sdk.SendMessageResponse],
   SendStreamingMessage: [sdk.SendMessageRequest, sdk.StreamResponse],
   GetTask: [sdk.GetTaskRequest, sdk.Task],
-  ListTasks: [sdk.ListTasksRequest, sdk.ListTasksResponse],
+  ListTasks: [sdk.ListTasksRequest, PAGE],
   CancelTask: [sdk.CancelTaskRequest, sdk.Task],
   SubscribeToTask: [sdk.SubscribeToTaskRequest, sdk.StreamResponse],
   CreateTaskPushNotificationConfig: [sdk.TaskPushNotificationConfig, sdk.TaskPushNotificationConfig],
@@ -62,7 +64,7 @@ function grpcCaller(t: Test, address: string, usual: Terms): Caller {
   const Client = grpc.makeGenericClientConstructor(A2AService as unknown as grpc.ServiceDefinition, 'A2AService')
   const client = new Client(address, grpc.credentials.createInsecure())
   t.teardown(() => client.close())
-  const methods = client as unknown as Readonly<Record<OperationMethod, Method>>
+  const methods = client as unknown as Readonly<Record<OperationName, Method>>
   const metadataOf = (terms: Terms) => {
     const metadata = new grpc.Metadata()
     for (const [name, value] of Object.entries(headersOf({ ...usual, ...terms }))) metadata.set(name, value)
@@ -74,7 +76,7 @@ function grpcCaller(t: Test, address: string, usual: Terms): Caller {
         const [request, response] = CODECS[operation]
         let extensions = ''
         let result: unknown
-        const call = methods[operation](request.fromJSON(params), metadataOf(terms), (error, answer) => {
+        const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(terms), (error, answer) => {
           if (error) reject(refusalIn(error))
           else result = response.toJSON(answer)
         })
@@ -83,7 +85,7 @@ function grpcCaller(t: Test, address: string, usual: Terms): Caller {
       }),
     stream: (operation, params, terms = {}) => {
       const [request, response] = CODECS[operation]
-      const call = methods[operation](request.fromJSON(params), metadataOf(terms))
+      const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(terms))
       call.on('error', () => {})
       const events = call[Symbol.asyncIterator]() as AsyncIterator<never>
       const next = async () => {
@@ -95,13 +97,8 @@ function grpcCaller(t: Test, address: string, usual: Terms): Caller {
   }
 }
 
-/** The status of a call, with what its trailing metadata says of it. */
+/** The status of a call, with the ErrorInfo in its trailing metadata. */
 function refusalIn({ code, details, metadata }: grpc.ServiceError): Refusal {
-  const found = metadata.get('grpc-status-details-bin').flatMap(bytes => (Buffer.isBuffer(bytes) ? detailsIn(bytes) : []))
-  return new Refusal(grpc.status[code] ?? String(code), details, found)
-}
-
-function detailsIn(bytes: Buffer): ErrorDetail[] {
-  void bytes
-  return []
+  const found = metadata.get(GRPC_STATUS_DETAILS_BIN).flatMap(bytes => (Buffer.isBuffer(bytes) ? decodeStatus(bytes).details : []))
+  return new Refusal(grpc.status[code] ?? String(code), details, found.map(({ typeUrl, value }) => ({ '@type': typeUrl, ...decodeErrorInfo(value) })))
 }

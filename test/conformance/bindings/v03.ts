@@ -25,12 +25,12 @@ export const rest03: Binding = {
   open: async (_, address, terms = {}) => restCaller(address, inRest03, terms)
 }
 
-/** 0.3 over WebSocket. */
+/** 0.3 over WebSocket, where service parameters have the names of the binding. */
 export const webSocket03: Binding = {
   name: '0.3 WebSocket',
   version: '0.3',
   serve: serve03,
-  open: (t, address, terms = {}) => webSocketCaller(t, address, inJson03, terms)
+  open: (t, address, terms = {}) => webSocketCaller(t, address, { ...inJson03, extensionsHeader: 'a2a-extensions' }, terms)
 }
 
 async function serve03(t: Test, runtime: Runtime): Promise<string> {

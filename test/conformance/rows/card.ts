@@ -1,7 +1,7 @@
 import { AgentCardSchema, type AgentCard } from '../../../machines/protocol/card.ts'
 import { decode } from '../../../machines/protocol/decode.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
-import { connect } from '../../../adapters/websocket/client.ts'
+import { connect } from '../../../adapters/client/connect.ts'
 import { nowhere, only, row, type Row } from '../row.ts'
 import { pretend } from './pretended-agent.ts'
 import { CARD_BY_HTTP } from './reasons.ts'

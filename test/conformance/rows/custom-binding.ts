@@ -7,7 +7,7 @@ import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { ERRORS } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod } from '../../../machines/protocol/operations.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
-import { brief, say } from '../../fixtures/runtime-helpers.ts'
+import { brief, say, until } from '../../fixtures/runtime-helpers.ts'
 import { eventIn, JsonSocket } from '../../fixtures/served-agent.ts'
 import { byName, type Column, type Test } from '../column.ts'
 import { row, type Row } from '../row.ts'
@@ -87,12 +87,10 @@ export const customBinding: readonly Row[] = [
     const parts = Array.from({ length: 4 }, (_, i) => ({ text: String(i).repeat(500_000) }))
     t.same((await client.task('', { parts })).artifacts?.[0]?.parts, parts)
     const { open, clock } = await serve(t, {}, { work: async ({ sleep }) => sleep(90 * 24 * 60 * 60 * 1000) })
-    const patient = await open()
-    const { id } = await patient.opened('x', 'working')
-    const stream = patient.subscribe(id)
-    await stream.next()
-    for (let day = 0; day < 91; day += 1) clock.increment(24 * 60 * 60 * 1000)
-    t.match(await stream.next(), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
+    const { id } = await (await open()).opened('x', 'working')
+    clock.increment(90 * 24 * 60 * 60 * 1000)
+    const later = await open()
+    await until(async () => (await later.get(id)).status.state === 'TASK_STATE_COMPLETED')
     const binding = readFileSync('docs/websocket-binding.md', 'utf8')
     for (const heading of ['Samples', 'Deviations']) t.match(binding, new RegExp(`^## ${heading}$`, 'm'))
   }, WEBSOCKET_ONLY),

@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import { decode } from '../../../machines/protocol/decode.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { taskIn, textOf, userMessage } from '../../fixtures/runtime-helpers.ts'
 import { read } from '../client.ts'
 import { except, lastRow, newer, row, type Row } from '../row.ts'
-import { membersOf, schemaOf } from './emitted.ts'
+import { membersOf, schemaOf, withoutDefaults } from './emitted.ts'
 import { NOT_03 } from './reasons.ts'
 
 const PROTOBUF = except(['gRPC'], 'gRPC carries protobuf, whose JSON is the codec\'s of the official SDK')
@@ -33,12 +34,12 @@ export const serialization: readonly Row[] = [
     t.ok(timestamps.length > 50)
     t.same(timestamps.filter(({ value }) => !/\.\d{3}Z$/.test(String(value))), [])
   }, PROTOBUF),
-  lastRow(5, 'M', '4, 5.7', 'Required fields are there in everything emitted, and no fields that A2A does not know', async (t, { heard }) => {
+  lastRow(5, 'M', '4, 5.7', 'Required fields are there in everything emitted, and no fields that A2A does not know', async (t, { heard, binding }) => {
     t.ok(heard.length > 100)
-    for (const item of heard) {
-      const decoded = decode(schemaOf(item), item.value)
-      if (JSON.stringify(decoded) !== JSON.stringify(item.value)) t.same(item.value, decoded, item.method)
-    }
+    // What translates between us and the wire may write fields that have their default value.
+    const written = binding.version === '1.0' && binding.name !== 'gRPC' ? (value: unknown) => value : withoutDefaults
+    const wrong = heard.filter(item => !isDeepStrictEqual(written(decode(schemaOf(item), item.value)), written(item.value)))
+    t.same(wrong, [])
   }),
   row(6, 'S', '3.3.2, 5.7', 'A request that lacks a required field is refused, and the field is named', async (t, { client, binding }) => {
     const { messageId, role, parts } = userMessage('x')

@@ -1,6 +1,6 @@
 import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import { say, taskIn } from '../../fixtures/runtime-helpers.ts'
-import { connect } from '../../../adapters/websocket/client.ts'
+import { connect } from '../../../adapters/client/connect.ts'
 import { exchange } from '../bindings/http.ts'
 import { JsonSocket } from '../../fixtures/served-agent.ts'
 import { except, newer, nowhere, only, row, type Row } from '../row.ts'
