@@ -16,6 +16,8 @@ export interface Row {
   readonly missing?: (binding: Binding) => string | undefined
   /** Fails by its assertions, or throws. Left out where it makes no sense anywhere. */
   readonly check?: (t: Test, column: Column) => Promise<void>
+  /** Where it is known to fail, through no fault of ours that can be mended here: why. There it has to fail. */
+  readonly fails?: (binding: Binding) => string | undefined
   /** Is about everything that the other rows heard: comes after them. */
   readonly atLast?: boolean
 }
@@ -30,6 +32,11 @@ export function row(id: number, level: Level, section: string, says: string, che
 /** A row about everything that is emitted. */
 export function lastRow(...given: Parameters<typeof row>): Row {
   return { ...row(...given), atLast: true }
+}
+
+/** A row that is known to fail on these bindings. */
+export function failing(row: Row, names: readonly BindingName[], reason: string): Row {
+  return { ...row, fails: ({ name }) => (names.includes(name) ? reason : undefined) }
 }
 
 /** A row that nothing here can meet or miss. */

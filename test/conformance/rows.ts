@@ -4,6 +4,7 @@ import { customBinding } from './rows/custom-binding.ts'
 import { envelope } from './rows/envelope.ts'
 import { equivalence } from './rows/equivalence.ts'
 import { errors } from './rows/errors.ts'
+import { legacy } from './rows/legacy.ts'
 import { push } from './rows/push.ts'
 import { reading } from './rows/reading.ts'
 import { security } from './rows/security.ts'
@@ -24,5 +25,6 @@ export const PARTS: Readonly<Record<string, readonly Row[]>> = {
   'Agent card': card,
   'Equivalence of bindings': equivalence,
   'Security': security,
-  'The WebSocket binding': customBinding
+  'The WebSocket binding': customBinding,
+  'A2A 0.3': legacy
 }

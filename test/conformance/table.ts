@@ -10,7 +10,7 @@ export function withResults(guide: string, bindings: readonly Binding[], parts: 
   const reasons = reasonsOf(bindings, Object.values(parts).flat(), results)
   const tables = Object.entries(parts).map(([title, rows]) => `### ${title}\n\n${table(bindings, rows, results, reasons)}`)
   const notes = reasons.map((reason, i) => `${i + 1}. ${reason}`)
-  return `${head}${BEGIN}\n${tables.join('\n\n')}\n\n### Why a row is not applicable\n\n${notes.join('\n')}\n\n${tail}`
+  return `${head}${BEGIN}\n${tables.join('\n\n')}\n\n### Notes\n\n${notes.join('\n')}\n\n${tail}`
 }
 
 const BEGIN = '<!-- results -->\n'
@@ -24,11 +24,11 @@ function table(bindings: readonly Binding[], rows: readonly Row[], results: Resu
 
 function cellText(cell: Cell | undefined, reasons: readonly string[]): string {
   if (!cell) return 'fail'
-  return 'reason' in cell ? `n/a (${reasons.indexOf(cell.reason) + 1})` : cell.outcome
+  return cell.reason === undefined ? cell.outcome : `${cell.outcome} (${reasons.indexOf(cell.reason) + 1})`
 }
 
 /** The reasons in the order of the table, each once. */
 function reasonsOf(bindings: readonly Binding[], rows: readonly Row[], results: Results): string[] {
   const cells = rows.flatMap(({ id }) => bindings.map(({ name }) => results.get(name)?.get(id)))
-  return [...new Set(cells.flatMap(cell => (cell && 'reason' in cell ? [cell.reason] : [])))]
+  return [...new Set(cells.flatMap(cell => (cell?.reason === undefined ? [] : [cell.reason])))]
 }

@@ -9,8 +9,9 @@ export const inRest03: Shape = {
   extendedCard: '/card',
   mediaType: 'application/json',
   extensionsHeader: 'x-a2a-extensions',
-  body: ({ message, configuration, ...others }) => ({
+  body: ({ message, configuration, url, ...others }) => ({
     ...others,
+    ...(url !== undefined && { pushNotificationConfig: { url } }),
     ...(message !== undefined && { message: toMessage(message as Json) }),
     ...(configuration !== undefined && { configuration: toConfiguration(configuration as Json) })
   }),

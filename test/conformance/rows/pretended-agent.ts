@@ -26,8 +26,8 @@ export interface Pretended {
   readonly frames: readonly object[]
 }
 
-/** Pretends to be an agent until the test ends. Without interfaces the card lists its own address. */
-export async function pretend(t: Test, interfaces?: readonly AgentInterface[]): Promise<Pretended> {
+/** Pretends to be an agent until the test ends. Without interfaces the card lists its own address, with the tenant. */
+export async function pretend(t: Test, tenant?: string, interfaces?: readonly AgentInterface[]): Promise<Pretended> {
   const frames: object[] = []
   const server = createServer((_, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(card)))
   const sockets = new WebSocketServer({ server })
@@ -47,7 +47,7 @@ export async function pretend(t: Test, interfaces?: readonly AgentInterface[]): 
     server.closeAllConnections()
   })
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  const own = { url: `ws://${host}/`, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }
+  const own = { url: `ws://${host}/`, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0', ...(tenant !== undefined && { tenant }) }
   const card = { ...CARD, supportedInterfaces: interfaces ?? [own] }
   return { url: own.url, cardUrl: `http://${host}/`, frames }
 }

@@ -38,7 +38,9 @@ export const serialization: readonly Row[] = [
     t.ok(heard.length > 100)
     // What translates between us and the wire may write fields that have their default value.
     const written = binding.version === '1.0' && binding.name !== 'gRPC' ? (value: unknown) => value : withoutDefaults
-    const wrong = heard.filter(item => !isDeepStrictEqual(written(decode(schemaOf(item), item.value)), written(item.value)))
+    // A card of 0.3 is another object.
+    const items = heard.filter(({ method }) => binding.version === '1.0' || method !== 'GetExtendedAgentCard')
+    const wrong = items.filter(item => !isDeepStrictEqual(written(decode(schemaOf(item), item.value)), written(item.value)))
     t.same(wrong, [])
   }),
   row(6, 'S', '3.3.2, 5.7', 'A request that lacks a required field is refused, and the field is named', async (t, { client, binding }) => {

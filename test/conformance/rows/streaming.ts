@@ -5,7 +5,7 @@ import { row, type Row } from '../row.ts'
 
 /** §10.3: SendStreamingMessage and SubscribeToTask. */
 export const streaming: readonly Row[] = [
-  row(49, 'M', '3.3.4', 'Without the capability both streaming operations are refused; here it is always declared, and there', async (t, { client, runtime }) => {
+  row(49, 'M', '3.3.4', 'Streaming is declared, always, and both operations are there', async (t, { client, runtime }) => {
     t.equal(runtime.agentCard([{ url: 'http://localhost', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]).capabilities.streaming, true)
     t.ok(await client.stream('x').next())
     const { id } = await client.task('ask')
