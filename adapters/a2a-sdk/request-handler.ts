@@ -40,12 +40,13 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
   const { clock, extensions, limits } = runtime.settings
+  const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
-        return read((await operations[name](checked(request.toJSON(params), limits), { interfaces, ...callOf(context) })) as object)
+        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context) })) as object)
       } catch (error) {
         throw toSdkError(error)
       }

@@ -26,6 +26,8 @@ export interface Terms {
   readonly credentials?: string
   /** Other service parameters (§3.2.6). */
   readonly parameters?: Readonly<Record<string, string>>
+  /** Cuts the connection of a call that waits. */
+  readonly cut?: AbortSignal
 }
 
 /** A client as simple as can be. It takes and gives the wire JSON of A2A 1.0, whatever is on the wire; nothing is checked. */

@@ -61,7 +61,7 @@ const CODECS: Readonly<Record<OperationMethod, readonly [request: Codec, respons
 type Method = (request: unknown, metadata: grpc.Metadata, answer?: (error: grpc.ServiceError | null, response: never) => void) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
 
 function grpcCaller(t: Test, address: string, usual: Terms): Caller {
-  const Client = grpc.makeGenericClientConstructor(A2AService as unknown as grpc.ServiceDefinition, 'A2AService')
+  const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
   const client = new Client(address, grpc.credentials.createInsecure())
   t.teardown(() => client.close())
   const methods = client as unknown as Readonly<Record<OperationName, Method>>
@@ -80,6 +80,7 @@ function grpcCaller(t: Test, address: string, usual: Terms): Caller {
           if (error) reject(refusalIn(error))
           else result = response.toJSON(answer)
         })
+        terms.cut?.addEventListener('abort', () => call.cancel(), { once: true })
         call.on('metadata', (metadata: grpc.Metadata) => (extensions = String(metadata.get('a2a-extensions')[0] ?? '')))
         call.on('status', ({ code }: grpc.StatusObject) => code === grpc.status.OK && setImmediate(() => resolve({ result, extensions })))
       }),

@@ -23,7 +23,7 @@ export function jsonRpcCaller(address: string, { extensionsHeader, ...translatio
   const request = (method: string, params: unknown) => JSON.stringify({ jsonrpc: '2.0', id: (lastId += 1), method, params })
   return {
     call: async (operation, params, terms = {}) => {
-      const { response, json } = await post(request(translation.method(operation), translation.params(operation, params)), terms)
+      const { response, json } = await post(request(translation.method(operation), translation.params(operation, params)), terms, terms.cut)
       return { result: translation.result(operation, resultOf(json as RpcResponse)), extensions: response.headers.get(extensionsHeader) ?? '' }
     },
     stream: (operation, params, terms = {}) => {

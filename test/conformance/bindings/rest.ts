@@ -61,7 +61,7 @@ export function restCaller(address: string, { prefix, extendedCard, mediaType, e
   }
   return {
     call: async (operation, params, terms = {}) => {
-      const { response, json } = await ask(operation, params, terms)
+      const { response, json } = await ask(operation, params, terms, terms.cut)
       return { result: shape.result(operation, restResult(json)), extensions: response.headers.get(extensionsHeader) ?? '' }
     },
     stream: (operation, params, terms = {}) => {
@@ -86,7 +86,7 @@ function placed([verb, template]: Route, params: object): { verb: string; path: 
     delete others[name]
     return encodeURIComponent(String(value))
   })
-  return { verb, path: tenant === undefined ? path : `/${encodeURIComponent(String(tenant))}${path}`, others }
+  return { verb, path: typeof tenant === 'string' ? `/${encodeURIComponent(tenant)}${path}` : path, others }
 }
 
 /** The body of an answer. Throws what it refuses with (§11.6). */

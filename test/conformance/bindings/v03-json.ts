@@ -17,6 +17,9 @@ const METHODS: Readonly<Record<OperationMethod, string>> = {
   GetExtendedAgentCard: 'agent/getAuthenticatedExtendedCard'
 }
 
+/** The operations that give a task, a message or an event. */
+const EVENTS: readonly OperationMethod[] = ['SendMessage', 'SendStreamingMessage', 'SubscribeToTask']
+
 /** A2A 0.3 as its JSON-RPC has it (§9.3). Members that it does not know go through as they are, both ways. */
 export const inJson03: Translation = {
   extensionsHeader: 'x-a2a-extensions',
@@ -52,17 +55,8 @@ function toPart({ raw, url, mediaType, filename, ...others }: Json): Json {
 }
 
 function fromResult(operation: OperationMethod, result: Json): unknown {
-  switch (operation) {
-    case 'SendMessage':
-    case 'SendStreamingMessage':
-    case 'SubscribeToTask':
-      return fromEvent(result)
-    case 'GetTask':
-    case 'CancelTask':
-      return fromTask(result)
-    default:
-      return result
-  }
+  if (EVENTS.includes(operation)) return fromEvent(result)
+  return operation === 'GetTask' || operation === 'CancelTask' ? fromTask(result) : result
 }
 
 function fromEvent({ kind, ...event }: Json): Json {
@@ -73,9 +67,9 @@ function fromEvent({ kind, ...event }: Json): Json {
   return { statusUpdate: { ...others, status: fromStatus(status as Json) } }
 }
 
-function fromTask({ kind: _, status, artifacts, history, ...others }: Json): Json {
+function fromTask({ status, artifacts, history, ...others }: Json): Json {
   return {
-    ...others,
+    ...withoutKind(others),
     status: fromStatus(status as Json),
     ...(artifacts !== undefined && { artifacts: (artifacts as Json[]).map(fromArtifact) }),
     ...(history !== undefined && { history: (history as Json[]).map(fromMessage) })
@@ -86,8 +80,8 @@ function fromStatus({ state, message, ...others }: Json): Json {
   return { state: `TASK_STATE_${String(state).toUpperCase().replaceAll('-', '_')}`, ...(message !== undefined && { message: fromMessage(message as Json) }), ...others }
 }
 
-function fromMessage({ kind: _, role, parts, ...others }: Json): Json {
-  return { ...others, role: `ROLE_${String(role).toUpperCase()}`, parts: (parts as Json[]).map(fromPart) }
+function fromMessage({ role, parts, ...others }: Json): Json {
+  return { ...withoutKind(others), role: `ROLE_${String(role).toUpperCase()}`, parts: (parts as Json[]).map(fromPart) }
 }
 
 function fromArtifact({ parts, ...others }: Json): Json {
@@ -98,4 +92,9 @@ function fromPart({ kind, file, ...others }: Json): Json {
   if (kind !== 'file') return others
   const { bytes, uri, name, mimeType } = file as Json
   return { ...others, ...(bytes === undefined ? { url: uri } : { raw: bytes }), ...(name !== undefined && { filename: name }), ...(mimeType !== undefined && { mediaType: mimeType }) }
+}
+
+function withoutKind(object: Json): Json {
+  const { kind: _, ...others } = object
+  return others
 }

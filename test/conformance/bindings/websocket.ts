@@ -29,6 +29,7 @@ export async function webSocketCaller(t: Test, address: string, translation: Tra
   const answer = async (id: string | undefined | null) => (await socket.next(id)) as RpcResponse
   return {
     call: async (operation, params, terms = {}) => {
+      terms.cut?.addEventListener('abort', () => socket.socket.terminate(), { once: true })
       const response = await answer(begin(translation.method(operation), translation.params(operation, params), terms))
       return { result: translation.result(operation, resultOf(response)), extensions: response['a2a-service-parameters']?.['a2a-extensions'] ?? '' }
     },

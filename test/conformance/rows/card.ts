@@ -34,7 +34,7 @@ export const card: readonly Row[] = [
       { url: address, protocolBinding: 'HTTP+JSON', protocolVersion }
     ]))
   }, CARD_BY_HTTP),
-  row(119, 'M', '8.3.2', 'Our client takes the first interface that it speaks, at its address', async (t, _) => {
+  row(119, 'M', '8.3.2', 'Our client takes the first interface that it speaks, at its address', async t => {
     const [chosen, other] = [await pretend(t), await pretend(t)]
     const own = { protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }
     const { cardUrl } = await pretend(t, undefined, [

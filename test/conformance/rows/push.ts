@@ -14,7 +14,7 @@ export const push: readonly Row[] = [
       ['GetTaskPushNotificationConfig', place],
       ['ListTaskPushNotificationConfigs', { taskId }],
       ['DeleteTaskPushNotificationConfig', place],
-      ['SendMessage', say('x', {}, { taskPushNotificationConfig: config as never })]
+      ['SendMessage', say('x', {}, { taskPushNotificationConfig: config })]
     ] as const) t.equal((await client.refusal(method, params)).reason, 'PUSH_NOTIFICATION_NOT_SUPPORTED', method)
   }),
   nowhere(82, 'M', '3.1.7', 'A configuration is kept, and comes back with its id; TaskNotFound for an unknown task', NOT_OFFERED),

@@ -133,17 +133,14 @@ export const sendMessage: readonly Row[] = [
     site.clock.increment(1000)
     t.same((await ended(queued, working.id)).artifacts?.map(textOf), ['kept'])
   }),
-  row(47, 'D', '3.5.2', 'A client that leaves while it waits stops no task', async (t, { client, open, release }) => {
-    const { contextId = '' } = await client.task('x')
+  row(47, 'D', '3.5.2', 'A client that leaves while it waits stops no task', async (t, { client, open, runtime, release }) => {
     const leaving = await open()
-    const stream = leaving.stream('hold', { contextId })
-    const first = await stream.next()
-    stream.leave()
-    const id = first && 'task' in first ? first.task.id : ''
-    t.equal((await until(async () => {
-      const task = await client.get(id)
-      return task.artifacts && task
-    })).status.state, 'TASK_STATE_WORKING')
+    const cut = new AbortController()
+    const waiting = leaving.call('SendMessage', say('hold', { contextId: 'left' }), { cut: cut.signal })
+    const id = await until(async () => (await runtime.listTasks({ contextId: 'left', status: 'TASK_STATE_WORKING' })).tasks[0]?.id)
+    cut.abort()
+    await t.rejects(waiting)
+    t.equal((await client.get(id)).status.state, 'TASK_STATE_WORKING')
     release()
     t.equal((await ended(client, id)).status.state, 'TASK_STATE_COMPLETED')
   }),

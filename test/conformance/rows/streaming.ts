@@ -46,7 +46,7 @@ export const streaming: readonly Row[] = [
     await Promise.all(streams.map(stream => stream.next()))
     release()
     const heard = await Promise.all(streams.map(async stream => (await read(stream)).map(brief)))
-    t.same(heard, Array(3).fill(['artifact: released', 'completed']))
+    for (const events of heard) t.same(events, ['artifact: released', 'completed'])
   }),
   row(56, 'M', '3.5.2', 'A stream that closes leaves the others, and the task, alone', async (t, { client, release }) => {
     const { id } = await client.opened('hold', 'working')

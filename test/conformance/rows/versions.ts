@@ -76,7 +76,7 @@ export const versions: readonly Row[] = [
     t.equal(extensions, RELIABILITY_EXTENSION)
     t.match(taskIn(result as never).metadata, { [RELIABILITY_EXTENSION]: { generation: Number } })
   }),
-  row(113, 'M', '8.3.2', 'Our client sends the tenant of the interface exactly, and none where there is none', async (t, _) => {
+  row(113, 'M', '8.3.2', 'Our client sends the tenant of the interface exactly, and none where there is none', async t => {
     for (const tenant of [undefined, 'Acme/ 1']) {
       const agent = await pretend(t, tenant)
       const client = await connect(agent.cardUrl)
@@ -96,7 +96,7 @@ export const versions: readonly Row[] = [
     }
     t.equal((await client.list({ contextId: 'shared', tenant: 'north' })).totalSize, 1)
   }, NO_TENANT),
-  row(115, 'M', '3.6.3', 'Our client speaks one version, and does not fall back to another silently', async (t, _) => {
+  row(115, 'M', '3.6.3', 'Our client speaks one version, and does not fall back to another silently', async t => {
     const agent = await pretend(t, undefined, [{ url: 'ws://127.0.0.1:9/', protocolBinding: WEBSOCKET_BINDING, protocolVersion: '0.3' }])
     await t.rejects(connect(agent.cardUrl), { code: 'UnsupportedOperation', message: /1\.0/ })
     t.same(agent.frames, [])
