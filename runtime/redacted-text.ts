@@ -12,12 +12,15 @@ const IN_TEXT = 'password|passwd|passphrase|secret|credentials?|api[-_]?key|acce
 const IS = String.raw`\\*["']?\s{0,8}[=:]\s{0,8}`
 const QUOTED = String.raw`\\*"[^"]*"?|'[^']*'?`
 
-/** What secrets look like within a text, and what takes their place. Each takes time in proportion to the text. */
+/**
+ * What secrets look like within a text, and what takes their place. Each takes time in proportion to the text. Schemes come
+ * first: in `token: Bearer …` it is not the word `Bearer` that is secret.
+ */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
-  [new RegExp(String.raw`((?:authorization|cookie)${IS})(?:${QUOTED}|[^\r\n]+)`, 'gi'), `$1${REDACTED}`],
-  [new RegExp(String.raw`((?:${IN_TEXT})${IS})(?:${QUOTED}|[^\s&,;"'})\]]+)`, 'gi'), `$1${REDACTED}`],
   [/\b(bearer\s{1,8})[^\s"',;)\]}]+/gi, `$1${REDACTED}`],
   [/\b(basic\s{1,8})[a-z0-9+/]{4,512}={1,2}/gi, `$1${REDACTED}`],
+  [new RegExp(String.raw`((?:authorization|cookie)${IS})(?:${QUOTED}|[^\r\n]+)`, 'gi'), `$1${REDACTED}`],
+  [new RegExp(String.raw`((?:${IN_TEXT})${IS})(?:${QUOTED}|[^\s&,;"'})\]]+)`, 'gi'), `$1${REDACTED}`],
   [/:\/\/[^\s/?#]*@/g, `://${REDACTED}@`],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, REDACTED],
   [/\b(?:sk|pk|rk|ghp|gho|ghs|xoxb|xoxp|glpat)[-_][\w-]{16,}/g, REDACTED]

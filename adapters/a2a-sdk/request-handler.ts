@@ -1,8 +1,11 @@
 import * as sdk from '@a2a-js/sdk'
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { checkJson } from '../../machines/protocol/json.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { activateExtensions, callOf } from './call-context.ts'
 import { toSdkError } from './sdk-errors.ts'
@@ -36,21 +39,23 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
-  const { clock, extensions } = runtime.settings
+  const { clock, extensions, limits } = runtime.settings
+  const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
-        return read((await operations[name](request.toJSON(params), callOf(context))) as object)
+        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context) })) as object)
       } catch (error) {
         throw toSdkError(error)
       }
     }
 
-  async function* told(name: OperationName, params: unknown, call: CallContext): Stream {
-    const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
+  async function* told(name: OperationName, given: unknown, call: CallContext): Stream {
     try {
+      const params = checked(given, limits)
+      const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
       for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
     } catch (error) {
       throw toSdkError(error)
@@ -78,4 +83,11 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
     listTaskPushNotificationConfigs: answered('listTaskPushNotificationConfigs', sdk.ListTaskPushNotificationConfigsRequest, json => sdk.ListTaskPushNotificationConfigsResponse.fromJSON(json)),
     deleteTaskPushNotificationConfig: answered('deleteTaskPushNotificationConfig', sdk.DeleteTaskPushNotificationConfigRequest, () => undefined)
   }
+}
+
+/** The parameters, if they are within the limits of JSON, which no server of the SDK keeps. */
+function checked(params: unknown, { jsonDepth }: Limits): unknown {
+  const violation = checkJson(params, { depth: jsonDepth })
+  if (!violation) return params
+  throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
 }

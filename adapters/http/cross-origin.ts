@@ -1,5 +1,5 @@
 /** Headers that a page may read beside the usual ones. */
-const EXPOSED = 'A2A-Extensions, ETag, Retry-After, WWW-Authenticate'
+const EXPOSED = 'A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate'
 
 /** Lets the page of an origin that got in read the answer. */
 export function crossOrigin(origin: string | undefined): Record<string, string> {

@@ -45,7 +45,7 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }) => {
     const principal = await identified(() => Object.fromEntries(request.headers), settings)
     if (isRefusal(principal)) return refusalAnswer(principal)
-    const call: HttpCall = { request, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(terms.activated) } }
+    const call: HttpCall = { request, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(request, terms.activated) } }
     if (path === '/') return answerRpc(runtime, methods, call)
     return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
   })
@@ -118,6 +118,8 @@ function asked(version: string): string {
   return version === '' ? '' : (normaliseVersion(version) ?? '')
 }
 
-function activation(activated: readonly string[]): Record<string, string> {
-  return activated.length === 0 ? {} : { 'A2A-Extensions': activated.join(',') }
+/** Names the active extensions in the header in which they were asked for: 0.3 has another. */
+function activation({ headers }: Request, activated: readonly string[]): Record<string, string> {
+  if (activated.length === 0) return {}
+  return { [headers.has('x-a2a-extensions') ? 'X-A2A-Extensions' : 'A2A-Extensions']: activated.join(',') }
 }

@@ -12,6 +12,9 @@ import { streamed } from './streaming.ts'
 /** How events stand in a stream: as they are. */
 const REST = { encode: encodeOnce, encodeError: statusText }
 
+/** How long a card that is not for everybody may be kept, and by whom (§13.3). */
+const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
+
 /** Answers a request by REST (§11): parameters in path and query, or as the body's JSON; streams come as server-sent events. */
 export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
   const { request, path, headers } = call
@@ -24,7 +27,8 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     const context = { ...contextOf(call), ...(routed.tenant !== undefined && { tenant: decoded('tenant', routed.tenant) }) }
     const method = operations[routed.method]
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, { ...context, ...terms }), REST)
-    return jsonAnswer(JSON.stringify(await method.answer(params, context)), { ...headers, ...type })
+    const answer = JSON.stringify(await method.answer(params, context))
+    return jsonAnswer(answer, { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
     return statusAnswer(error, { ...headers, ...type })
   }

@@ -1,5 +1,6 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -61,6 +62,7 @@ export function dialect03(runtime: Runtime): Dialect {
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
     const params = checkedParams(method, given, jsonDepth)
+    if (name === 'agent/getAuthenticatedExtendedCard') return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }))
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
     return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
   }

@@ -21,6 +21,7 @@ await t.test('a text loses its secrets, and nothing else', t => {
   const texts: [string, string][] = [
     [`sent Bearer ${SECRET}, got 401`, 'sent Bearer [redacted], got 401'],
     [`Authorization: Bearer ${SECRET}\nHost: x`, 'Authorization: [redacted]\nHost: x'],
+    [`bad credentials: Bearer ${SECRET}`, 'bad credentials: [redacted] [redacted]'],
     [`authorization: Basic ${SECRET} and more\r\nHost: x`, 'authorization: [redacted]\r\nHost: x'],
     [`Cookie: a=${SECRET}; b=${SECRET}`, 'Cookie: [redacted]'],
     [`Basic aHVudGVyOjI= refused`, 'Basic [redacted] refused'],

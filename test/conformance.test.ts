@@ -1,0 +1,26 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { BINDINGS } from './conformance/bindings.ts'
+import { PARTS } from './conformance/rows.ts'
+import { run } from './conformance/run.ts'
+import { withResults } from './conformance/table.ts'
+
+const GUIDE = 'docs/conformance.md'
+
+const results = await run(t, BINDINGS, Object.values(PARTS).flat())
+const guide = readFileSync(GUIDE, 'utf8')
+const now = withResults(guide, BINDINGS, PARTS, results)
+
+if (process.argv.includes('write')) writeFileSync(GUIDE, now)
+else {
+  await t.test('docs/conformance.md says what came of it: npm run conformance writes it', async t => {
+    t.equal(guide, now)
+  })
+}
+
+await t.test('every requirement has a row, and every row a cell on each binding', async t => {
+  const ids = Object.values(PARTS).flatMap(rows => rows.map(({ id }) => id))
+  t.same(ids, Array.from({ length: 165 }, (_, i) => i + 1))
+  for (const [name, cells] of results) t.equal(cells.size, ids.length, name)
+  for (const cells of results.values()) for (const cell of cells.values()) t.not(cell.reason, '')
+})

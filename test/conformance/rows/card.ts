@@ -1,0 +1,90 @@
+import { AgentCardSchema, type AgentCard } from '../../../machines/protocol/card.ts'
+import { decode } from '../../../machines/protocol/decode.ts'
+import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
+import type { Authorize } from '../../../runtime/authorize.ts'
+import { connect } from '../../../adapters/client/connect.ts'
+import { byName } from '../column.ts'
+import { nowhere, only, row, type Row } from '../row.ts'
+import { CARD, pretend } from './pretended-agent.ts'
+import { CARD_BY_HTTP, REST_ONLY } from './reasons.ts'
+
+const EXTENDED = { description: 'For those who are known.' }
+const onlyAnn: Authorize = ({ principal }) => principal === 'ann'
+const NOT_SIGNED = 'cards are not signed: whoever needs that signs what the server gives, and our client checks no signatures'
+
+/** §10.8: the agent card. */
+export const card: readonly Row[] = [
+  row(116, 'M', '8.1, 14.3', 'The card is at its well-known place', async (t, { address, binding }) => {
+    const response = await read(address)
+    t.equal(response.status, 200)
+    t.equal(response.headers.get('content-type'), 'application/json')
+    const old = await fetch(`${address}/.well-known/agent.json`)
+    t.equal(old.status, binding.version === '0.3' ? 200 : 404)
+  }, CARD_BY_HTTP),
+  row(117, 'M', '4.4.1', 'The card has its required fields, and none that A2A does not know', async (t, { address }) => {
+    const card: unknown = await (await read(address)).json()
+    t.same(card, decode(AgentCardSchema, card))
+  }, CARD_BY_HTTP),
+  row(118, 'M', '5.2, 8.3', 'The card lists every binding that is served, with address, name and version, the preferred first', async (t, { address, binding }) => {
+    const { supportedInterfaces } = (await (await read(address)).json()) as AgentCard
+    const versions = binding.version === '0.3' ? ['1.0', '0.3'] : ['1.0']
+    t.same(supportedInterfaces, versions.flatMap(protocolVersion => [
+      { url: `${address.replace('http', 'ws')}/`, protocolBinding: WEBSOCKET_BINDING, protocolVersion },
+      { url: `${address}/`, protocolBinding: 'JSONRPC', protocolVersion },
+      { url: address, protocolBinding: 'HTTP+JSON', protocolVersion }
+    ]))
+  }, CARD_BY_HTTP),
+  row(119, 'M', '8.3.2', 'Our client takes the first interface that it speaks, at its address', async t => {
+    const [chosen, other] = [await pretend(t), await pretend(t)]
+    const own = { protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }
+    const { cardUrl } = await pretend(t, undefined, [
+      { url: 'https://example.com/', protocolBinding: 'urn:nobody:speaks', protocolVersion: '1.0' },
+      { ...own, url: chosen.url },
+      { ...own, url: other.url }
+    ])
+    const client = await connect(cardUrl)
+    t.teardown(() => client.close())
+    await client.getTask({ id: 'a' })
+    t.ok(chosen.frames.length)
+    t.same(other.frames, [])
+  }, only(['WebSocket'], 'about our client, which is tried over WebSocket')),
+  row(120, 'S', '8.6.1', 'The card may be cached, and is asked for again by its ETag or date', async (t, { address }) => {
+    const { headers } = await read(address)
+    t.match(headers.get('cache-control'), /max-age=\d+/)
+    const etag = headers.get('etag') ?? ''
+    t.equal((await read(address, { 'if-none-match': etag })).status, 304)
+    t.equal((await read(address, { 'if-none-match': '"another"' })).status, 200)
+    t.equal((await read(address, { 'if-modified-since': headers.get('last-modified') ?? '' })).status, 304)
+  }, CARD_BY_HTTP),
+  row(121, 'M', '3.3.4', 'Without the capability GetExtendedAgentCard is refused: UnsupportedOperation', async (t, { client, runtime }) => {
+    t.notOk(runtime.agentCard([{ url: 'http://localhost', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]).capabilities.extendedAgentCard)
+    t.equal((await client.refusal('GetExtendedAgentCard', {})).reason, 'UNSUPPORTED_OPERATION')
+  }),
+  row(122, 'M', '3.3.4', 'Declared, and none for this caller: ExtendedAgentCardNotConfigured', async (t, { serve }) => {
+    const { open } = await serve(t, { authenticate: byName }, { extendedCard: () => undefined })
+    t.equal((await (await open({ credentials: 'ann' })).refusal('GetExtendedAgentCard', {})).reason, 'EXTENDED_AGENT_CARD_NOT_CONFIGURED')
+  }),
+  row(123, 'M', '13.3', 'The extended card is for those alone who have shown who they are, and may see it', async (t, { serve }) => {
+    const { open, runtime } = await serve(t, { authenticate: byName, authorize: onlyAnn }, { extendedCard: EXTENDED })
+    t.ok(runtime.agentCard(CARD.supportedInterfaces).capabilities.extendedAgentCard)
+    const { result } = await (await open({ credentials: 'ann' })).call('GetExtendedAgentCard', {})
+    t.match(result, { name: 'Obedient', description: 'For those who are known.' })
+    await t.rejects((await open({ credentials: 'bob' })).call('GetExtendedAgentCard', {}), /You may not/)
+    const openToAll = await serve(t, {}, { extendedCard: EXTENDED })
+    await t.rejects((await openToAll.open()).call('GetExtendedAgentCard', {}), /callers with credentials/)
+  }),
+  row(124, 'S', '13.3', 'The extended card may be kept by its reader, and by nobody on the way', async (t, { serve }) => {
+    const { address } = await serve(t, { authenticate: byName }, { extendedCard: EXTENDED })
+    const { status, headers } = await fetch(`${address}/extendedAgentCard`, { headers: { authorization: 'Bearer ann', 'a2a-version': '1.0' } })
+    t.match({ status, cache: headers.get('cache-control') }, { status: 200, cache: /^private, max-age=\d+$/ })
+  }, REST_ONLY),
+  nowhere(125, 'M', '8.4', 'A signature is over the canonical card, and verifies', NOT_SIGNED),
+  nowhere(126, 'M', '8.4.3', 'A verifier rejects expired keys and changed cards', NOT_SIGNED),
+  nowhere(127, 'S', '8.4.3', 'A client checks a signature before it trusts a card', NOT_SIGNED)
+]
+
+/** The card for readers of 1.0. */
+function read(address: string, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${address}${AGENT_CARD_PATH}`, { headers: { 'a2a-version': '1.0', ...headers } })
+}
+

@@ -1,0 +1,133 @@
+import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { JsonSocket } from '../../fixtures/served-agent.ts'
+import { exchange } from '../bindings/http.ts'
+import { jsonRpc } from '../bindings/json-rpc.ts'
+import { clientOf, read } from '../client.ts'
+import { byName, type Column, type Test } from '../column.ts'
+import { nowhere, only, row, type Row } from '../row.ts'
+
+type Json = Record<string, unknown>
+
+const OLD = only(['0.3 WebSocket', '0.3 JSON-RPC', '0.3 REST'], 'not 0.3')
+const OLD_RPC = only(['0.3 WebSocket', '0.3 JSON-RPC'], 'not the JSON-RPC of 0.3')
+const OLD_REST = only(['0.3 REST'], 'not the REST of 0.3')
+const OLD_HTTP = only(['0.3 JSON-RPC', '0.3 REST'], 'not 0.3 over HTTP')
+
+/** §10.12: 0.3, as its clients know it. */
+export const legacy: readonly Row[] = [
+  row(154, 'D', '9.3', 'message/send answers with a task or a message itself, and its kind', async (t, column) => {
+    t.match(await rpc(column, 'message/send', saying({ text: 'x' })), { result: { kind: 'task', history: [{ kind: 'message' }], artifacts: [{ parts: [{ kind: 'text' }] }] } })
+    t.match(await rpc(column, 'message/send', saying({ text: 'hello' })), { result: { kind: 'message', role: 'agent' } })
+  }, OLD_RPC),
+  row(155, 'D', '9.4', 'The last event of a stream is final, and it alone', async (t, column) => {
+    for (const [text, last] of [['count 2', 'completed'], ['ask', 'input-required']] as const) {
+      const updates = (await streamed(t, column, text)).map(event => (event.statusUpdate ?? event) as Json).filter(({ final }) => final !== undefined)
+      t.same(updates.map(({ final }) => final), updates.map((_, i) => i === updates.length - 1))
+      t.equal(stateIn(updates.at(-1)), last)
+    }
+  }, OLD),
+  row(156, 'D', '9.3', 'States and roles have the names of 0.3: in JSON-RPC lower case with hyphens, in REST TASK_STATE_CANCELLED', async (t, column) => {
+    const { id } = await column.client.opened('wait', 'working')
+    await column.client.cancel(id)
+    if (column.binding.name === '0.3 REST') {
+      t.match((await get(column, `/v1/tasks/${id}`)).json, { status: { state: 'TASK_STATE_CANCELLED' }, history: [{ role: 'ROLE_USER' }] })
+      return
+    }
+    t.match(await rpc(column, 'tasks/get', { id }), { result: { status: { state: 'canceled' }, history: [{ role: 'user' }] } })
+    t.match(await rpc(column, 'message/send', saying({ text: 'ask' })), { result: { status: { state: 'input-required' } } })
+  }, OLD),
+  row(157, 'D', '9.3', 'Files are parts with bytes or a uri, a name and a type inside', async (t, column) => {
+    const bytes = { bytes: 'AP8=', name: 'a.bin', mimeType: 'application/octet-stream' }
+    const uri = { uri: 'https://example.com/b.bin', name: 'b.bin', mimeType: 'application/octet-stream' }
+    const parts = [{ kind: 'file', file: bytes }, { kind: 'file', file: uri }]
+    t.match(await rpc(column, 'message/send', saying(...parts)), { result: { artifacts: [{ parts }] } })
+  }, OLD_RPC),
+  row(158, 'D', '9.6', 'tasks/resubscribe begins with the task, and of one that has ended gives just that', async (t, { client }) => {
+    const asked = await client.task('ask')
+    const stream = client.subscribe(asked.id)
+    t.match(await stream.next(), { task: { id: asked.id } })
+    await client.cancel(asked.id)
+    t.match((await read(stream)).at(-1), { statusUpdate: { status: { state: 'TASK_STATE_CANCELED' } } })
+    t.match(await read(client.subscribe(asked.id)), [{ task: { id: asked.id, status: { state: 'TASK_STATE_CANCELED' } } }])
+  }, OLD),
+  row(159, 'D', '9.1', 'The four methods of push notifications are there, and refused as not supported', async (t, column) => {
+    const config = { id: 'none', pushNotificationConfigId: 'p' }
+    for (const [method, params] of Object.entries({ set: { taskId: 'none', pushNotificationConfig: { url: 'https://example.com/' } }, get: config, list: { id: 'none' }, delete: config })) {
+      t.match(await rpc(column, `tasks/pushNotificationConfig/${method}`, params), { error: { code: -32003 } }, method)
+    }
+  }, OLD_RPC),
+  row(160, 'D', '9.1', 'agent/getAuthenticatedExtendedCard gives the extended card to who is known', async (t, { serve }) => {
+    const { open, address } = await serve(t, { authenticate: byName }, { extendedCard: { description: 'For those who are known.' } })
+    const { result } = await (await open({ credentials: 'ann' })).call('GetExtendedAgentCard', {})
+    t.match(result, { name: 'Obedient', description: 'For those who are known.', protocolVersion: /^0\.3/, url: new RegExp(`^${address}`) })
+  }, OLD),
+  row(161, 'D', '9.1', 'REST is below /v1, in the JSON of the proto of 0.3', async (t, { client, address }) => {
+    const message = { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'x' }] }
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ message }) }
+    t.match((await exchange(`${address}/v1/message:send`, init)).json, { task: { artifacts: [{ parts: [{ text: 'x' }] }], history: [{ content: [{ text: 'x' }] }] } })
+    const { id } = await client.task('x')
+    t.match((await exchange(`${address}/v1/tasks/${id}`, {})).json, { id, status: { state: 'TASK_STATE_COMPLETED' } })
+    t.match((await exchange(`${address}/v1/card`, {})).json, { error: { code: 400 } })
+  }, OLD_REST),
+  row(162, 'D', '9.2', 'Extensions are asked for, and named when active, in X-A2A-Extensions', async (t, { address, binding }) => {
+    const headers = { 'x-a2a-extensions': `urn:nobody:knows, ${RELIABILITY_EXTENSION}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: { id: 'none' } })
+    const { response } = binding.name === '0.3 REST' ? await exchange(`${address}/v1/tasks/none`, { headers }) : await exchange(address, { method: 'POST', headers, body })
+    t.equal(response.headers.get('x-a2a-extensions'), RELIABILITY_EXTENSION)
+  }, OLD_HTTP),
+  nowhere(163, 'D', '9.2', 'What is pushed is the object itself', 'push notifications are not offered: see 81'),
+  row(164, 'D', '9.5', 'The card of 0.3 is at its old place, and at the new one for who names the version', async (t, { address }) => {
+    const old = { protocolVersion: /^0\.3/, url: `${address}/`, preferredTransport: 'JSONRPC', additionalInterfaces: Array }
+    t.match((await exchange(`${address}/.well-known/agent.json`, {})).json, old)
+    t.match((await exchange(`${address}${AGENT_CARD_PATH}`, { headers: { 'a2a-version': '0.3' } })).json, old)
+    t.match((await exchange(`${address}${AGENT_CARD_PATH}?A2A-Version=0.3`, {})).json, old)
+    t.notOk('url' in ((await exchange(`${address}${AGENT_CARD_PATH}`, {})).json as Json))
+  }, OLD),
+  row(165, 'D', '9.6', 'One task is seen, followed and answered in 0.3 and in 1.0', async (t, { client, address }) => {
+    const newer = clientOf(await jsonRpc.open(t, address), [])
+    const asked = await client.task('ask')
+    t.same((await newer.get(asked.id)).status, asked.status)
+    const stream = client.subscribe(asked.id)
+    await stream.next()
+    const done = await newer.task('blue', { taskId: asked.id })
+    t.match((await read(stream)).at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
+    t.same((await client.get(asked.id)).artifacts, done.artifacts)
+  }, OLD)
+]
+
+let messages = 0
+
+/** What message/send takes. */
+function saying(...parts: readonly Json[]): Json {
+  return { message: { kind: 'message', messageId: `old-${(messages += 1)}`, role: 'user', parts: parts.map(part => ({ kind: 'text', ...part })) } }
+}
+
+async function rpc({ client: { caller } }: Column, method: string, params: Json): Promise<Json> {
+  if (!caller.raw) throw new Error('This binding has no envelope')
+  return caller.raw(JSON.stringify({ jsonrpc: '2.0', id: `${method} ${(messages += 1)}`, method, params }))
+}
+
+function get({ address }: Column, path: string): ReturnType<typeof exchange> {
+  return exchange(`${address}${path}`, {})
+}
+
+/** The events of a message's stream, as they are on the wire. */
+async function streamed(t: Test, { address, binding }: Column, text: string): Promise<Json[]> {
+  const request = JSON.stringify({ jsonrpc: '2.0', id: 'stream', method: 'message/stream', params: saying({ text }) })
+  if (binding.name === '0.3 WebSocket') {
+    const socket = await JsonSocket.open(t, address.replace('http', 'ws'), { headers: {} })
+    socket.send(request)
+    return (await socket.stream('stream')).flatMap(({ result }) => (result === undefined ? [] : [result as Json]))
+  }
+  const isRest = binding.name === '0.3 REST'
+  const body = isRest ? JSON.stringify({ message: { messageId: `old-${(messages += 1)}`, role: 'ROLE_USER', content: [{ text }] } }) : request
+  const { next } = await exchange(`${address}${isRest ? '/v1/message:stream' : ''}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  const events: Json[] = []
+  for (let event = (await next?.()) as Json | undefined; event; event = (await next?.()) as Json | undefined) events.push(isRest ? event : (event.result as Json))
+  return events
+}
+
+function stateIn(update: Json | undefined): string {
+  const { state = '' } = (update?.status ?? {}) as { state?: string }
+  return state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-')
+}
