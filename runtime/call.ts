@@ -77,7 +77,8 @@ export function callerOf({ principal, tenant }: Scope, { claims = {} }: CallCont
   return { principal, claims, tenant }
 }
 
-function checkVersion(given: string): void {
+/** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
+export function checkVersion(given: string): void {
   if (normaliseVersion(given) === PROTOCOL_VERSION) return
   const asked = given.trim() === '' ? 'The request names no A2A-Version, which means 0.3' : `A2A-Version ${JSON.stringify(given.slice(0, 32))} was asked for`
   throw new A2AError('VersionNotSupported', `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`, {

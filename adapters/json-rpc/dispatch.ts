@@ -1,7 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { CallContext } from '../../runtime/call.ts'
+import { checkVersion, type CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 
@@ -27,12 +27,21 @@ export function operationsOf(runtime: Runtime): Operations {
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
   const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
-  return (name, version) => operations.get(name) ?? methodIn(older.get(normaliseVersion(version) ?? ''), name)
+  return (name, version) => {
+    const asked = normaliseVersion(version) ?? ''
+    const dialect = older.get(asked)
+    return operations.get(name) ?? (dialect ? methodIn(dialect, name) : asked === PROTOCOL_VERSION ? undefined : unserved(version))
+  }
 }
 
-function methodIn(dialect: Dialect | undefined, name: string): Method | undefined {
-  const method = dialect?.method(name)
-  return dialect && method && methodBy(method.streaming, (params, call) => dialect.call(name, params, { ...call, version: PROTOCOL_VERSION }))
+/** What every name is in a version that is not served: it is the version that is refused. */
+function unserved(version: string): Method {
+  return { streaming: false, answer: async () => checkVersion(version) }
+}
+
+function methodIn(dialect: Dialect, name: string): Method | undefined {
+  const method = dialect.method(name)
+  return method && methodBy(method.streaming, (params, call) => dialect.call(name, params, { ...call, version: PROTOCOL_VERSION }))
 }
 
 /** The error for a name that is no method. */

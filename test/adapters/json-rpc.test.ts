@@ -69,7 +69,11 @@ await t.test('every operation of A2A is a method, and nothing else is', async t 
     t.match(await rejection(method?.streaming ? collect(method.events(params, {})) : method?.answer(params, {}) ?? Promise.resolve()), { name: 'A2AError' }, name)
   }
   for (const name of ['sendMessage', 'constructor', 'close', '', 'message/send']) {
-    for (const version of ['1.0', '', '0.3', 'x']) t.equal(methods(name, version), undefined)
+    t.equal(methods(name, '1.0'), undefined)
+    for (const version of ['', '0.3', 'x']) {
+      const method = methods(name, version)
+      t.match(await rejection(method && !method.streaming ? method.answer({}, {}) : Promise.resolve()), { code: 'VersionNotSupported' }, 'the version is wrong before the name is')
+    }
     t.match(noSuchMethod(name), { code: 'MethodNotFound', message: `There is no method ${JSON.stringify(name)} in A2A 1.0.` })
   }
 })

@@ -43,7 +43,7 @@ await t.test('one address speaks 1.0 and 0.3, told apart by the version that a r
   t.match((await call03(url, 'message/send', said('x'), { 'a2a-version': '1.0' })).error, { code: -32601 }, 'in 1.0 there is no such method')
   t.match((await call03(url, 'SendMessage', { message: userMessage('x') })).error, { code: -32009 }, 'a method of 1.0 without a version')
   t.match((await call03(url, 'tasks/get', { id: 'nobody' })).error, { code: -32001 })
-  t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.2' })).error, { code: -32601 })
+  t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.2' })).error, { code: -32009 })
 })
 
 await t.test('streams of 0.3 come as server-sent events and over the WebSocket, and say which event is final', async t => {
