@@ -19,7 +19,7 @@ import { park } from './parking.ts'
 import { sendLine } from './paste-lines.ts'
 import { jsonLine, oneLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
-import { tuneProcess } from './tuning.ts'
+import { tuneCollection } from './tuning.ts'
 
 /** `taskchart serve`: serves the agent of a module until it is told to stop. */
 export const serveCommand: Command = {
@@ -90,7 +90,7 @@ async function serve(
   { signal, clock, cwd }: Io
 ): Promise<void> {
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
-  tuneProcess()
+  tuneCollection()
   const { store, broken } = openStore(db, cwd, options.logger)
   const runtime = createRuntime({ agent, store, ...options })
   const served = await listen(runtime, address).catch(async (error: unknown) => {

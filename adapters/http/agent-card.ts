@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { LightResponse } from './light-response.ts'
 
 const MAX_AGE_SECONDS = 300
 
@@ -12,7 +13,7 @@ export function cardAnswer(card: unknown, since: Date, { method, headers: asked 
   const body = JSON.stringify(card)
   const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
   const headers = { ETag: etag, 'Last-Modified': since.toUTCString(), 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`, Vary: 'A2A-Version', ...SAFE }
-  if (isKnown(asked, etag, since)) return new Response(null, { status: 304, headers })
+  if (isKnown(asked, etag, since)) return new LightResponse(null, { status: 304, headers })
   return pageAnswer(method, body, { 'Content-Type': 'application/json', ...headers })
 }
 
@@ -24,7 +25,7 @@ export function pageOf(card: AgentCard, { method }: Request): Response {
 const SAFE = { 'X-Content-Type-Options': 'nosniff' }
 
 function pageAnswer(method: string, body: string, headers: Record<string, string>): Response {
-  return new Response(method === 'HEAD' ? null : body, { headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) } })
+  return new LightResponse(method === 'HEAD' ? null : body, { headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) } })
 }
 
 /** An ETag says more than a date: with one, the date is not looked at (RFC 9110 §13.1.3). */

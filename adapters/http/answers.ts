@@ -2,6 +2,7 @@ import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { DEFAULT_CHALLENGE } from '../../runtime/authentication.ts'
 import type { Refusal } from './entry.ts'
+import { LightResponse } from './light-response.ts'
 
 /** Headers that every answer may have. */
 export type Headers = Readonly<Record<string, string>>
@@ -10,7 +11,7 @@ const JSON_TYPE = 'application/json'
 
 /** An answer that is JSON text. */
 export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
-  return new Response(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
+  return new LightResponse(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
 /** The answer to a request that does not get in. */

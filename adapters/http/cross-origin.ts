@@ -1,3 +1,5 @@
+import { LightResponse } from './light-response.ts'
+
 /** Headers that a page may read beside the usual ones. */
 const EXPOSED = 'A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate'
 
@@ -8,7 +10,7 @@ export function crossOrigin(origin: string | undefined): Record<string, string> 
 
 /** Answers a browser that asks whether a page may send a request. Credentials go in headers, never in cookies. */
 export function preflight(origin: string | undefined, { headers }: Request): Response {
-  return new Response(null, {
+  return new LightResponse(null, {
     status: 204,
     headers: {
       Allow: 'GET, HEAD, POST, DELETE, OPTIONS',

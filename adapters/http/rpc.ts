@@ -9,6 +9,7 @@ import { bodyOf } from './body.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import { streamed, type Encoding } from './streaming.ts'
+import { LightResponse } from './light-response.ts'
 
 /** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
 const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'TooLarge', 'RateLimited', 'Overloaded'])
@@ -18,7 +19,7 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   if (!isJson(call.request)) return errorAnswer(null, wrongType(call.request), call, 415)
   const envelope = await envelopeOf(call.request, runtime.settings.limits)
   if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
-  if (envelope.kind === 'notification') return new Response(null, { status: 204, headers: call.headers })
+  if (envelope.kind === 'notification') return new LightResponse(null, { status: 204, headers: call.headers })
   if (envelope.kind === 'invalid') return errorAnswer(envelope.id, envelope.error, call)
   return errorAnswer(null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
 }

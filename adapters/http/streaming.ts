@@ -3,6 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eventStream, sentEvent } from './event-stream.ts'
 import type { HttpCall } from './http-call.ts'
+import { LightResponse } from './light-response.ts'
 
 /** How a binding writes an event, and an error that ends the stream, both in one line. */
 export interface Encoding {
@@ -39,7 +40,7 @@ export async function streamed(
   const expiry = clock.setTimeout(() => gone.abort(expired()), expiresAtMs - clock.now())
   const framed = frames(first, events, { ...encoding, generation: () => generation, reason: () => gone.signal.reason, ended: () => clock.clearTimeout(expiry) })
   const body = eventStream(framed, clock, () => gone.abort())
-  return new Response(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers } })
+  return new LightResponse(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers } })
 }
 
 /** Waits for the first event, but not for long: a client wants to know that its stream is open. */

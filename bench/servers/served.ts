@@ -1,4 +1,4 @@
-import { tuneProcess } from '../../adapters/cli/tuning.ts'
+import { tuneCollection } from '../../adapters/cli/tuning.ts'
 
-tuneProcess()
+tuneCollection()
 await import('./ours.ts')
