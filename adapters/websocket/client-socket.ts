@@ -1,3 +1,4 @@
+import type { WebSocket } from 'ws'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { inBrowser } from '../client/in-browser.ts'
@@ -15,16 +16,16 @@ export interface ClientSocket {
 
 /** Opens a WebSocket: the browser's own, elsewhere that of `ws`, which can also send headers. */
 export async function openSocket(url: string, { headers = {}, signal }: { headers?: Readonly<Record<string, string>>; signal?: AbortSignal | undefined }): Promise<ClientSocket> {
+  const ws = inBrowser() ? undefined : await import('ws')
   signal?.throwIfAborted()
   const refused = { status: undefined as number | undefined }
-  const socket = inBrowser() ? (new globalThis.WebSocket(url, WEBSOCKET_SUBPROTOCOL) as ClientSocket) : await nodeSocket(url, headers, refused)
+  const socket: ClientSocket = ws ? nodeSocket(new ws.WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false }), refused) : new globalThis.WebSocket(url, WEBSOCKET_SUBPROTOCOL)
   return new Promise((resolve, reject) => {
     const abort = () => {
       socket.close()
       reject(signal?.reason)
     }
     signal?.addEventListener('abort', abort, { once: true })
-    if (signal?.aborted) abort()
     socket.addEventListener('open', () => {
       signal?.removeEventListener('abort', abort)
       resolve(socket)
@@ -34,9 +35,7 @@ export async function openSocket(url: string, { headers = {}, signal }: { header
   })
 }
 
-async function nodeSocket(url: string, headers: Readonly<Record<string, string>>, refused: { status: number | undefined }): Promise<ClientSocket> {
-  const { WebSocket } = await import('ws')
-  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false })
+function nodeSocket(socket: WebSocket, refused: { status: number | undefined }): WebSocket {
   socket.on('unexpected-response', (request, response) => {
     refused.status = response.statusCode
     request.destroy(new Error(`The handshake was answered with ${response.statusCode}.`))
