@@ -1,25 +1,13 @@
 import type { Message } from '../machines/protocol/parts.ts'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { ToWork } from '../machines/task-events.ts'
+import { validated, type StandardSchema } from './standard-schema.ts'
 import { textOf, type Words } from './words.ts'
-
-/** What a schema makes of a value (standardschema.dev): the value as the schema gives it, or what is wrong with it. */
-type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] }
-type SchemaIssue = { readonly message: string; readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined }
-
-/** A schema of zod, valibot, arktype or any other library that keeps to Standard Schema. It has to validate without a promise. */
-export interface AnswerSchema<T> {
-  readonly '~standard': {
-    readonly version: 1
-    readonly vendor: string
-    readonly validate: (value: unknown) => SchemaResult<T> | Promise<SchemaResult<T>>
-  }
-}
 
 /** How a question is asked. */
 export interface QuestionOptions<T> {
   /** What an answer has to be: an answer that is not is refused, and the question stays. */
-  readonly schema?: AnswerSchema<T>
+  readonly schema?: StandardSchema<T>
   /** How long to wait for an answer, in milliseconds. Then the question throws DeadlineExceeded. Default: as long as the task may take. */
   readonly deadlineMs?: number
 }
@@ -43,7 +31,7 @@ export interface Question<Answer = unknown> {
  */
 export function inputRequired(message: Words): Question<Message>
 export function inputRequired(message: Words, options: { readonly schema?: never; readonly deadlineMs: number }): Question<Message>
-export function inputRequired<T>(message: Words, options: QuestionOptions<T> & { readonly schema: AnswerSchema<T> }): Question<T>
+export function inputRequired<T>(message: Words, options: QuestionOptions<T> & { readonly schema: StandardSchema<T> }): Question<T>
 export function inputRequired(message: Words, options: QuestionOptions<unknown> = {}): Question<never> {
   return question('input-required', message, options) as Question<never>
 }
@@ -65,11 +53,13 @@ export function answerTo({ type, options }: Question, given: ToWork): { readonly
   const { schema } = options
   if (type === 'auth-required') {
     if (given.type === 'message.received') return { answer: { message: given.message } }
-    const checked = schema ? validated(schema, given.data, 'data') : { answer: given.data }
-    return 'answer' in checked ? { answer: { data: checked.answer } } : checked
+    const checked = schema ? validated(schema, given.data, 'data') : { value: given.data }
+    return 'value' in checked ? { answer: { data: checked.value } } : checked
   }
   if (given.type !== 'message.received') return { violations: [{ field: 'data', description: 'is not what the task waits for: it asks for a message' }] }
-  return schema ? validated(schema, valueOf(given.message), 'message.parts') : { answer: given.message }
+  if (!schema) return { answer: given.message }
+  const checked = validated(schema, valueOf(given.message), 'message.parts')
+  return 'value' in checked ? { answer: checked.value } : checked
 }
 
 function question(type: Question['type'], message: Words, options: QuestionOptions<unknown>): Question {
@@ -86,15 +76,4 @@ function question(type: Question['type'], message: Words, options: QuestionOptio
 function valueOf(message: Message): unknown {
   const part = message.parts.find(part => 'data' in part)
   return part && 'data' in part ? part.data : textOf(message)
-}
-
-function validated(schema: AnswerSchema<unknown>, value: unknown, field: string): { answer: unknown } | { violations: FieldViolation[] } {
-  const result = schema['~standard'].validate(value)
-  if ('then' in result) throw new TypeError('The schema of a question has to validate at once: one that waits for a promise cannot be used.')
-  if (!result.issues) return { answer: result.value }
-  return { violations: result.issues.map(({ message, path = [] }) => ({ field: [field, ...path.map(nameOf)].join('.'), description: message })) }
-}
-
-function nameOf(segment: PropertyKey | { readonly key: PropertyKey }): string {
-  return String(typeof segment === 'object' ? segment.key : segment)
 }

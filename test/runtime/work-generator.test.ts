@@ -2,7 +2,7 @@
 import t from 'tap'
 import { z } from 'zod'
 import type { Message } from '../../machines/protocol/parts.ts'
-import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, text, textOf as wordsOf, type AnswerSchema, type Question, type WorkGenerator } from '../../runtime/index.ts'
+import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, text, textOf as wordsOf, type StandardSchema, type Question, type WorkGenerator } from '../../runtime/index.ts'
 import { anyone, eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
 import { brief, closed, collect, deferred, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Deferred } from '../fixtures/runtime-helpers.ts'
@@ -17,7 +17,7 @@ const thrown = (): never => { throw new Error('secret') }
 type LastWords = AsyncGenerator<ReturnType<typeof progress> | Question, void, unknown>
 
 /** A number of people, as text: a schema written by hand. */
-const people: AnswerSchema<number> = {
+const people: StandardSchema<number> = {
   '~standard': {
     version: 1,
     vendor: 'test',
@@ -191,7 +191,7 @@ await t.test('questions', async t => {
 
   await t.test('of an answer the first data part counts, before any text', async t => {
     const given: unknown[] = []
-    const schema: AnswerSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: value => (given.push(value), { value }) } }
+    const schema: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: value => (given.push(value), { value }) } }
     const { runtime } = start(t, { work: async function* () { yield* inputRequired('1', { schema }); yield* inputRequired('2', { schema }) } })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
     await runtime.sendMessage(say('', { taskId, parts: [text('a'), { data: false }, { data: 2 }] }))
@@ -201,15 +201,15 @@ await t.test('questions', async t => {
 
   await t.test('a path of keys in objects is named too, and issues without a path name the whole', async t => {
     const issues = [{ message: 'no', path: [{ key: 'a' }, 0] }, { message: 'never', path: undefined }]
-    const schema: AnswerSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: () => ({ issues }) } }
+    const schema: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: () => ({ issues }) } }
     const { runtime } = start(t, { work: async function* () { yield* inputRequired('?', { schema }) } })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
     t.match(await rejection(runtime.sendMessage(say('x', { taskId }))), { violations: [{ field: 'message.parts.a.0', description: 'no' }, { field: 'message.parts', description: 'never' }] })
   })
 
   await t.test('a schema that cannot be used throws into the work at its question, which says why', async t => {
-    const validating = (validate: () => unknown) => ({ '~standard': { version: 1, vendor: 'test', validate } }) as unknown as AnswerSchema<unknown>
-    const schemas: [what: string, schema: AnswerSchema<unknown>, why: RegExp][] = [
+    const validating = (validate: () => unknown) => ({ '~standard': { version: 1, vendor: 'test', validate } }) as unknown as StandardSchema<unknown>
+    const schemas: [what: string, schema: StandardSchema<unknown>, why: RegExp][] = [
       ['one of zod that is async', z.string().refine(async () => true), /has to validate at once/],
       ['one that is async', validating(async () => ({ value: 1 })), /has to validate at once/],
       ['a thenable', validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))), /has to validate at once/],

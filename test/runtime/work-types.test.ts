@@ -3,7 +3,7 @@ import t from 'tap'
 import { z } from 'zod'
 import {
   artifact, authRequired, defineAgent, failed, fromPromise, inputRequired, progress, setupWork, text,
-  type AnswerSchema, type Authorization, type Message, type Question, type WorkFunction, type WorkGenerator
+  type StandardSchema, type Authorization, type Message, type Question, type WorkFunction, type WorkGenerator
 } from '../../runtime/index.ts'
 
 /** Holds if two types are the same, and not only assignable to each other. */
@@ -13,7 +13,7 @@ type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 
 function holds<Claim extends true>(_claim?: Claim): void {}
 
 const trip = z.object({ day: z.iso.date(), people: z.string().transform(Number) })
-declare const byHand: AnswerSchema<{ count: number }>
+declare const byHand: StandardSchema<{ count: number }>
 
 /** Never called: that it compiles, and what does not, is the test. */
 export function answersAreTyped() {
