@@ -21,11 +21,12 @@ export function sentEvent(data: string, id: number | undefined): string {
 
 /**
  * The body of a response made of server-sent events. Those of one turn of the event loop leave together. It asks for no
- * more events while more than 64 KiB wait for the client, which is cut off when it reads nothing for {@link STUCK_MS}.
- * `stop` is called when the client is gone; `events` then have to end. They do not throw.
+ * more events while more than 64 KiB wait for the client, which is cut off when it reads nothing for {@link STUCK_MS}:
+ * by `cutOff`, which ends its connection, or else by an error of the body. `stop` is called when the client is gone;
+ * `events` then have to end. They do not throw.
  */
-export function eventStream(events: AsyncIterable<string>, clock: Clock, stop: () => void): ReadableStream<Uint8Array> {
-  const stream = new EventStream(events, clock, stop)
+export function eventStream(events: AsyncIterable<string>, clock: Clock, stop: () => void, cutOff?: () => void): ReadableStream<Uint8Array> {
+  const stream = new EventStream(events, clock, stop, cutOff)
   return new ReadableStream<Uint8Array>(stream, new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES }))
 }
 
@@ -33,16 +34,18 @@ class EventStream {
   readonly #events: AsyncIterable<string>
   readonly #clock: Clock
   readonly #stop: () => void
+  readonly #cutOff: (() => void) | undefined
   #waiting = ''
   #flush: NodeJS.Immediate | undefined
   #keepAlive: unknown
   #wanted = () => {}
   #isOver = false
 
-  constructor(events: AsyncIterable<string>, clock: Clock, stop: () => void) {
+  constructor(events: AsyncIterable<string>, clock: Clock, stop: () => void, cutOff?: () => void) {
     this.#events = events
     this.#clock = clock
     this.#stop = stop
+    this.#cutOff = cutOff
   }
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -88,10 +91,9 @@ class EventStream {
   /** Waits until the client has read what waits for it, or is gone, or is cut off. */
   async #room(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const timer = this.#clock.setTimeout(() => {
-      this.#end()
-      controller.error(new Error('The client read nothing for 30 seconds.'))
-      this.#stop()
-      this.#wanted()
+      if (this.#cutOff) this.#cutOff()
+      else controller.error(new Error('The client read nothing for 30 seconds.'))
+      this.cancel()
     }, STUCK_MS)
     await new Promise<void>(resolve => (this.#wanted = resolve))
     this.#clock.clearTimeout(timer)

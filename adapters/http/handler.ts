@@ -10,7 +10,7 @@ import { refusalAnswer, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { hostRefusal, identified, isRefusal, originRefusal, queryRefusal } from './entry.ts'
-import { termsOf, type HttpCall } from './http-call.ts'
+import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, type Offer } from './interfaces.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { answerRpc } from './rpc.ts'
@@ -28,7 +28,7 @@ export interface HandlerOptions {
 }
 
 /** Answers requests, as `fetch` asks them. */
-export type Handler = (request: Request) => Promise<Response>
+export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
 
 /** Where the card of an agent of before 0.3 is. */
 const OLD_CARD_PATH = '/.well-known/agent.json'
@@ -42,10 +42,10 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   const { settings } = runtime
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)
-  return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }) => {
+  return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, outgoing) => {
     const principal = await identified(() => Object.fromEntries(request.headers), settings)
     if (isRefusal(principal)) return refusalAnswer(principal)
-    const call: HttpCall = { request, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(request, terms.activated) } }
+    const call: HttpCall = { request, outgoing, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(request, terms.activated) } }
     if (path === '/') return answerRpc(runtime, methods, call)
     return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
   })
@@ -63,7 +63,7 @@ type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfaces'>
 
 /** Lets requests in, answers those for the card and the page, which everyone may see, and hands over the rest. */
-function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered) => Promise<Response>): Handler {
+function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered, outgoing: HttpCall['outgoing']) => Promise<Response>): Handler {
   const { settings } = runtime
   const base = path.replace(/\/+$/, '')
   const since = new Date(settings.clock.now())
@@ -81,7 +81,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     return listed.interfaces
   }
 
-  const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>): Promise<Response> => {
+  const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>, outgoing: HttpCall['outgoing']): Promise<Response> => {
     const interfaces = interfacesFor(publicUrl ?? `${origin}${base}/`)
     const below = pathBelow(base, pathname)
     const terms = termsOf(request, query, settings.extensions)
@@ -93,16 +93,16 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const isHome = below === '/' || pathname === '/'
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
-    return answer(request, { path: below, query, terms, headers, interfaces })
+    return answer(request, { path: below, query, terms, headers, interfaces }, outgoing)
   }
 
-  return async request => {
+  return async (request, { outgoing } = {}) => {
     const address = new URL(request.url)
     const [origin, host] = [request.headers.get('origin') ?? undefined, request.headers.get('host') ?? address.host]
     const refusal = hostRefusal(host, undefined, settings) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
     if (refusal) return refusalAnswer(refusal)
     if (request.method === 'OPTIONS') return preflight(origin, request)
-    return admitted(request, address, crossOrigin(origin))
+    return admitted(request, address, crossOrigin(origin), outgoing)
   }
 }
 

@@ -4,9 +4,16 @@ import type { CallContext } from '../../runtime/call.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 
+/** Node's response to a request, which hono's node server hands over with it: by it a client is cut off that reads nothing. */
+export interface NodeResponse {
+  readonly outgoing?: { destroy(): unknown } | undefined
+}
+
 /** A request that was let in, and what its bindings need to know of it. */
 export interface HttpCall {
   readonly request: Request
+  /** Node's response to it, if the server has told. */
+  readonly outgoing: NodeResponse['outgoing']
   /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
   readonly path: string
   readonly query: URLSearchParams

@@ -26,7 +26,7 @@ const FIRST_EVENT_MS = 1000
  */
 export async function streamed(
   { settings: { clock } }: Runtime,
-  { principal, headers }: HttpCall,
+  { principal, headers, outgoing }: HttpCall,
   open: (terms: StreamTerms) => AsyncGenerator<object, void, undefined>,
   encoding: Encoding
 ): Promise<Response> {
@@ -39,7 +39,7 @@ export async function streamed(
   const { expiresAtMs = Infinity } = principal ?? {}
   const expiry = clock.setTimeout(() => gone.abort(expired()), expiresAtMs - clock.now())
   const framed = frames(first, events, { ...encoding, generation: () => generation, reason: () => gone.signal.reason, ended: () => clock.clearTimeout(expiry) })
-  const body = eventStream(framed, clock, () => gone.abort())
+  const body = eventStream(framed, clock, () => gone.abort(), outgoing && (() => outgoing.destroy()))
   return new LightResponse(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers } })
 }
 

@@ -178,6 +178,7 @@ await t.test('a client that leaves ends its stream or its waiting, and never the
 
 await t.test('a client that reads nothing is waited for, then cut off, and others are served meanwhile', async t => {
   const chunk = artifact('x'.repeat(64 * 1024))
+  const printed = t.capture(console, 'error').args
   const { url, runtime, clock, log } = await serveAll(t, { work: async function* () { for (let i = 0; i < 600; i += 1) yield chunk } })
   const { port } = new URL(url)
   const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
@@ -194,6 +195,7 @@ await t.test('a client that reads nothing is waited for, then cut off, and other
   socket.resume()
   await closed
   t.same(log, [])
+  t.same(printed(), [], 'a client cannot have the server print')
 })
 
 await t.test('one that reads slowly gets every event once', async t => {
