@@ -92,7 +92,7 @@ async function serve(
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
   tuneCollection()
   const { store, broken } = openStore(db, cwd, options.logger)
-  const runtime = createRuntime({ agent, store, ...options })
+  const runtime = createRuntime({ agent, store, clock, ...options })
   const served = await listen(runtime, address).catch(async (error: unknown) => {
     await runtime.close()
     throw error

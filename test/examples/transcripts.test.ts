@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { systemClock, type Clock } from '../../runtime/clock.ts'
+import { runCommand } from '../fixtures/run-command.ts'
+import { until } from '../fixtures/runtime-helpers.ts'
+
+/** One command of a transcript, with what it prints: stdout and stderr as they come. */
+interface Step {
+  readonly command: string
+  readonly output: string
+}
+
+const folder = 'examples/transcripts'
+const transcripts = readdirSync(folder).map(file => file.slice(0, -'.txt'.length))
+
+/** How much faster the time of the examples goes here. */
+const HURRY = 10
+const begun = Date.now()
+const clock: Clock = { ...systemClock, now: () => begun + (Date.now() - begun) * HURRY, setTimeout: (ring, ms) => systemClock.setTimeout(ring, ms / HURRY) }
+
+/** An id in a transcript: `<task 1>` is the same wherever it stands. */
+const ID = /<(?:task|context|artifact) \d+>/g
+
+function stepsOf(transcript: string): Step[] {
+  return transcript.split(/^\$ /m).slice(1).map(step => {
+    const end = step.indexOf('\n')
+    return { command: step.slice(0, end), output: step.slice(end + 1).trimEnd() }
+  })
+}
+
+/** The words of a command line, of which those with spaces stand in double quotes. */
+function wordsOf(command: string): string[] {
+  return Array.from(command.matchAll(/"([^"]*)"|(\S+)/g), ([, quoted, plain = '']) => quoted ?? plain)
+}
+
+/** What an output has to be, which tells the ids that it names for the first time. */
+function patternOf(output: string, ids: ReadonlyMap<string, string>): RegExp {
+  const groups = new Set<string>()
+  const escaped = output.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+  const pattern = escaped.replaceAll(ID, id => {
+    const known = ids.get(id)
+    const group = id.replaceAll(/\W/g, '')
+    if (known !== undefined) return known
+    if (groups.has(group)) return String.raw`\k<${group}>`
+    groups.add(group)
+    return String.raw`(?<${group}>[\w-]+)`
+  })
+  return new RegExp(`^${pattern}$`)
+}
+
+/** Serves the agents that a transcript serves, and gives where each is, by the address that the transcript gives it. */
+async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string, string>> {
+  const addresses = new Map<string, string>()
+  for (const { command } of steps) {
+    const [, , , file = '', ...options] = wordsOf(command)
+    const port = options[options.indexOf('--port') + 1] ?? '4242'
+    const stop = new AbortController()
+    let printed = ''
+    const ended = runCommand(['serve', file, ...options.filter(option => !['--port', port].includes(option)), '--port', '0'], { clock, signal: stop.signal, printed: text => (printed += text), heard: text => (printed += text) })
+    t.teardown(() => {
+      stop.abort()
+      return ended
+    })
+    await until(() => /http:\S+/.test(printed), printed)
+    addresses.set(`http://127.0.0.1:${options.includes('--port') ? port : '4242'}/`, /http:\S+/.exec(printed)?.[0] ?? '')
+  }
+  return addresses
+}
+
+async function replay(t: Test, name: string): Promise<void> {
+  const steps = stepsOf(readFileSync(`${folder}/${name}.txt`, 'utf8'))
+  const isServe = ({ command }: Step) => command.startsWith('npx taskchart serve ')
+  const addresses = await serveAgents(t, steps.filter(isServe))
+  const ids = new Map<string, string>()
+  for (const { command, output } of steps.filter(step => !isServe(step))) {
+    t.ok(command.startsWith('npx taskchart '), command)
+    const known = command.replaceAll(ID, id => ids.get(id) ?? id)
+    const real = [...addresses].reduce((line, [address, served]) => line.replaceAll(address, served), known)
+    let written = ''
+    const write = (text: string) => (written += text)
+    await runCommand(wordsOf(real).slice(2), { printed: write, heard: write })
+    const shown = [...addresses].reduce((text, [address, served]) => text.replaceAll(served, address), written.trimEnd())
+    const match = patternOf(output, ids).exec(shown)
+    t.ok(match, command, { wanted: output, found: shown })
+    for (const [id] of output.matchAll(ID)) {
+      const found = match?.groups?.[id.replaceAll(/\W/g, '')]
+      if (found !== undefined) ids.set(id, found)
+    }
+  }
+}
+
+for (const name of transcripts) {
+  await t.test(`the transcript of ${name} is what one sees`, t => replay(t, name))
+}
