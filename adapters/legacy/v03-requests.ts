@@ -19,12 +19,14 @@ const File = oneOf({ bytes: required(bytes), uri: required(nonEmptyText) }, { na
 
 const AnyPart = oneOf(
   { text: required(text), file: required(File), data: required(struct) },
-  { kind: required(word('text', 'file', 'data')), metadata: present(struct) }
+  { kind: present(word('text', 'file', 'data')), metadata: present(struct) }
 )
 
+/** A part. Its `kind` may be left out, as the guide of the drafts of 1.0 did: its one content says what it is. */
 const Part = z.pipe(AnyPart, z.transform((part, context) => {
-  if (!Object.hasOwn(part, part.kind)) complain(context, [part.kind], `is required in a part of kind ${part.kind}`)
-  return part
+  const kind = part.kind ?? ('text' in part ? 'text' : 'file' in part ? 'file' : 'data')
+  if (!Object.hasOwn(part, kind)) complain(context, [kind], `is required in a part of kind ${kind}`)
+  return { ...part, kind }
 }))
 
 const Message = message({

@@ -84,6 +84,14 @@ await t.test('data that was wrapped comes back as it was', async t => {
   t.strictSame((await runtime.getTask({ id: id })).history?.[0]?.parts, [{ text: 'x' }, { data: [1] }])
 })
 
+await t.test('a part says what it is by its content, if not by its kind', async t => {
+  const { dialect, runtime } = startDialect(t)
+  const parts = [{ text: 'x' }, { file: { bytes: 'aGk=', mimeType: 'text/plain' } }, { data: { a: 1 } }]
+  const { id, history } = await call(dialect, 'message.send', { message: message('', { parts }) })
+  t.match(history?.[0], { parts: [{ kind: 'text', text: 'x' }, { kind: 'file', file: { bytes: 'aGk=' } }, { kind: 'data', data: { a: 1 } }] })
+  t.strictSame((await runtime.getTask({ id })).history?.[0]?.parts, [{ text: 'x' }, { raw: 'aGk=', mediaType: 'text/plain' }, { data: { a: 1 } }])
+})
+
 await t.test('a message waits for its task, unless it says that it does not', async t => {
   const { dialect } = startDialect(t)
   for (const configuration of [undefined, {}, { acceptedOutputModes: ['text/plain'] }, { historyLength: 1 }, { blocking: true }]) {
@@ -185,7 +193,7 @@ await t.test('bad input is refused with its field named, and opens no task', asy
     [undefined, 'params'], [null, 'params'], ['x', 'params'], [[], 'params'], [{}, 'message'], [{ message: 'x' }, 'message'],
     [{ message: message('x', { parts: undefined }) }, 'message.parts'], [{ message: message('x', { parts: 'x' }) }, 'message.parts'],
     [{ message: message('x', { parts: [] }) }, 'message.parts'], [part(5), 'message.parts[0]'], [part(null), 'message.parts[0]'],
-    [part({}), 'message.parts[0]'], [part({ text: 'x' }), 'message.parts[0].kind'], [part({ kind: 'other', text: 'x' }), 'message.parts[0].kind'],
+    [part({}), 'message.parts[0]'], [part({ kind: 5, text: 'x' }), 'message.parts[0].kind'], [part({ kind: 'other', text: 'x' }), 'message.parts[0].kind'],
     [part({ kind: 'text', text: 5 }), 'message.parts[0].text'], [part({ kind: 'text', data: {} }), 'message.parts[0].text'],
     [part({ kind: 'file' }), 'message.parts[0]'], [part({ kind: 'file', file: {} }), 'message.parts[0].file'],
     [part({ kind: 'file', file: { bytes: 5 } }), 'message.parts[0].file.bytes'], [part({ kind: 'file', file: { bytes: '!' } }), 'message.parts[0].file.bytes'],
