@@ -1,0 +1,67 @@
+import type { Agent } from '../../runtime/agent.ts'
+import { walkChart, type Liveness } from './chart-run.ts'
+import { CoverageLog, type Coverage } from './coverage.ts'
+import { walk, type Manner } from './path-run.ts'
+import { planFor, type Path, type PlanOptions } from './plan.ts'
+import { Puppet } from './puppet.ts'
+import { Stage } from './stage.ts'
+
+/** How an agent is tested. */
+export interface AgentTestOptions extends PlanOptions {
+  /** Which ways of walking the paths to take. Default all of them. */
+  readonly ways?: readonly Way[]
+  /** Only the paths whose name has this text in it. */
+  readonly only?: string
+}
+
+/** A way of walking paths. */
+export type Way = keyof typeof WAYS
+
+/** One test: a path, walked in one way. Rejects with PathError if something is not as it should be. */
+export interface PathTest {
+  readonly way: Way
+  readonly name: string
+  run(): Promise<void>
+}
+
+/** The tests of an agent. */
+export interface AgentTests {
+  readonly tests: readonly PathTest[]
+  /** How many configurations its chart has. */
+  readonly configurations: number
+  /** What the tests of the chart have been through by now. */
+  coverage(): Coverage
+}
+
+const CHARTS: Partial<Record<string, Liveness>> = { 'the chart': 'live', 'the chart, restored from JSON before every step': 'restored' }
+
+/** The ways of walking a path through a runtime. */
+const WAYS = {
+  'the chart': undefined,
+  'the chart, restored from JSON before every step': undefined,
+  'in process': { reach: 'in process', interlude: 'none' },
+  'in process, restarted before every step': { reach: 'in process', interlude: 'restarted' },
+  'in process, killed before every step': { reach: 'in process', interlude: 'killed' },
+  'over WebSocket': { reach: 'WEBSOCKET', interlude: 'none' },
+  'over WebSocket, killed before every step': { reach: 'WEBSOCKET', interlude: 'killed' },
+  'over JSON-RPC': { reach: 'JSONRPC', interlude: 'none' }
+} as const satisfies Record<string, Manner | undefined>
+
+/**
+ * The tests of an agent, for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the
+ * agent does no tasks or an opening message opens none, RangeError when its chart has too many configurations or no path has
+ * `only` in its name.
+ */
+export async function agentTests(agent: Agent, { ways = Object.keys(WAYS) as Way[], only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
+  const { machine, isChart, paths, configurations } = await planFor(agent, options)
+  const log = new CoverageLog(machine)
+  const chosen = paths.filter(({ name }) => name.includes(only))
+  if (chosen.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
+  const run = async (path: Path, way: Way): Promise<void> => {
+    const manner = WAYS[way]
+    if (manner) await walk(agent, isChart ? new Stage(machine) : new Puppet(), path, manner)
+    else walkChart(path, CHARTS[way] ?? 'live', log)
+  }
+  const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
+  return { tests, configurations, coverage: () => log.coverage }
+}

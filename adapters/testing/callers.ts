@@ -1,0 +1,52 @@
+import type { Message } from '../../machines/protocol/parts.ts'
+import type { SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { CallContext, Conditions } from '../../runtime/call.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { connect } from '../client/connect.ts'
+import { serve } from '../http/serve.ts'
+
+/** Who talks to the agent in a test, as its clients do. */
+export interface Caller {
+  /** Sends a message, and does not wait for the task. */
+  send(message: Message): Promise<SendMessageResponse>
+  /** Everything that a task has told after a generation, and goes on telling. */
+  events(taskId: string, after: number, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
+  task(taskId: string): Promise<Task>
+  cancel(taskId: string): Promise<Task>
+  close(): Promise<void>
+}
+
+/** How an agent is reached: in process, or over a binding. */
+export type Reach = 'in process' | 'WEBSOCKET' | 'JSONRPC'
+
+/** Makes a caller of a runtime; over a binding it is served on a loopback port for that. */
+export async function callerOf(runtime: Runtime, reach: Reach): Promise<Caller> {
+  return reach === 'in process' ? inProcess(runtime) : overWire(runtime, reach)
+}
+
+function inProcess(runtime: Runtime): Caller {
+  const call = (conditions: Conditions = {}): CallContext => ({ extensions: [RELIABILITY_EXTENSION], conditions })
+  return {
+    send: message => runtime.sendMessage({ message, configuration: { returnImmediately: true } }, call()),
+    events: (id, afterGeneration, signal) => runtime.subscribeToTask({ id }, { ...call({ afterGeneration }), signal }),
+    task: id => runtime.getTask({ id }, call()),
+    cancel: id => runtime.cancelTask({ id }, call()),
+    close: async () => {}
+  }
+}
+
+async function overWire(runtime: Runtime, binding: string): Promise<Caller> {
+  const served = await serve(runtime, { port: 0 })
+  const client = await connect(served.url, { bindings: [binding], giveUpAfterMs: 0 })
+  return {
+    send: message => client.sendMessage({ message, configuration: { returnImmediately: true } }),
+    events: (id, afterGeneration, signal) => client.subscribeToTask({ id }, { afterGeneration, signal }),
+    task: id => client.getTask({ id }),
+    cancel: id => client.cancelTask({ id }),
+    close: async () => {
+      await client.close()
+      await served.close()
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import type { EventObject } from 'xstate'
+import type { ArtifactWords, Words } from '../../runtime/words.ts'
+
+/** Things that may come, each under a name that stands in the names of the tests. */
+export type Named<T> = Readonly<Record<string, T>>
+
+/** A message that opens a task, and what there is before it in its context: the artifact of an earlier task each. */
+export interface Opening {
+  readonly words: Words
+  readonly earlier: readonly ArtifactWords[]
+}
+
+/**
+ * What may happen to an agent in its tests. Give a case for each way in which the agent's chart may take it: a message that a
+ * guard lets through, and one that it does not.
+ */
+export interface Cases {
+  /** Messages that open a task; each begins paths of its own; `{ words, earlier }` where the context has tasks already. Default: `start`, whose text is "start". */
+  readonly opening?: Named<Words | Opening>
+  /** Messages to the task. Default: `an answer`, whose text is "an answer". */
+  readonly messages?: Named<Words>
+  /** What an authorization brings that arrives out of band. Default: `an authorization`, which brings nothing. */
+  readonly authorizations?: Named<unknown>
+  /** How the actors end that the chart invokes, by their `src`: an output, or an Error. Default: `done` without an output, and `fails`. */
+  readonly results?: Readonly<Record<string, Named<unknown>>>
+  /** Events that its own actors send to the chart. Default: none. */
+  readonly events?: Named<EventObject>
+  /** The part of the chart's context that decides where a path may lead. Default: all of it. */
+  readonly memory?: (context: unknown) => unknown
+}
+
+/** Cases with their defaults. */
+export interface AllCases {
+  readonly openings: Named<Opening>
+  readonly messages: Named<Words>
+  readonly authorizations: Named<unknown>
+  readonly resultsOf: (src: string) => Named<unknown>
+  readonly events: Named<EventObject>
+  readonly memory: (context: unknown) => unknown
+}
+
+/** Fills in the defaults. Throws TypeError for a member that is none, naming it. */
+export function casesWith(given: Cases = {}): AllCases {
+  const unknown = Object.keys(given).find(name => !MEMBERS.has(name))
+  if (unknown !== undefined) throw new TypeError(`cases has no ${unknown}; it may have ${[...MEMBERS].join(', ')}.`)
+  const { opening = { start: 'start' }, messages = { 'an answer': 'an answer' }, authorizations = { 'an authorization': undefined } } = given
+  const { results = {}, events = {}, memory = context => context } = given
+  const openings = Object.fromEntries(Object.entries(opening).map(([name, given]) => [name, isOpening(given) ? given : { words: given, earlier: [] }]))
+  return { openings, messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
+}
+
+const MEMBERS = new Set(['opening', 'messages', 'authorizations', 'results', 'events', 'memory'])
+
+const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
+
+function isOpening(given: Words | Opening): given is Opening {
+  return typeof given === 'object' && 'words' in given
+}

@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from 'node:util'
+import { createActor, fromPromise, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import type { CoverageLog } from './coverage.ts'
+import type { Turn } from './model.ts'
+import { clauseOf, eventOf } from './moves.ts'
+import { PathError } from './path-error.ts'
+import type { Path } from './plan.ts'
+
+/** How a chart is walked: as a live actor, or as one that is restored from JSON text before every step. */
+export type Liveness = 'live' | 'restored'
+
+/**
+ * Walks one path with an actor of the chart alone. Rejects with PathError where the actor is not what the chart's pure functions
+ * say.
+ */
+export function walkChart({ start, steps, input }: Path, liveness: Liveness, log: CoverageLog): void {
+  const run = new ChartRun(log, input)
+  run.check('the opening', start)
+  for (const { move, turn } of steps) {
+    const event = eventOf(move)
+    if (!turn || !event) continue
+    if (liveness === 'restored') run.restore()
+    run.send(event)
+    run.check(clauseOf(move), turn)
+  }
+  run.stop()
+}
+
+const endless = fromPromise(() => new Promise(() => {}))
+
+class ChartRun {
+  readonly #machine: AnyStateMachine
+  readonly #log: CoverageLog
+  #actor: Actor<AnyStateMachine>
+  #words: unknown[] = []
+
+  constructor(log: CoverageLog, input: unknown) {
+    const { watched } = log
+    this.#log = log
+    this.#machine = watched.provide({ actors: Object.fromEntries(Object.keys(watched.implementations.actors).map(src => [src, endless])) })
+    this.#actor = this.#begin({ input })
+  }
+
+  restore(): void {
+    const text = JSON.stringify(this.#actor.getPersistedSnapshot())
+    this.#actor.stop()
+    this.#actor = this.#begin({ snapshot: JSON.parse(text), input: undefined })
+  }
+
+  send(event: { type: string }): void {
+    this.#actor.send(event)
+  }
+
+  check(step: string, { chart, words }: Turn): void {
+    const snapshot = this.#actor.getSnapshot() as AnyMachineSnapshot
+    this.#log.noteStates(snapshot._nodes)
+    const found = { status: snapshot.status, value: snapshot.value, words: this.#words }
+    const wanted = { status: chart.status, value: chart.value, words }
+    this.#words = []
+    if (!isDeepStrictEqual(plain(found), plain(wanted))) throw new PathError(step, 'the chart has to be', wanted, found)
+  }
+
+  stop(): void {
+    this.#actor.stop()
+  }
+
+  #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): Actor<AnyStateMachine> {
+    const actor = createActor(this.#machine, {
+      ...options,
+      clock: STILL,
+      inspect: seen => {
+        if (seen.type === '@xstate.microstep') seen._transitions.forEach(taken => this.#log.noteTransition(taken))
+      }
+    })
+    actor.on('*', words => this.#words.push(words))
+    // A turn shows the error; without an observer XState ends the process.
+    actor.subscribe({ error: () => {} })
+    return actor.start()
+  }
+}
+
+/** Time passes by moves only. */
+const STILL = { setTimeout: () => 0, clearTimeout: () => {} }
+
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value))
+}

@@ -1,0 +1,106 @@
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+
+/** What of a chart its paths have been through. */
+export interface Coverage {
+  readonly states: Share
+  readonly transitions: Share
+  /** Both outcomes of each guard that has a name. */
+  readonly guards: Share
+}
+
+/** How many of how many, and which not, each with the reason as far as it can be known. */
+export interface Share {
+  readonly total: number
+  readonly reached: number
+  readonly missing: readonly string[]
+}
+
+/** Collects what the paths of a chart go through. */
+export class CoverageLog {
+  readonly #states = new Set<string>()
+  readonly #transitions = new Set<string>()
+  readonly #guards = new Map<string, Set<boolean>>()
+  readonly #machine: AnyStateMachine
+
+  constructor(machine: AnyStateMachine) {
+    this.#machine = machine
+    for (const [name, guard] of namedGuards(machine)) if (isPlain(guard)) this.#guards.set(name, new Set())
+  }
+
+  /** The chart with guards whose outcomes are noted. */
+  get watched(): AnyStateMachine {
+    const guards = namedGuards(this.#machine).flatMap(([name, guard]) => {
+      if (!isPlain(guard)) return []
+      const noted = (...given: unknown[]) => {
+        const outcome = Boolean(guard(...given))
+        this.#guards.get(name)?.add(outcome)
+        return outcome
+      }
+      return [[name, noted]]
+    })
+    return this.#machine.provide({ guards: Object.fromEntries(guards) })
+  }
+
+  noteStates(nodes: readonly AnyStateNode[]): void {
+    for (const { id } of nodes) this.#states.add(id)
+  }
+
+  /** Notes the states too between which it leads: those that the chart leaves at once are never seen at rest. */
+  noteTransition(transition: AnyTransitionDefinition): void {
+    this.noteStates([transition.source, ...(transition.target ?? [])])
+    this.#transitions.add(nameOf(transition))
+  }
+
+  get coverage(): Coverage {
+    const nodes = nodesOf(this.#machine.root)
+    const isMissing = (state: string) => !this.#states.has(state)
+    const transitions = nodes.flatMap(node => definitionsIn(node).map(one => ({ name: nameOf(one), why: isMissing(node.id) ? 'its state is never entered' : reasonOf(one) })))
+    const outcomes = [...this.#guards].flatMap(([name, seen]) => [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) })))
+    return {
+      states: shareOf(nodes.map(({ id }) => id), isMissing, state => state),
+      transitions: shareOf(transitions, ({ name }) => !this.#transitions.has(name), ({ name, why }) => `${name}: ${why}`),
+      guards: shareOf(outcomes, ({ isSeen }) => !isSeen, ({ name }) => `${name}: no case makes it so`)
+    }
+  }
+}
+
+type Guard = (...given: unknown[]) => unknown
+
+function shareOf<T>(all: readonly T[], isMissing: (one: T) => boolean, name: (one: T) => string): Share {
+  const missing = all.filter(isMissing)
+  return { total: all.length, reached: all.length - missing.length, missing: missing.map(name) }
+}
+
+function namedGuards({ implementations }: AnyStateMachine): [string, unknown][] {
+  return Object.entries(implementations.guards as Record<string, unknown>)
+}
+
+/** Guards that XState makes of others (`and`, `not`) are objects of its own, whose parts are noted each. */
+function isPlain(guard: unknown): guard is Guard {
+  return typeof guard === 'function' && !('check' in guard)
+}
+
+function nodesOf(node: AnyStateNode): AnyStateNode[] {
+  return [node, ...Object.values(node.states).flatMap(nodesOf)]
+}
+
+function definitionsIn({ transitions, always = [] }: AnyStateNode): AnyTransitionDefinition[] {
+  return [...[...transitions.values()].flat(), ...always]
+}
+
+/** A transition by its state, its event and where it leads; of several alike, the how-manieth. */
+function nameOf(transition: AnyTransitionDefinition): string {
+  const { source, eventType, target = [] } = transition
+  const alike = definitionsIn(source).filter(other => other.eventType === eventType)
+  const branch = alike.length > 1 ? ` (branch ${alike.indexOf(transition) + 1})` : ''
+  const leads = target.length === 0 ? 'stays' : `to ${target.map(({ key }) => key).join(' and ')}`
+  return `${source.id} on ${eventType || 'its own'}${branch} ${leads}`
+}
+
+function reasonOf({ eventType, guard }: AnyTransitionDefinition): string {
+  if (eventType === 'message.received') return guard ? 'no message of the cases is let through' : 'an earlier branch takes every message of the cases'
+  if (eventType.startsWith('xstate.done.actor.')) return 'no result of the cases leads there'
+  if (eventType.startsWith('xstate.error.actor.')) return 'no error is among the results of the cases'
+  if (eventType.startsWith('xstate.after.')) return 'another timer, or an end, always comes first'
+  return eventType === '' ? 'its guard never holds first' : `no event of the cases is a ${eventType} that it takes`
+}

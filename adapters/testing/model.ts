@@ -1,0 +1,65 @@
+import { fromPromise, initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { eventOf, type Move } from './moves.ts'
+
+/** A delayed event that is under way. */
+export interface Timer {
+  readonly id: string
+  readonly event: EventObject
+  /** Milliseconds since the path began. */
+  readonly dueMs: number
+}
+
+/** A work's chart after one move, as XState's pure functions give it, with what it did in it. */
+export type Turn = Snapshot<unknown> & {
+  readonly chart: AnyMachineSnapshot
+  /** What it emitted. */
+  readonly words: readonly unknown[]
+  readonly timers: readonly Timer[]
+  readonly nowMs: number
+}
+
+/** A work's chart as a function of moves. */
+export interface Model {
+  readonly begin: (input: unknown) => Turn
+  readonly take: (turn: Turn, move: Move) => Turn
+}
+
+type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
+
+/**
+ * The model of a work: the author's own chart, with actors that never end by themselves, so that only moves end them. Its
+ * custom actions do not run.
+ */
+export function modelOf(machine: AnyStateMachine): Model {
+  const model = machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, endless])) })
+  return {
+    begin: input => {
+      const [chart, actions] = initialTransition(model, input as never)
+      return turnOf(chart, actions, [], 0)
+    },
+    take: (turn, move) => {
+      const event = eventOf(move)
+      if (!event) return turn
+      const [chart, actions] = transition(model, turn.chart, event)
+      if (move.type !== 'time') return turnOf(chart, actions, turn.timers, turn.nowMs)
+      return turnOf(chart, actions, turn.timers.filter(({ id }) => id !== move.timer), turn.nowMs + move.delayMs)
+    }
+  }
+}
+
+const endless = fromPromise(() => new Promise(() => {}))
+
+function turnOf(chart: AnyMachineSnapshot, actions: Actions, before: readonly Timer[], nowMs: number): Turn {
+  const timers = new Map(before.map(timer => [timer.id, timer]))
+  const words: unknown[] = []
+  for (const { type, params } of actions as readonly { type: string; params: Record<string, unknown> }[]) {
+    if (type === 'xstate.emit') words.push(params['event'])
+    if (type === 'xstate.cancel') timers.delete(String(params['sendId']))
+    if (type === 'xstate.raise' && typeof params['delay'] === 'number') {
+      const id = String(params['id'])
+      timers.set(id, { id, event: params['event'] as EventObject, dueMs: nowMs + params['delay'] })
+    }
+  }
+  const { status, output, error } = chart
+  return { status, output, error, chart, words, timers: status === 'active' ? [...timers.values()] : [], nowMs } as Turn
+}

@@ -1,0 +1,14 @@
+/** Why a path is not as it should be: after which step, and what was to be there. */
+export class PathError extends Error {
+  override readonly name = 'PathError'
+  readonly step: string
+  readonly wanted: unknown
+  readonly found: unknown
+
+  constructor(step: string, what: string, wanted: unknown, found: unknown) {
+    super(`${step}: ${what}`)
+    this.step = step
+    this.wanted = wanted
+    this.found = found
+  }
+}

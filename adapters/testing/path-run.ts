@@ -1,0 +1,167 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { Agent } from '../../runtime/agent.ts'
+import { memoryStore } from '../../runtime/memory-store.ts'
+import type { Store } from '../../runtime/store.ts'
+import { callerOf, type Caller, type Reach } from './callers.ts'
+import { Follower } from './follower.ts'
+import { clauseOf, type Move } from './moves.ts'
+import { PathError } from './path-error.ts'
+import type { Path, Step } from './plan.ts'
+import type { Cast } from './stage.ts'
+import type { Told } from './told.ts'
+import { openingMessage, turns, World, type Interlude } from './world.ts'
+
+/** How a path is walked: how the agent is reached, and what happens to its process between two steps. */
+export interface Manner {
+  readonly reach: Reach
+  readonly interlude: Interlude
+  /** Where its tasks are kept. Default memory. */
+  readonly store?: () => Store
+}
+
+/** Walks one path through a runtime. Rejects with PathError at the first step that is not as it should be. */
+export async function walk(agent: Agent, cast: Cast, path: Path, { reach, interlude, store = memoryStore }: Manner): Promise<void> {
+  const world = await World.open({ ...agent, work: cast.work }, path.opening, store())
+  const run = new PathRun(world, cast, reach, path)
+  try {
+    await run.begin()
+    for (const step of path.steps) {
+      await run.pass(interlude)
+      await run.take(step)
+    }
+  } finally {
+    await run.end()
+  }
+}
+
+class PathRun {
+  readonly #world: World
+  readonly #cast: Cast
+  readonly #reach: Reach
+  readonly #path: Path
+  readonly #wanted: Told[] = []
+  #caller: Caller | undefined
+  #follower: Follower | undefined
+  #taskId = ''
+  #messages = 0
+
+  constructor(world: World, cast: Cast, reach: Reach, path: Path) {
+    this.#world = world
+    this.#cast = cast
+    this.#reach = reach
+    this.#path = path
+  }
+
+  async begin(): Promise<void> {
+    const caller = await this.#call()
+    const { opening, begins } = this.#path
+    const answer = await caller.send(openingMessage(opening))
+    if (!('task' in answer)) throw new PathError('the opening', 'a task has to open', 'a task', answer.message)
+    this.#taskId = answer.task.id
+    this.#follower = new Follower(this.#taskId, id => this.#isOwn(id))
+    this.#follower.follow(caller)
+    this.#wanted.push(...begins)
+    await this.#check('the opening', 0)
+  }
+
+  /** Ends the process and begins the next. */
+  async pass(interlude: Interlude): Promise<void> {
+    if (interlude === 'none') return
+    await this.#follower?.pause()
+    await this.#caller?.close()
+    await this.#world.end(interlude)
+    this.#cast.clear()
+    await this.#world.begin()
+    this.#follower?.follow(await this.#call())
+  }
+
+  async take({ move, told, refusal }: Step): Promise<void> {
+    const step = clauseOf(move)
+    const before = this.#wanted.length
+    this.#wanted.push(...told)
+    const error = await this.#perform(move).then(() => undefined, (error: unknown) => error)
+    const code = isA2AError(error) ? error.code : error
+    if (code !== refusal) throw new PathError(step, refusal === undefined ? 'it has to be taken' : `it has to be refused with ${refusal}`, refusal, code ?? 'it was taken')
+    await this.#check(step, before)
+  }
+
+  async end(): Promise<void> {
+    await this.#follower?.pause()
+    await this.#caller?.close()
+    await this.#world.close()
+  }
+
+  async #call(): Promise<Caller> {
+    return (this.#caller = await callerOf(this.#world.runtime, this.#reach))
+  }
+
+  /** Makes a move. What the client does is answered; everything else happens to the actors of the chart. */
+  async #perform(move: Move): Promise<unknown> {
+    const taskId = this.#taskId
+    switch (move.type) {
+      case 'message':
+        return this.#caller?.send({ ...move.message, messageId: `answer-${(this.#messages += 1)}`, taskId })
+      case 'cancel':
+        return this.#caller?.cancel(taskId)
+      case 'authorization':
+        return this.#world.runtime.authorized(taskId, move.data)
+      case 'time':
+        return this.#world.clock.increment(move.delayMs)
+      case 'event':
+        return this.#cast.tell(move.event)
+      case 'output':
+        await this.#enters(move.actor)
+        return this.#cast.end(move.actor, move.output)
+      case 'error':
+        await this.#enters(move.actor)
+        return this.#cast.fail(move.actor, move.error)
+    }
+  }
+
+  /** Waits for an actor whose start waits for a commit. */
+  async #enters(actor: string): Promise<void> {
+    for (let turn = 0; !this.#cast.has(actor) && turn < 100; turn += 1) await turns(1)
+  }
+
+  async #check(step: string, from: number): Promise<void> {
+    const wanted = this.#wanted
+    await this.#follower?.settle(wanted.length)
+    const told = this.#follower?.told ?? []
+    if (!isDeepStrictEqual(told, wanted)) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from))
+    const task = await this.#caller?.task(this.#taskId)
+    const [is, has] = [summaryOf(task), summaryOfTold(wanted)]
+    if (!isDeepStrictEqual(is, has)) throw new PathError(step, 'the task has to be', has, is)
+  }
+
+  #isOwn(artifactId: string): boolean {
+    return this.#wanted.some(told => 'artifact' in told && told.artifact.artifactId === artifactId)
+  }
+}
+
+/** What is compared of a task as GetTask gives it. */
+function summaryOf(task: Task | undefined) {
+  const { status, artifacts = [], metadata } = task ?? ({} as Task)
+  const generation = (metadata?.[RELIABILITY_EXTENSION] as { generation?: number } | undefined)?.generation
+  return { state: status.state, generation, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
+}
+
+/** What a task is that has told this. */
+function summaryOfTold(told: readonly Told[]) {
+  const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
+  let state
+  for (const one of told) {
+    if ('state' in one) state = one.state
+    else {
+      const { artifactId, name, parts } = one.artifact as { artifactId?: string; name?: string; parts: unknown[] }
+      const at = artifactId === undefined ? -1 : artifacts.findIndex(artifact => artifact.artifactId === artifactId)
+      const known = artifacts[at]
+      if (known && one.append) artifacts[at] = { ...known, parts: [...known.parts, ...parts] }
+      else if (known) artifacts[at] = { artifactId, name, parts }
+      else artifacts.push({ artifactId, name, parts })
+    }
+  }
+  return { state, generation: told.length, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
+}

@@ -1,0 +1,96 @@
+import type { AnyStateMachine } from 'xstate'
+import type { ErrorCode } from '../../machines/protocol/errors.ts'
+import type { Agent } from '../../runtime/agent.ts'
+import { casesWith, type Cases, type Opening } from './cases.ts'
+import { explore, type Configuration, type Taken } from './explore.ts'
+import type { Turn } from './model.ts'
+import { clauseOf, sentenceOf, type Move } from './moves.ts'
+import { CANCELED, OPENED, toldAfter, type Told } from './told.ts'
+import { puppetCases, puppetChart } from './puppet.ts'
+import { inputFor } from './world.ts'
+import type { WorkInput } from '../../runtime/work-input.ts'
+
+/** One move of a path, with what the task has to tell of it, or the error with which it has to refuse it, changing nothing. */
+export interface Step {
+  readonly move: Move
+  readonly told: readonly Told[]
+  readonly refusal?: ErrorCode
+  /** The chart by it; none when the task is canceled, or refuses. */
+  readonly turn?: Turn
+}
+
+/** A test: a task that is opened, and what happens to it. */
+export interface Path {
+  /** A sentence, unique in its plan. */
+  readonly name: string
+  readonly opening: Opening
+  /** What its work is given. */
+  readonly input: WorkInput
+  /** What the task has to tell before the first step, and the chart then. */
+  readonly begins: readonly Told[]
+  readonly start: Turn
+  readonly steps: readonly Step[]
+}
+
+/** Everything that is tested of an agent. */
+export interface Plan {
+  /** The chart of its work; of work that is none, the model of what such work may do. */
+  readonly machine: AnyStateMachine
+  readonly isChart: boolean
+  readonly paths: readonly Path[]
+  /** How many configurations there are. */
+  readonly configurations: number
+}
+
+/** How to plan. */
+export interface PlanOptions {
+  readonly cases?: Cases
+  /** How many configurations the chart may have for one opening message. Default 1,000. */
+  readonly limit?: number
+}
+
+/**
+ * Plans the tests of an agent: each move that its work takes in each configuration that it can be in, a cancel there, and each
+ * move that it has to refuse there. Work that is no statechart is played by a puppet, so that the life of its task is tested,
+ * not what it does. Throws TypeError if the agent does no tasks, or an opening message opens none; RangeError when there are
+ * too many configurations.
+ */
+export async function planFor(agent: Agent, { cases: given, limit = 1000 }: PlanOptions = {}): Promise<Plan> {
+  const { work, messages: policy } = agent
+  if (!work) throw new TypeError('This agent does no tasks: it has no work to test.')
+  const isChart = typeof work !== 'function'
+  const machine = isChart ? work : puppetChart
+  const cases = casesWith(isChart ? given : { ...given, ...puppetCases })
+  const plan = { machine, isChart, paths: [] as Path[], configurations: 0 }
+  for (const [name, opening] of Object.entries(cases.openings)) {
+    const input = await inputFor(agent, opening)
+    const found = explore({ machine, input, cases, policy, limit })
+    plan.configurations += found.length
+    for (const configuration of found) plan.paths.push(...pathsAt(configuration, { name, opening, input }))
+  }
+  return plan
+}
+
+/** The paths that lead to a configuration and then do something there. What leads on to another is part of the paths there. */
+function pathsAt({ way, start, turn, legal, illegal }: Configuration, { name: opened, ...given }: Pick<Path, 'name' | 'opening' | 'input'>): Path[] {
+  const moves = way.map(({ move }) => move)
+  const steps = stepsOf(way, start)
+  const path = (more: readonly Step[], name: string): Path => ({ name, ...given, begins: [...OPENED, ...toldAfter(start)], start, steps: [...steps, ...more] })
+  const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened, [...moves, one.move])))
+  const refused = illegal.map(refusalOf)
+  const here = sentenceOf(opened, moves)
+  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf(CANCEL)], `${here}, which is its end`)]
+  const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(refusalOf), { move: CANCEL, told: [] }]
+  const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(clauseOf).join(' nor ')}`)]
+  return [...taken, ...refusing, path(canceled, sentenceOf(opened, [...moves, CANCEL]))]
+}
+
+const CANCEL: Move = { type: 'cancel' }
+
+function stepsOf(way: readonly Taken[], start: Turn): Step[] {
+  return way.map(({ move, turn }, i) => ({ move, told: toldAfter(turn, way[i - 1]?.turn ?? start), turn }))
+}
+
+function refusalOf(move: Move): Step {
+  return { move, told: [], refusal: move.type === 'cancel' ? 'TaskNotCancelable' : 'UnsupportedOperation' }
+}

@@ -1,0 +1,61 @@
+import type { Agent } from '../../runtime/agent.ts'
+import { fromPromise, type AnyActorRef, type AnyStateMachine, type EventObject } from 'xstate'
+
+interface Player {
+  readonly self: AnyActorRef
+  readonly resolve: (output: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Who plays the work of a task in a test. */
+export interface Cast {
+  /** The work that is played. */
+  readonly work: Exclude<Agent['work'], undefined>
+  /** Whether an actor is there: it comes when its start is committed. */
+  has(actor: string): boolean
+  end(actor: string, output: unknown): void
+  fail(actor: string, error: unknown): void
+  /** Has an actor send an event to the chart. */
+  tell(event: EventObject): void
+  /** Everybody leaves: the process has ended. */
+  clear(): void
+}
+
+/** The actors of a chart under test: they do nothing of their own, and end as they are told. */
+export class Stage implements Cast {
+  readonly work: AnyStateMachine
+  readonly #players = new Map<string, Player>()
+
+  constructor(machine: AnyStateMachine) {
+    const played = fromPromise<unknown>(({ self }) => new Promise((resolve, reject) => this.#players.set(self.id, { self, resolve, reject })))
+    this.work = machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, played])) })
+  }
+
+  has(actor: string): boolean {
+    return this.#players.has(actor)
+  }
+
+  end(actor: string, output: unknown): void {
+    this.#take(actor).resolve(output)
+  }
+
+  fail(actor: string, error: unknown): void {
+    this.#take(actor).reject(error)
+  }
+
+  tell(event: EventObject): void {
+    const [player] = this.#players.values()
+    player?.self._parent?.send(event)
+  }
+
+  clear(): void {
+    this.#players.clear()
+  }
+
+  #take(actor: string): Player {
+    const player = this.#players.get(actor)
+    if (!player) throw new Error(`The actor ${actor} has not started.`)
+    this.#players.delete(actor)
+    return player
+  }
+}

@@ -1,0 +1,45 @@
+import { inspect } from 'node:util'
+import type { Agent } from '../../runtime/agent.ts'
+import { agentTests, type AgentTestOptions } from './agent-tests.ts'
+import type { Coverage, Share } from './coverage.ts'
+import { PathError } from './path-error.ts'
+
+/** What is needed of a test runner: tap's `t`, and that of others which nest tests alike. */
+export interface TestContext {
+  test(name: string, run: (t: TestContext) => Promise<void>): Promise<unknown>
+  comment?(text: string): void
+}
+
+/**
+ * Tests every path of an agent: a test for each way of walking them, in it one for each path. A failure says after which step
+ * what was to be there, and what was there.
+ */
+export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
+  const { tests, coverage } = await agentTests(agent, options)
+  for (const way of new Set(tests.map(({ way }) => way))) {
+    await t.test(way, async t => {
+      for (const { name, run } of tests.filter(test => test.way === way)) await t.test(name, () => run().catch(told))
+    })
+  }
+  const covered = coverage()
+  for (const line of coverageLines(covered)) t.comment?.(line)
+  return covered
+}
+
+/** Coverage as lines to print. */
+export function coverageLines({ states, transitions, guards }: Coverage): string[] {
+  const line = (what: string, { total, reached }: Share) => `${what}: ${reached} of ${total}`
+  const missing = [...states.missing.map(state => `${state} is never entered`), ...transitions.missing, ...guards.missing]
+  return [line('states', states), line('transitions', transitions), line('guard outcomes', guards), ...missing.map(one => `not reached: ${one}`)]
+}
+
+/** Throws the error with all that is to be known of it in its message. */
+export function told(error: unknown): never {
+  if (error instanceof PathError) throw new Error(`${error.message}\n${wantedAndFound(error)}`, { cause: error })
+  throw error
+}
+
+function wantedAndFound({ wanted, found }: PathError): string {
+  const shown = (value: unknown) => inspect(value, { depth: 8, breakLength: 120, compact: 4 })
+  return `  wanted: ${shown(wanted)}\n  found:  ${shown(found)}`
+}

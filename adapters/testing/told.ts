@@ -1,0 +1,81 @@
+import { reasonOf } from '../../machines/task.machine.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import type { TaskState } from '../../machines/protocol/states.ts'
+import { endedFor, messageOf, outcomeOf, workEventOf } from '../../runtime/outcomes.ts'
+import type { WorkMeta, WorkTag } from '../../runtime/setup-work.ts'
+import { standingOf } from './chances.ts'
+import type { Turn } from './model.ts'
+
+/** An event of a task as a test compares it: without ids that are made, and without times. */
+export type Told =
+  | { readonly state: TaskState; readonly message?: Content }
+  | { readonly artifact: Content & { readonly artifactId?: string }; readonly append: boolean }
+
+type Content = { readonly parts: readonly unknown[]; readonly [member: string]: unknown }
+
+/** What a task tells before its chart has said anything. */
+export const OPENED: readonly Told[] = [{ state: 'TASK_STATE_SUBMITTED' }, { state: 'TASK_STATE_WORKING' }]
+
+/** What a cancel has a task tell. */
+export const CANCELED: readonly Told[] = [{ state: 'TASK_STATE_CANCELED' }]
+
+/** What a task has to tell after a turn, by the chart alone: what it resumes, what was emitted, what it asks, how it ends. */
+export function toldAfter(turn: Turn, before?: Turn): Told[] {
+  const { status, error, output } = turn
+  if (status === 'error') return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(error) }] } }]
+  const [was, is] = [before && questionOf(before), questionOf(turn)]
+  const resumed: Told[] = was && was.states !== is?.states ? [{ state: 'TASK_STATE_WORKING' }] : []
+  const asked = is && (was?.states !== is.states || JSON.stringify(was.told) !== JSON.stringify(is.told)) ? [is.told] : []
+  return [...resumed, ...turn.words.map(saidBy), ...asked, ...(status === 'done' ? endOf(turn, output) : [])]
+}
+
+/** An event that a stream or a store gave, as a test compares it. `isOwn`: whether an artifact's id is the author's. */
+export function toldIn(response: StreamResponse, isOwn: (artifactId: string) => boolean): Told {
+  if ('statusUpdate' in response) {
+    const { state, message } = response.statusUpdate.status
+    return { state, ...(message && { message: contentOf(message) }) }
+  }
+  if ('artifactUpdate' in response) {
+    const { artifact, append = false } = response.artifactUpdate
+    const { artifactId, ...content } = artifact
+    return { artifact: { ...content, ...(isOwn(artifactId) && { artifactId }) }, append }
+  }
+  throw new TypeError(`A stream that goes on tells status and artifacts, not ${JSON.stringify(response)}.`)
+}
+
+function saidBy(words: unknown): Told {
+  const word = workEventOf(words)
+  if (word.type === 'work.produced') return { artifact: word.artifact, append: word.append === true }
+  return { state: 'TASK_STATE_WORKING', ...('message' in word && word.message && { message: word.message }) }
+}
+
+function questionOf(turn: Turn): { readonly states: string; readonly told: Told } | undefined {
+  const standing = standingOf(turn)
+  if (standing !== 'input-required' && standing !== 'auth-required') return undefined
+  const message = messageOf(wordsIn(turn, standing, 'prompt') ?? 'The agent needs an answer to go on.')
+  const states = nodesOf(turn, standing).map(({ id }) => id).join()
+  return { states, told: { state: standing === 'input-required' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
+}
+
+function endOf(turn: Turn, output: unknown): Told[] {
+  const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
+  const outcome = tag ? endedFor(tag, wordsIn(turn, tag, 'reason')) : outcomeOf(output)
+  const message = outcome.message && { message: outcome.message }
+  if (outcome.state !== 'completed') return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
+  return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]
+}
+
+function wordsIn(turn: Turn, tag: WorkTag, member: 'prompt' | 'reason'): unknown {
+  const meta: WorkMeta | undefined = nodesOf(turn, tag).find(({ meta }) => meta?.[member] !== undefined)?.meta
+  const words = meta?.[member]
+  return typeof words === 'function' ? words({ context: turn.chart.context }) : words
+}
+
+function nodesOf({ chart }: Turn, tag: WorkTag) {
+  return chart._nodes.filter(({ tags }) => tags.includes(tag))
+}
+
+/** A message without what the runtime adds to it. */
+function contentOf({ parts, metadata, extensions }: { parts: readonly unknown[]; metadata?: unknown; extensions?: unknown }): Content {
+  return { parts, ...(metadata !== undefined && { metadata }), ...(extensions !== undefined && { extensions }) }
+}
