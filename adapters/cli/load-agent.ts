@@ -5,6 +5,7 @@ import { isObject } from '../../machines/protocol/json.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
 import type { Authorize } from '../../runtime/authorize.ts'
+import type { Cases } from '../testing/cases.ts'
 import { CommandError } from './command.ts'
 
 /** What an agent's module exports. */
@@ -12,6 +13,8 @@ export interface AgentModule {
   readonly agent: Agent
   readonly authenticate?: Authenticate
   readonly authorize?: Authorize
+  /** What its tests have happen to it. */
+  readonly cases?: Cases
 }
 
 /** How modules are read here. */
@@ -29,21 +32,22 @@ export const nodeReader: ModuleReader = {
 }
 
 /**
- * Loads an agent's module: its default export, made with `defineAgent`, and `authenticate` and `authorize` if it exports
+ * Loads an agent's module: its default export, made with `defineAgent`, and `authenticate`, `authorize` and `cases` if it exports
  * them. Throws CommandError, which says what to do, when the file is missing, does not load, or exports no agent.
  */
 export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
   const path = resolve(cwd, file)
   const found = await stat(path).catch(() => undefined)
   if (!found?.isFile()) throw new CommandError(`There is no file ${path}. Give the path of a module whose default export is an agent.`)
-  const { default: exported, authenticate, authorize } = await importModule(path, file, reader)
+  const { default: exported, authenticate, authorize, cases } = await importModule(path, file, reader)
   if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
   const agent = agentOf(exported, file)
   const functions = {
     ...functionIn(file, 'authenticate', authenticate, 'tells who calls: ({ headers }) => ({ id })'),
     ...functionIn(file, 'authorize', authorize, 'says who may: ({ operation, principal, claims }) => true')
   }
-  return { agent, ...functions }
+  if (cases !== undefined && !isObject(cases)) throw new CommandError(`The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`)
+  return { agent, ...functions, ...(cases !== undefined && { cases }) }
 }
 
 /** An export that may be left out, under its name. */

@@ -2,7 +2,7 @@ import type { Agent } from '../../runtime/agent.ts'
 import { walkChart, type Liveness } from './chart-run.ts'
 import { CoverageLog, type Coverage } from './coverage.ts'
 import { walk, type Manner } from './path-run.ts'
-import { planFor, type Path, type PlanOptions } from './plan.ts'
+import { planFor, type Path, type Plan, type PlanOptions } from './plan.ts'
 import { Puppet } from './puppet.ts'
 import { Stage } from './stage.ts'
 
@@ -29,6 +29,8 @@ export interface AgentTests {
   readonly tests: readonly PathTest[]
   /** How many configurations its chart has. */
   readonly configurations: number
+  /** The ways at whose ends the chart itself throws. */
+  readonly crashes: Plan['crashes']
   /** What the tests of the chart have been through by now. */
   coverage(): Coverage
 }
@@ -53,7 +55,7 @@ const WAYS = {
  * `only` in its name.
  */
 export async function agentTests(agent: Agent, { ways = Object.keys(WAYS) as Way[], only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
-  const { machine, isChart, paths, configurations } = await planFor(agent, options)
+  const { machine, isChart, paths, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   if (chosen.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
@@ -63,5 +65,5 @@ export async function agentTests(agent: Agent, { ways = Object.keys(WAYS) as Way
     else walkChart(path, CHARTS[way] ?? 'live', log)
   }
   const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
-  return { tests, configurations, coverage: () => log.coverage }
+  return { tests, configurations, crashes, coverage: () => log.coverage }
 }

@@ -1,4 +1,5 @@
 import type { EventObject } from 'xstate'
+import type { AgentDescription } from '../../runtime/described-card.ts'
 import type { ArtifactWords, Words } from '../../runtime/words.ts'
 
 /** Things that may come, each under a name that stands in the names of the tests. */
@@ -15,7 +16,8 @@ export interface Opening {
  * guard lets through, and one that it does not.
  */
 export interface Cases {
-  /** Messages that open a task; each begins paths of its own; `{ words, earlier }` where the context has tasks already. Default: `start`, whose text is "start". */
+  /** Messages that open a task; each begins paths of its own; `{ words, earlier }` where the context has tasks already. Default:
+   * the examples of the card's skills, as far as they open one, or else `start`, whose text is "start". */
   readonly opening?: Named<Words | Opening>
   /** Messages to the task. Default: `an answer`, whose text is "an answer". */
   readonly messages?: Named<Words>
@@ -32,6 +34,8 @@ export interface Cases {
 /** Cases with their defaults. */
 export interface AllCases {
   readonly openings: Named<Opening>
+  /** Whether each of them has to open a task. */
+  readonly isOpeningGiven: boolean
   readonly messages: Named<Words>
   readonly authorizations: Named<unknown>
   readonly resultsOf: (src: string) => Named<unknown>
@@ -40,18 +44,23 @@ export interface AllCases {
 }
 
 /** Fills in the defaults. Throws TypeError for a member that is none, naming it. */
-export function casesWith(given: Cases = {}): AllCases {
+export function casesWith(given: Cases, { skills }: Pick<AgentDescription, 'skills'>): AllCases {
   const unknown = Object.keys(given).find(name => !MEMBERS.has(name))
   if (unknown !== undefined) throw new TypeError(`cases has no ${unknown}; it may have ${[...MEMBERS].join(', ')}.`)
-  const { opening = { start: 'start' }, messages = { 'an answer': 'an answer' }, authorizations = { 'an authorization': undefined } } = given
+  const { opening, messages = { 'an answer': 'an answer' }, authorizations = { 'an authorization': undefined } } = given
   const { results = {}, events = {}, memory = context => context } = given
-  const openings = Object.fromEntries(Object.entries(opening).map(([name, given]) => [name, isOpening(given) ? given : { words: given, earlier: [] }]))
-  return { openings, messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
+  const openings = Object.entries(opening ?? examplesOf(skills)).map(([name, given]) => [name, isOpening(given) ? given : { words: given, earlier: [] }])
+  return { openings: Object.fromEntries(openings), isOpeningGiven: opening !== undefined, messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
 }
 
 const MEMBERS = new Set(['opening', 'messages', 'authorizations', 'results', 'events', 'memory'])
 
 const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
+
+function examplesOf(skills: AgentDescription['skills'] = []): Named<Words> {
+  const examples = skills.flatMap(({ examples = [] }) => examples)
+  return Object.fromEntries((examples.length === 0 ? ['start'] : examples).map(example => [example, example]))
+}
 
 function isOpening(given: Words | Opening): given is Opening {
   return typeof given === 'object' && 'words' in given

@@ -77,9 +77,9 @@ function logicOf(take: Model['take']): ActorLogic<Turn, Move, undefined> {
 }
 
 /** What tells two configurations apart: where the chart is, what it remembers, and what is going to happen by itself. */
-function keyOf({ chart, timers, nowMs }: Turn, { memory }: AllCases): string {
+function keyOf({ status, chart, timers, nowMs }: Turn, { memory }: AllCases): string {
   const waiting = timers.map(({ id, dueMs }) => [id, dueMs - nowMs]).toSorted()
-  return JSON.stringify([chart.status, chart.value, memory(chart.context), waiting])
+  return JSON.stringify([status, chart.value, memory(chart.context), waiting])
 }
 
 function tooMany(limit: number): RangeError {

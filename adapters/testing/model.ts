@@ -28,7 +28,7 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
 
 /**
  * The model of a work: the author's own chart, with actors that never end by themselves, so that only moves end them. Its
- * custom actions do not run.
+ * custom actions do not run. What throws in it is a turn with the status `error`, in the state before.
  */
 export function modelOf(machine: AnyStateMachine): Model {
   const model = machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, endless])) })
@@ -40,9 +40,14 @@ export function modelOf(machine: AnyStateMachine): Model {
     take: (turn, move) => {
       const event = eventOf(move)
       if (!event) return turn
-      const [chart, actions] = transition(model, turn.chart, event)
-      if (move.type !== 'time') return turnOf(chart, actions, turn.timers, turn.nowMs)
-      return turnOf(chart, actions, turn.timers.filter(({ id }) => id !== move.timer), turn.nowMs + move.delayMs)
+      const nowMs = turn.nowMs + (move.type === 'time' ? move.delayMs : 0)
+      const timers = turn.timers.filter(({ id }) => move.type !== 'time' || id !== move.timer)
+      try {
+        const [chart, actions] = transition(model, turn.chart, event)
+        return turnOf(chart, actions, timers, nowMs)
+      } catch (error) {
+        return { ...turn, status: 'error', output: undefined, error, words: [], timers: [], nowMs }
+      }
     }
   }
 }

@@ -40,6 +40,8 @@ export interface Plan {
   readonly paths: readonly Path[]
   /** How many configurations there are. */
   readonly configurations: number
+  /** The ways at whose ends the chart itself throws, which is a fault of it or of the cases, and the errors. */
+  readonly crashes: readonly { readonly way: string; readonly error: unknown }[]
 }
 
 /** How to plan. */
@@ -55,20 +57,35 @@ export interface PlanOptions {
  * not what it does. Throws TypeError if the agent does no tasks, or an opening message opens none; RangeError when there are
  * too many configurations.
  */
-export async function planFor(agent: Agent, { cases: given, limit = 1000 }: PlanOptions = {}): Promise<Plan> {
-  const { work, messages: policy } = agent
-  if (!work) throw new TypeError('This agent does no tasks: it has no work to test.')
-  const isChart = typeof work !== 'function'
-  const machine = isChart ? work : puppetChart
-  const cases = casesWith(isChart ? given : { ...given, ...puppetCases })
-  const plan = { machine, isChart, paths: [] as Path[], configurations: 0 }
+export async function planFor(agent: Agent, { cases: given = {}, limit = 1000 }: PlanOptions = {}): Promise<Plan> {
+  const { card, messages: policy } = agent
+  const { machine, isChart } = chartOf(agent)
+  const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, card)
+  const plan = { machine, isChart, paths: [] as Path[], configurations: 0, crashes: [] as Plan['crashes'][number][] }
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening)
+    if (!input && cases.isOpeningGiven) throw noTask(name)
+    if (!input) continue
     const found = explore({ machine, input, cases, policy, limit })
     plan.configurations += found.length
-    for (const configuration of found) plan.paths.push(...pathsAt(configuration, { name, opening, input }))
+    for (const configuration of found) {
+      plan.paths.push(...pathsAt(configuration, { name, opening, input }))
+      const { turn, way } = configuration
+      if (turn.status === 'error') plan.crashes.push({ way: sentenceOf(name, way.map(({ move }) => move)), error: turn.error })
+    }
   }
+  if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))
   return plan
+}
+
+/** The chart that an agent's paths are found in: that of its work, or of work that is none the model. Throws TypeError if it does no tasks. */
+export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
+  if (!work) throw new TypeError('it does no tasks, so that there is no work to test.')
+  return typeof work === 'function' ? { machine: puppetChart, isChart: false } : { machine: work, isChart: true }
+}
+
+function noTask(name: string): TypeError {
+  return new TypeError(`the message "${name}" opens no task. Give cases.opening: messages that open one.`)
 }
 
 /** The paths that lead to a configuration and then do something there. What leads on to another is part of the paths there. */

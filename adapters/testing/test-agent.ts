@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import type { Agent } from '../../runtime/agent.ts'
-import { agentTests, type AgentTestOptions } from './agent-tests.ts'
+import { agentTests, type AgentTestOptions, type AgentTests } from './agent-tests.ts'
 import type { Coverage, Share } from './coverage.ts'
 import { PathError } from './path-error.ts'
 
@@ -15,15 +15,20 @@ export interface TestContext {
  * what was to be there, and what was there.
  */
 export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
-  const { tests, coverage } = await agentTests(agent, options)
+  const { tests, coverage, crashes } = await agentTests(agent, options)
   for (const way of new Set(tests.map(({ way }) => way))) {
     await t.test(way, async t => {
-      for (const { name, run } of tests.filter(test => test.way === way)) await t.test(name, () => run().catch(told))
+      for (const { name, run } of tests.filter(test => test.way === way)) await t.test(name, () => run().catch(explained))
     })
   }
   const covered = coverage()
-  for (const line of coverageLines(covered)) t.comment?.(line)
+  for (const line of [...crashLines(crashes), ...coverageLines(covered)]) t.comment?.(line)
   return covered
+}
+
+/** Where the chart itself throws, as lines to print. */
+export function crashLines(crashes: AgentTests['crashes']): string[] {
+  return crashes.map(({ way, error }) => `the chart throws, ${way}: ${String(error)}`)
 }
 
 /** Coverage as lines to print. */
@@ -34,7 +39,7 @@ export function coverageLines({ states, transitions, guards }: Coverage): string
 }
 
 /** Throws the error with all that is to be known of it in its message. */
-export function told(error: unknown): never {
+export function explained(error: unknown): never {
   if (error instanceof PathError) throw new Error(`${error.message}\n${wantedAndFound(error)}`, { cause: error })
   throw error
 }

@@ -1,0 +1,22 @@
+import type { Agent } from '../../runtime/agent.ts'
+import type * as testing from '../testing/index.ts'
+import { CommandError } from './command.ts'
+
+/** What makes tests of an agent's chart. */
+export type Testing = typeof testing
+
+/** Loads it. Throws CommandError without @xstate/graph, an optional peer, which finds the paths. */
+export async function loadTesting(load: () => Promise<Testing> = () => import('../testing/index.ts')): Promise<Testing> {
+  try {
+    return await load()
+  } catch (cause) {
+    throw new CommandError('The paths of a chart are found with @xstate/graph. Install it: npm install --save-dev @xstate/graph', { cause })
+  }
+}
+
+/** What making a plan of an agent's tests rejects with, as an error of the command. */
+export function planError(file: string, { name }: Agent['card']): (cause: unknown) => never {
+  return cause => {
+    throw new CommandError(`${name}, of ${file}, cannot be tested: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}
