@@ -35,19 +35,17 @@ export interface AgentTests {
   coverage(): Coverage
 }
 
-const CHARTS: Partial<Record<string, Liveness>> = { 'the chart': 'live', 'the chart, restored from JSON before every step': 'restored' }
-
-/** The ways of walking a path through a runtime. */
+/** The ways of walking a path: with an actor of the chart alone, or through a runtime. */
 const WAYS = {
-  'the chart': undefined,
-  'the chart, restored from JSON before every step': undefined,
+  'the chart': 'live',
+  'the chart, restored from JSON before every step': 'restored',
   'in process': { reach: 'in process', interlude: 'none' },
   'in process, restarted before every step': { reach: 'in process', interlude: 'restarted' },
   'in process, killed before every step': { reach: 'in process', interlude: 'killed' },
   'over WebSocket': { reach: 'WEBSOCKET', interlude: 'none' },
   'over WebSocket, killed before every step': { reach: 'WEBSOCKET', interlude: 'killed' },
   'over JSON-RPC': { reach: 'JSONRPC', interlude: 'none' }
-} as const satisfies Record<string, Manner | undefined>
+} as const satisfies Record<string, Liveness | Manner>
 
 /**
  * The tests of an agent, for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the
@@ -61,8 +59,8 @@ export async function agentTests(agent: Agent, { ways = Object.keys(WAYS) as Way
   if (chosen.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
   const run = async (path: Path, way: Way): Promise<void> => {
     const manner = WAYS[way]
-    if (manner) await walk(agent, isChart ? new Stage(machine) : new Puppet(), path, manner)
-    else walkChart(path, CHARTS[way] ?? 'live', log)
+    if (typeof manner === 'string') walkChart(path, manner, log)
+    else await walk(agent, isChart ? new Stage(machine) : new Puppet(), path, manner)
   }
   const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
   return { tests, configurations, crashes, coverage: () => log.coverage }

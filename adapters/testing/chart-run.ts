@@ -51,11 +51,11 @@ class ChartRun {
     this.#actor.send(event)
   }
 
-  check(step: string, { chart, words }: Turn): void {
+  check(step: string, { status, chart, words }: Turn): void {
     const snapshot = this.#actor.getSnapshot() as AnyMachineSnapshot
     this.#log.noteStates(snapshot._nodes)
     const found = { status: snapshot.status, value: snapshot.value, words: this.#words }
-    const wanted = { status: chart.status, value: chart.value, words }
+    const wanted = { status, value: chart.value, words }
     this.#words = []
     if (!isDeepStrictEqual(plain(found), plain(wanted))) throw new PathError(step, 'the chart has to be', wanted, found)
   }

@@ -24,19 +24,18 @@ export class CoverageLog {
 
   constructor(machine: AnyStateMachine) {
     this.#machine = machine
-    for (const [name, guard] of namedGuards(machine)) if (isPlain(guard)) this.#guards.set(name, new Set())
+    for (const [name] of namedGuards(machine)) this.#guards.set(name, new Set())
   }
 
   /** The chart with guards whose outcomes are noted. */
   get watched(): AnyStateMachine {
-    const guards = namedGuards(this.#machine).flatMap(([name, guard]) => {
-      if (!isPlain(guard)) return []
+    const guards = namedGuards(this.#machine).map(([name, guard]) => {
       const noted = (...given: unknown[]) => {
         const outcome = Boolean(guard(...given))
         this.#guards.get(name)?.add(outcome)
         return outcome
       }
-      return [[name, noted]]
+      return [name, noted]
     })
     return this.#machine.provide({ guards: Object.fromEntries(guards) })
   }
@@ -71,13 +70,10 @@ function shareOf<T>(all: readonly T[], isMissing: (one: T) => boolean, name: (on
   return { total: all.length, reached: all.length - missing.length, missing: missing.map(name) }
 }
 
-function namedGuards({ implementations }: AnyStateMachine): [string, unknown][] {
-  return Object.entries(implementations.guards as Record<string, unknown>)
-}
-
-/** Guards that XState makes of others (`and`, `not`) are objects of its own, whose parts are noted each. */
-function isPlain(guard: unknown): guard is Guard {
-  return typeof guard === 'function' && !('check' in guard)
+/** The author's own guards; those that XState makes of others (`and`, `not`) have a `check`, and their parts are noted each. */
+function namedGuards({ implementations }: AnyStateMachine): [string, Guard][] {
+  const all = Object.entries(implementations.guards as Record<string, Guard>)
+  return all.filter(([, guard]) => !('check' in guard))
 }
 
 function nodesOf(node: AnyStateNode): AnyStateNode[] {

@@ -57,23 +57,25 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
     serializeEvent: clauseOf,
     stopWhen: ({ status }) => status !== 'active'
   }))
-  const found = new Map([[keyOf(start, cases), { way: [] as readonly Taken[], turn: start, legal: [] as Leading[] }]])
-  for (const { state, event: move, nextState: turn } of graph) {
-    const from = found.get(keyOf(state, cases))
+  const found = new Map<string, { way: readonly Taken[]; turn: Turn; legal: Leading[] }>()
+  const place = (turn: Turn, way: readonly Taken[]) => {
     const key = keyOf(turn, cases)
-    const isWay = !found.has(key)
-    from?.legal.push({ move, turn, isWay })
-    if (isWay) found.set(key, { way: [...(from?.way ?? []), { move, turn }], turn, legal: [] })
+    const known = found.get(key) ?? { way, turn, legal: [] }
+    found.set(key, known)
+    return known
+  }
+  place(start, [])
+  for (const { state, event: move, nextState: turn } of graph) {
+    const from = place(state, [])
+    const way = [...from.way, { move, turn }]
+    from.legal.push({ move, turn, isWay: place(turn, way).way === way })
   }
   return [...found.values()].map(one => ({ ...one, start, illegal: chancesIn(one.turn, cases, policy).illegal }))
 }
 
-/** The model as actor logic, which the graph is made of: its snapshots are turns, its events moves. */
+/** The model as what the graph needs of actor logic: its snapshots are turns, its events moves. */
 function logicOf(take: Model['take']): ActorLogic<Turn, Move, undefined> {
-  const unused = () => {
-    throw new TypeError('The graph begins with a turn.')
-  }
-  return { transition: take, getInitialSnapshot: unused, getPersistedSnapshot: turn => turn }
+  return { transition: take } as unknown as ActorLogic<Turn, Move, undefined>
 }
 
 /** What tells two configurations apart: where the chart is, what it remembers, and what is going to happen by itself. */

@@ -1,6 +1,5 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import type { Caller } from './callers.ts'
-import { toldIn, type Told } from './told.ts'
+import { toldIn, type Told, type Update } from './told.ts'
 import { turns } from './world.ts'
 
 /** How many turns of the event loop an event may take to come, over a socket too. */
@@ -13,21 +12,19 @@ const QUIET = 8
 export class Follower {
   /** What was told so far. */
   readonly told: Told[] = []
-  readonly #taskId: string
   readonly #isOwn: (artifactId: string) => boolean
   #stop = new AbortController()
   #reading: Promise<void> = Promise.resolve()
-  #error: unknown
 
-  constructor(taskId: string, isOwn: (artifactId: string) => boolean) {
-    this.#taskId = taskId
+  /** `isOwn`: whether an artifact's id is the author's. */
+  constructor(isOwn: (artifactId: string) => boolean) {
     this.#isOwn = isOwn
   }
 
-  /** Goes on after what it has heard. */
-  follow(caller: Caller): void {
+  /** Goes on, by a stream of what was told after a generation. */
+  follow(open: (after: number, signal: AbortSignal) => AsyncIterable<StreamResponse>): void {
     this.#stop = new AbortController()
-    this.#reading = this.#read(caller.events(this.#taskId, this.told.length, this.#stop.signal))
+    this.#reading = this.#read(open(this.told.length, this.#stop.signal))
   }
 
   /** Stops listening. */
@@ -36,19 +33,17 @@ export class Follower {
     await this.#reading
   }
 
-  /** Waits until so many events were told, and for a moment whether there are more. Throws what ended its stream before. */
+  /** Waits until so many events were told, and for a moment whether there are more. */
   async settle(count: number): Promise<void> {
-    for (let turn = 0; this.told.length < count && turn < PATIENCE && this.#error === undefined; turn += 1) await turns(1)
+    for (let turn = 0; this.told.length < count && turn < PATIENCE; turn += 1) await turns(1)
     await turns(QUIET)
-    if (this.#error !== undefined) throw this.#error
   }
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {
-    const { signal } = this.#stop
     try {
-      for await (const event of events) this.told.push(toldIn(event, this.#isOwn))
-    } catch (error) {
-      if (!signal.aborted) this.#error = error
+      for await (const event of events) this.told.push(toldIn(event as Update, this.#isOwn))
+    } catch {
+      // A stream that ends has told what it has told: what is missing is seen by that.
     }
   }
 }

@@ -25,9 +25,10 @@ export interface Manner {
 /** Walks one path through a runtime. Rejects with PathError at the first step that is not as it should be. */
 export async function walk(agent: Agent, cast: Cast, path: Path, { reach, interlude, store = memoryStore }: Manner): Promise<void> {
   const world = await World.open({ ...agent, work: cast.work }, path.opening, store())
-  const run = new PathRun(world, cast, reach, path)
+  const caller = await callerOf(world.runtime, reach)
+  const run = new PathRun(world, cast, reach, caller)
   try {
-    await run.begin()
+    await run.begin(path)
     for (const step of path.steps) {
       await run.pass(interlude)
       await run.take(step)
@@ -41,28 +42,24 @@ class PathRun {
   readonly #world: World
   readonly #cast: Cast
   readonly #reach: Reach
-  readonly #path: Path
   readonly #wanted: Told[] = []
-  #caller: Caller | undefined
-  #follower: Follower | undefined
+  readonly #follower = new Follower(id => this.#isOwn(id))
+  #caller: Caller
   #taskId = ''
   #messages = 0
 
-  constructor(world: World, cast: Cast, reach: Reach, path: Path) {
+  constructor(world: World, cast: Cast, reach: Reach, caller: Caller) {
     this.#world = world
     this.#cast = cast
     this.#reach = reach
-    this.#path = path
+    this.#caller = caller
   }
 
-  async begin(): Promise<void> {
-    const caller = await this.#call()
-    const { opening, begins } = this.#path
-    const answer = await caller.send(openingMessage(opening))
+  async begin({ opening, begins }: Path): Promise<void> {
+    const answer = await this.#caller.send(openingMessage(opening))
     if (!('task' in answer)) throw new PathError('the opening', 'a task has to open', 'a task', answer.message)
     this.#taskId = answer.task.id
-    this.#follower = new Follower(this.#taskId, id => this.#isOwn(id))
-    this.#follower.follow(caller)
+    this.#follow()
     this.#wanted.push(...begins)
     await this.#check('the opening', 0)
   }
@@ -70,12 +67,13 @@ class PathRun {
   /** Ends the process and begins the next. */
   async pass(interlude: Interlude): Promise<void> {
     if (interlude === 'none') return
-    await this.#follower?.pause()
-    await this.#caller?.close()
+    await this.#follower.pause()
+    await this.#caller.close()
     await this.#world.end(interlude)
     this.#cast.clear()
     await this.#world.begin()
-    this.#follower?.follow(await this.#call())
+    this.#caller = await callerOf(this.#world.runtime, this.#reach)
+    this.#follow()
   }
 
   async take({ move, told, refusal }: Step): Promise<void> {
@@ -89,13 +87,14 @@ class PathRun {
   }
 
   async end(): Promise<void> {
-    await this.#follower?.pause()
-    await this.#caller?.close()
+    await this.#follower.pause()
+    await this.#caller.close()
     await this.#world.close()
   }
 
-  async #call(): Promise<Caller> {
-    return (this.#caller = await callerOf(this.#world.runtime, this.#reach))
+  #follow(): void {
+    const caller = this.#caller
+    this.#follower.follow((after, signal) => caller.events(this.#taskId, after, signal))
   }
 
   /** Makes a move. What the client does is answered; everything else happens to the actors of the chart. */
@@ -103,9 +102,9 @@ class PathRun {
     const taskId = this.#taskId
     switch (move.type) {
       case 'message':
-        return this.#caller?.send({ ...move.message, messageId: `answer-${(this.#messages += 1)}`, taskId })
+        return this.#caller.send({ ...move.message, messageId: `answer-${(this.#messages += 1)}`, taskId })
       case 'cancel':
-        return this.#caller?.cancel(taskId)
+        return this.#caller.cancel(taskId)
       case 'authorization':
         return this.#world.runtime.authorized(taskId, move.data)
       case 'time':
@@ -128,11 +127,12 @@ class PathRun {
 
   async #check(step: string, from: number): Promise<void> {
     const wanted = this.#wanted
-    await this.#follower?.settle(wanted.length)
-    const told = this.#follower?.told ?? []
+    await this.#follower.settle(wanted.length)
+    const { told } = this.#follower
     if (!isDeepStrictEqual(told, wanted)) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from))
-    const task = await this.#caller?.task(this.#taskId)
+    const task = await this.#caller.task(this.#taskId)
     const [is, has] = [summaryOf(task), summaryOfTold(wanted)]
+    /* c8 ignore next -- the runtime's GetTask agrees with its streams */
     if (!isDeepStrictEqual(is, has)) throw new PathError(step, 'the task has to be', has, is)
   }
 
@@ -142,8 +142,7 @@ class PathRun {
 }
 
 /** What is compared of a task as GetTask gives it. */
-function summaryOf(task: Task | undefined) {
-  const { status, artifacts = [], metadata } = task ?? ({} as Task)
+function summaryOf({ status, artifacts = [], metadata }: Task) {
   const generation = (metadata?.[RELIABILITY_EXTENSION] as { generation?: number } | undefined)?.generation
   return { state: status.state, generation, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
 }

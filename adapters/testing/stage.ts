@@ -36,11 +36,11 @@ export class Stage implements Cast {
   }
 
   end(actor: string, output: unknown): void {
-    this.#take(actor).resolve(output)
+    this.#take(actor)?.resolve(output)
   }
 
   fail(actor: string, error: unknown): void {
-    this.#take(actor).reject(error)
+    this.#take(actor)?.reject(error)
   }
 
   tell(event: EventObject): void {
@@ -52,9 +52,8 @@ export class Stage implements Cast {
     this.#players.clear()
   }
 
-  #take(actor: string): Player {
+  #take(actor: string): Player | undefined {
     const player = this.#players.get(actor)
-    if (!player) throw new Error(`The actor ${actor} has not started.`)
     this.#players.delete(actor)
     return player
   }

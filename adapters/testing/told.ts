@@ -11,6 +11,9 @@ export type Told =
   | { readonly state: TaskState; readonly message?: Content }
   | { readonly artifact: Content & { readonly artifactId?: string }; readonly append: boolean }
 
+/** What a stream tells that goes on where another ended. */
+export type Update = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
+
 type Content = { readonly parts: readonly unknown[]; readonly [member: string]: unknown }
 
 /** What a task tells before its chart has said anything. */
@@ -30,17 +33,14 @@ export function toldAfter(turn: Turn, before?: Turn): Told[] {
 }
 
 /** An event that a stream or a store gave, as a test compares it. `isOwn`: whether an artifact's id is the author's. */
-export function toldIn(response: StreamResponse, isOwn: (artifactId: string) => boolean): Told {
-  if ('statusUpdate' in response) {
-    const { state, message } = response.statusUpdate.status
-    return { state, ...(message && { message: contentOf(message) }) }
-  }
+export function toldIn(response: Update, isOwn: (artifactId: string) => boolean): Told {
   if ('artifactUpdate' in response) {
     const { artifact, append = false } = response.artifactUpdate
     const { artifactId, ...content } = artifact
     return { artifact: { ...content, ...(isOwn(artifactId) && { artifactId }) }, append }
   }
-  throw new TypeError(`A stream that goes on tells status and artifacts, not ${JSON.stringify(response)}.`)
+  const { state, message } = response.statusUpdate.status
+  return { state, ...(message && { message: contentOf(message) }) }
 }
 
 function saidBy(words: unknown): Told {
