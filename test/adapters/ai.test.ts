@@ -44,14 +44,11 @@ function told(prompt: Prompt | undefined): string[] {
 }
 
 function short(part: Exclude<Prompt[number]['content'], string>[number]): string {
-  switch (part.type) {
-    case 'text': return part.text
-    case 'file': return `file ${part.mediaType} ${String(part.data)}${part.filename === undefined ? '' : ` ${part.filename}`}`
-    case 'tool-call': return `call ${part.toolName}(${JSON.stringify(part.input)})`
-    case 'tool-result': return `result ${part.toolName} ${JSON.stringify('value' in part.output ? part.output.value : part.output)}`
-    case 'reasoning':
-    case 'tool-approval-response': return JSON.stringify(part)
-  }
+  if (part.type === 'text') return part.text
+  if (part.type === 'file') return `file ${part.mediaType} ${String(part.data)}${part.filename === undefined ? '' : ` ${part.filename}`}`
+  if (part.type === 'tool-call') return `call ${part.toolName}(${JSON.stringify(part.input)})`
+  if (part.type === 'tool-result') return `result ${part.toolName} ${JSON.stringify('value' in part.output ? part.output.value : part.output)}`
+  return JSON.stringify(part)
 }
 
 /** What a task's events say of its artifacts: `+` for a chunk that is appended, `.` for the last. */
