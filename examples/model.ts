@@ -12,7 +12,7 @@ const model = scriptedModel(({ from, words }) => {
 
 /**
  * Buys tickets: a model with a tool that needs approval. What the model says streams as an artifact; before the tool is
- * called the client is asked. With a real model nothing else changes: `model: openai('gpt-5')`.
+ * called the client is asked. With a real model nothing else changes: `model: openai('…')`.
  */
 export default defineAgent({
   card: {

@@ -35,9 +35,9 @@ function partsOf(move: Move): Part[] {
 }
 
 function newest(prompt: Call['prompt']): Heard {
-  const message = prompt.at(-1)
-  const part = typeof message?.content === 'object' ? message.content[0] : undefined
-  if (part?.type === 'text') return { from: message?.role, words: part.text }
-  if (part?.type !== 'tool-result') return { from: message?.role, words: '' }
-  return { from: 'tool', words: part.output.type === 'text' ? part.output.value : part.output.type }
+  const { role, content } = prompt.at(-1) ?? { role: undefined, content: '' }
+  const [part] = content
+  if (typeof part !== 'object') return { from: role, words: '' }
+  if (part.type === 'tool-result') return { from: role, words: part.output.type === 'text' ? part.output.value : part.output.type }
+  return { from: role, words: part.type === 'text' ? part.text : '' }
 }

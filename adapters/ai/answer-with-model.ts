@@ -30,7 +30,7 @@ export interface ModelAnswer<Output = string> extends WorkResult {
  * Has a model answer in a task. Its text comes in chunks of one artifact; tools that need approval ask the client; each
  * call of the model and of a tool is a step, so that what was said and done is kept when the work runs again. Answers of
  * one work come one after the other. Throws what the SDK throws when the model cannot be called, and InvalidAgentResponse
- * when it withholds its answer or comes to none within `maxSteps` calls.
+ * when it withholds its answer, ends with an error of its own, or comes to none within `maxSteps` calls.
  */
 export async function answerWithModel<Output extends OutputInterface = OutputInterface<string, string, never>>(
   work: WorkArguments,
@@ -64,6 +64,7 @@ function ended<Output extends OutputInterface>(
   artifact: AnswerOptions['artifact']
 ): Omit<ModelAnswer<InferGenerateOutput<Output>>, 'messages'> {
   if (finishReason === 'content-filter') throw new A2AError('InvalidAgentResponse', 'The model withheld its answer.')
+  if (finishReason === 'error') throw new A2AError('InvalidAgentResponse', 'The model ended with an error.')
   const usage = sumOf(calls.map(call => call.usage))
   return {
     text, finishReason,

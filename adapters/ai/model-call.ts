@@ -4,6 +4,7 @@ import { file, progress } from '../../runtime/words.ts'
 import type { AnswerOptions, CallOptions } from './answer-options.ts'
 import type { AnswerStream, SaidOfAnswer } from './answer-stream.ts'
 import { aside } from './model-metadata.ts'
+import { neverHere } from './never-here.ts'
 import type { Ai } from './peer.ts'
 import type { ToolApprovalRequest } from './tool-questions.ts'
 import type { ToolCall } from './tools.ts'
@@ -57,9 +58,6 @@ export async function callModel(ai: Ai, { emit, signal }: SpokenStep, { options,
     stream?.stop()
   }
 }
-
-/** Has the model, not this process, fetch what clients name by an address: they could name what only this process can reach. */
-const neverHere: NonNullable<CallOptions['experimental_download']> = async files => files.map(() => null)
 
 async function listen({ fullStream }: StreamTextResult<ToolSet, OutputInterface>, stream: AnswerStream | undefined, think: ((thought: string) => void) | undefined): Promise<void> {
   const thoughts = new Map<string, string>()

@@ -453,6 +453,8 @@ await t.test('what goes wrong', async t => {
   await t.test('fails the task with a reason if the model withholds its answer, or comes to none', async t => {
     const { task } = await ends([finish('content-filter')])
     t.strictSame([stateName(task.status.state), textOf(task.status.message)], ['failed', 'The model withheld its answer.'])
+    const { task: broken } = await ends([...textParts('Hm'), finish('error')])
+    t.strictSame([stateName(broken.status.state), textOf(broken.status.message)], ['failed', 'The model ended with an error.'])
     const { pay, paid } = payment(false)
     const { task: endless } = await ends(() => calls(['pay', { euros: 1 }]), { tools: { pay }, maxSteps: 1 })
     t.strictSame([stateName(endless.status.state), textOf(endless.status.message)], ['failed', 'The model came to no answer within 1 calls.'])
@@ -621,12 +623,14 @@ await t.test('modelReply', async t => {
       model.doGenerateCalls.push(options)
       return { content: [{ type: 'text', text: `Answer ${model.doGenerateCalls.length}` }], ...finishedCall }
     }
-    const { runtime } = start(t, { negotiate: modelReply({ model, system: 'Be kind.', history: { messages: 2 } }) })
+    const { runtime } = start(t, { card: { name: 'Test', defaultInputModes: ['*/*'] }, negotiate: modelReply({ model, system: 'Be kind.', history: { messages: 2 } }) })
     for (const words of ['one', 'two', 'three']) await runtime.sendMessage(say(words, { contextId: 'c' }))
     t.strictSame(told(model.doGenerateCalls[1]?.prompt), ['system: Be kind.', 'user: one', 'assistant: Answer 1', 'user: two'])
     t.strictSame(told(model.doGenerateCalls[2]?.prompt), ['system: Be kind.', 'user: two', 'assistant: Answer 2', 'user: three'])
     const { tasks } = await runtime.listTasks({})
     t.strictSame(tasks, [])
+    await runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ url: 'https://127.0.0.1:1/a.png', mediaType: 'image/png' }] } })
+    t.strictSame(told(model.doGenerateCalls[3]?.prompt).at(-1), 'user: file image/png https://127.0.0.1:1/a.png', 'no address is fetched here')
   })
 
   await t.test('fails if the model says nothing', async t => {
