@@ -39,6 +39,8 @@ export interface ActorHost {
   keep(row: JournalRow): void
   /** The context's newest messages, oldest first; 50 unless told. */
   readMessages(limit?: number): Promise<Message[]>
+  /** The context's newest messages before the one that opened a task, oldest first; 50 unless told. */
+  readHistory(taskId: string, limit?: number): Promise<Message[]>
   /**
    * Has `ring` called once when the clock reaches `dueMs` (milliseconds since 1970): as soon as possible if that is over,
    * but never within this call. Takes the place of the task's alarm of the same name. The time is saved with the task,

@@ -13,6 +13,7 @@ import type { ContextServices } from './context-services.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
+import { readHistory } from './task-history.ts'
 import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
@@ -144,6 +145,10 @@ export class ContextHost implements ActorHost {
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
     const rows = await this.#services.store.readMessages(this.key, limit)
     return rows.map(({ message }) => message)
+  }
+
+  async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
+    return readHistory(this.#services.store, this.key, taskId, limit)
   }
 
   failTask(taskId: string, error: unknown): void {

@@ -53,6 +53,10 @@ export class GivenWork implements WorkArguments {
     return () => this.#tools.readTask()
   }
 
+  get history(): WorkArguments['history'] {
+    return limit => this.#tools.history(limit)
+  }
+
   get sleep(): WorkArguments['sleep'] {
     return ms => this.#tools.sleep(ms)
   }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import * as sdk from '../adapters/a2a-sdk/index.ts'
+import * as ai from '../adapters/ai/index.ts'
 import * as auth from '../adapters/auth/ready.ts'
 import * as http from '../adapters/http/serve.ts'
 import * as legacy from '../adapters/legacy/index.ts'
@@ -16,6 +17,7 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(websocket), ['serveWebSocket'])
   t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
+  t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
   t.same(Object.keys(legacy), ['dialect03'])
