@@ -6,6 +6,7 @@ export { accepted, artifact, data, failed, file, progress, rejected, reply, text
 export { authRequired, inputRequired } from './questions.ts'
 export { defineAgent } from './agent.ts'
 export { fromPromise } from './from-promise.ts'
+export { prerequisites, taskCompleted } from './prerequisites.ts'
 export { setupWork } from './setup-work.ts'
 export { createRuntime } from './runtime.ts'
 export { memoryStore } from './memory-store.ts'

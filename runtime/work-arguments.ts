@@ -29,8 +29,18 @@ export interface WorkArguments extends WorkInput {
   readonly step: Step
   /** Whose task it is: the tenant, and the principal who opened it. */
   readonly owner: Scope
-  /** Reads the task as it is committed: everything up to the answer that was given last. */
-  readonly readTask: () => Promise<Task>
+  /**
+   * Reads the task as it is committed: everything up to the answer that was given last. With an id it reads another task of
+   * the caller's; TaskNotFound if there is none.
+   */
+  readonly readTask: (taskId?: string) => Promise<Task>
+  /**
+   * Waits, also across restarts, until another task of the caller's has completed, and gives it as it is then, with its
+   * artifacts. One that will not complete is thrown as an error that fails this task, unless it is caught, with a reason for
+   * the client: UnsupportedOperation with the task's `state` in its `metadata` if it ended otherwise, TaskNotFound if there
+   * is none. It may wait for long: for a task that waits for its client; `deadlineMs` of the agent ends that.
+   */
+  readonly completed: (task: Task | string) => Promise<Task>
   /** Waits, also across restarts; in milliseconds, of any length. */
   readonly sleep: (ms: number) => Promise<void>
   /** Starts a child actor, which stops with the work. It is started again when the work runs again. */
