@@ -15,7 +15,7 @@ await t.test('the package exports these names and no others', async t => {
     'taskCompleted', 'text', 'textOf', 'whichArtifact'
   ])
   t.same(Object.keys(websocket), ['serveWebSocket'])
-  t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
+  t.same(Object.keys(client).toSorted(), ['A2AError', 'artifactVersions', 'connect'])
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
