@@ -31,6 +31,11 @@ export interface ActorHost {
   workInput(taskId: string): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
   readTask(taskId: string): Promise<Task>
+  /**
+   * Waits until a task of the caller's has completed that another one needs, in whatever context it is. Rejects if it never
+   * will, with the reason for the client; throws TypeError if it is the same task.
+   */
+  completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task>
   /** What a task's work has kept so far. */
   readJournal(taskId: string): Promise<JournalRow[]>
   /** A task's events so far, oldest first. */

@@ -1,7 +1,6 @@
 import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
-import { isTerminal } from '../machines/protocol/states.ts'
 import { reasonOf } from '../machines/task.machine.ts'
 import type { TaskFact } from '../machines/task-events.ts'
 import type { ActorHost } from './actor-host.ts'
@@ -10,7 +9,10 @@ import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
+import { isLast } from './last-event.ts'
 import type { Logger } from './logger.ts'
+import { isLasting, neededTask } from './needed-task.ts'
+import { ENDED_SLEEP, ENDLESS_SLEEP } from './replay.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { readHistory } from './task-history.ts'
@@ -110,6 +112,13 @@ export class ContextHost implements ActorHost {
     return stored.task
   }
 
+  completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
+    if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself: it would never end.`)
+    const { store, feeds, limits } = this.#services
+    const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
+    return neededTask(taskId, { store, feeds, limits, scope: this.key, signal, waits })
+  }
+
   readJournal(taskId: string): Promise<JournalRow[]> {
     return this.#services.store.readJournal(this.key, taskId)
   }
@@ -137,6 +146,7 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
+    if (isLasting(error)) return this.#fail(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
     this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
@@ -153,6 +163,10 @@ export class ContextHost implements ActorHost {
 
   failTask(taskId: string, error: unknown): void {
     this.logger.error('the work of a task failed', { taskId, error })
+    this.#fail(taskId, error)
+  }
+
+  #fail(taskId: string, error: unknown): void {
     this.#context.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
   }
 
@@ -187,8 +201,4 @@ export class ContextHost implements ActorHost {
     const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
     this.#context.send({ type: 'task.start', taskId, input, ...deadline })
   }
-}
-
-function isLast({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }

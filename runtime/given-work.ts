@@ -50,7 +50,11 @@ export class GivenWork implements WorkArguments {
   }
 
   get readTask(): WorkArguments['readTask'] {
-    return () => this.#tools.readTask()
+    return taskId => this.#tools.readTask(taskId)
+  }
+
+  get completed(): WorkArguments['completed'] {
+    return task => this.#tools.completed(task)
   }
 
   get history(): WorkArguments['history'] {

@@ -77,7 +77,8 @@ export function messageOf(words: unknown): MessageContent {
   return owned(checked(MessageContentSchema, withParts(words), 'message'), 'message')
 }
 
-function artifactOf(words: unknown): ArtifactContent {
+/** An artifact's content out of what an author may write for it. */
+export function artifactOf(words: unknown): ArtifactContent {
   return owned(checked(ArtifactContentSchema, withParts(words), 'artifact'), 'artifact')
 }
 

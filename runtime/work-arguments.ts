@@ -40,8 +40,18 @@ export interface WorkArguments extends WorkInput {
   readonly step: Step<SpokenStep>
   /** Whose task it is: the tenant, and the principal who opened it. */
   readonly owner: Scope
-  /** Reads the task as it is committed: everything up to the answer that was given last. */
-  readonly readTask: () => Promise<Task>
+  /**
+   * Reads the task as it is committed: everything up to the answer that was given last. With an id it reads another task of
+   * the caller's; TaskNotFound if there is none.
+   */
+  readonly readTask: (taskId?: string) => Promise<Task>
+  /**
+   * Waits, also across restarts, until another task of the caller's has completed, and gives it as it is then, with its
+   * artifacts. One that will not complete is thrown as an error that fails this task, unless it is caught, with a reason for
+   * the client: UnsupportedOperation with the task's `state` in its `metadata` if it ended otherwise, TaskNotFound if there
+   * is none. It may wait for long: for a task that waits for its client; `deadlineMs` of the agent ends that.
+   */
+  readonly completed: (task: Task | string) => Promise<Task>
   /**
    * Reads the newest messages of the context before the one that opened the task, oldest first; 50 unless told. Those of
    * the client are all there, and those of the agent: its replies, and what it said in tasks that had ended by then.

@@ -25,8 +25,9 @@ export interface WorkInput {
   /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them. */
   readonly referenceTasks: Task[]
   /**
-   * The artifacts that the message may mean, newest first: those that its parts name, else those of the tasks that it
-   * refers to, else those of the context's newest tasks.
+   * The artifacts that the message may mean: those that its parts name; else those of the tasks that it refers to; else, or
+   * if these have none, those of the context's newest tasks. Newest first: those of the task that completed last stand in
+   * front, whichever began first; at the end those of tasks that have not completed, whose artifacts may not be whole.
    */
   readonly earlierArtifacts: EarlierArtifact[]
 }
@@ -60,7 +61,7 @@ export async function loadWorkInput(store: Store, key: ContextKey, taskId: strin
   const terms = termsOf(stored.task)
   const extensions = hasExtensions ? activatedIn(await store.readJournal(key, taskId)) : NO_EXTENSIONS
   const referenceTasks = await readTasks(store, key, message.referenceTaskIds ?? [])
-  const earlierArtifacts = await loadArtifacts(store, key, message, referenceTasks)
+  const earlierArtifacts = await loadArtifacts(store, key, taskId, message, referenceTasks)
   return { taskId, contextId, message, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
 }
 
@@ -68,7 +69,7 @@ function activatedIn(journal: readonly JournalRow[]): readonly string[] {
   return (journal.find(({ key }) => key === ACTIVATION)?.value as readonly string[] | undefined) ?? NO_EXTENSIONS
 }
 
-async function loadArtifacts(store: Store, key: ContextKey, message: Message, referenceTasks: Task[]): Promise<EarlierArtifact[]> {
+async function loadArtifacts(store: Store, key: ContextKey, ownId: string, message: Message, referenceTasks: Task[]): Promise<EarlierArtifact[]> {
   const named = namedArtifacts(message)
   if (named.length > 0) {
     const tasks = await readTasks(store, key, [...new Set(named.map(({ taskId }) => taskId))])
@@ -76,9 +77,11 @@ async function loadArtifacts(store: Store, key: ContextKey, message: Message, re
       named.some(name => name.taskId === taskId && name.artifactId === artifact.artifactId)
     )
   }
-  if (referenceTasks.length > 0) return artifactsOf(referenceTasks)
-  const newest = await store.readTasks(key, LOOK_BACK_TASKS)
-  return artifactsOf(newest.map(({ task }) => task))
+  const referenced = artifactsOf(referenceTasks)
+  if (referenced.length > 0) return referenced
+  const newest = await store.readTasks(key, LOOK_BACK_TASKS + 1)
+  // Work that runs again may have handed over something before.
+  return artifactsOf(newest.flatMap(({ task }) => (task.id === ownId ? [] : [task])))
 }
 
 /** The tasks of these ids that the scope holds; ids of others are left out without a word (§3.4.3). */
@@ -88,7 +91,17 @@ async function readTasks(store: Store, scope: Scope, taskIds: readonly string[])
 }
 
 function artifactsOf(tasks: Task[]): EarlierArtifact[] {
-  return tasks.flatMap(({ id, artifacts = [] }) => artifacts.toReversed().map(artifact => ({ taskId: id, artifact })))
+  return tasks.toSorted(latestFirst).flatMap(({ id, artifacts = [] }) => artifacts.toReversed().map(artifact => ({ taskId: id, artifact })))
+}
+
+function latestFirst(one: Task, other: Task): number {
+  const [first, second] = [completedAt(one), completedAt(other)]
+  return first === second ? 0 : first < second ? 1 : -1
+}
+
+/** When a task completed, so that text order is time order; nothing if it has not. */
+function completedAt({ status: { state, timestamp } }: Task): string {
+  return (state === 'TASK_STATE_COMPLETED' && timestamp) || ''
 }
 
 function termsOf(task: Task): Record<string, unknown> | undefined {

@@ -154,8 +154,13 @@ export class WorkRun {
     return { tenant, principal }
   }
 
-  readTask(): Promise<Task> {
-    return this.#handed(this.#host.readTask(this.#log.taskId))
+  readTask(taskId = this.#log.taskId): Promise<Task> {
+    return this.#handed(this.#host.readTask(taskId))
+  }
+
+  completed(task: Task | string): Promise<Task> {
+    const taskId = typeof task === 'string' ? task : task.id
+    return this.#handed(this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal)))
   }
 
   spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
