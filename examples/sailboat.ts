@@ -44,7 +44,7 @@ function isAboutDrawing(message: Message): boolean {
 
 /** A wish to change a picture: it refers to one, or says "make it red". */
 function isChange(message: Message): boolean {
-  return message.referenceTaskIds !== undefined || /\b(?:make|turn|paint|colou?r) (?:it|that|this|the)\b/i.test(textOf(message))
+  return message.referenceTaskIds !== undefined || /\b(?:make|turn|paint|colou?r|modify|change) (?:it|that|this|the)\b/i.test(textOf(message))
 }
 
 /** A name that no other picture has. */
