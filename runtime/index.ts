@@ -4,14 +4,15 @@
  */
 export { accepted, artifact, data, failed, file, progress, rejected, reply, text, textOf } from './words.ts'
 export { authRequired, inputRequired } from './questions.ts'
+export { answerOf, dataOf } from './data-of.ts'
 export { defineAgent } from './agent.ts'
 export { fromPromise } from './from-promise.ts'
-export { setupWork } from './setup-work.ts'
+export { setupWork, typed } from './setup-work.ts'
 export { createRuntime } from './runtime.ts'
 export { memoryStore } from './memory-store.ts'
 export { A2AError, isA2AError } from '../machines/protocol/errors.ts'
 
-export type { Agent, AgentDefinition } from './agent.ts'
+export type { Agent, AgentDefinition, WorkChart } from './agent.ts'
 export type { AgentDescription } from './described-card.ts'
 export type { Authenticate, Caller, Credentials, Principal } from './authentication.ts'
 export type { AuthorizationRequest, Authorize } from './authorize.ts'

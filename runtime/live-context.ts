@@ -14,6 +14,7 @@ import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
+import { notThisMessage } from './opening.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext } from './persistence.ts'
 import { restoredTask, type RestoredTask } from './restored-task.ts'
@@ -203,7 +204,7 @@ export class LiveContext {
         return this.#calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
-        return this.#calls.settle(fact.request.callId, turn, { error: fact.reason === 'full' ? full() : noAnswer() })
+        return this.#calls.settle(fact.request.callId, turn, { error: refusalOf(fact) })
       case 'child.crashed': {
         /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
@@ -218,7 +219,7 @@ export class LiveContext {
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const input = this.#hasTasks ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
+    const input = this.#hasTasks || this.#services.agent.input ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)
@@ -282,4 +283,10 @@ export class LiveContext {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }
   }
+}
+
+/** Why a request got no answer and no task. */
+function refusalOf({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
+  if (violations) return notThisMessage(violations)
+  return reason === 'full' ? full() : noAnswer()
 }

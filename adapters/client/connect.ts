@@ -87,4 +87,5 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 }
 
 export { A2AError }
+export { answerSchemaOf } from './answer-schema.ts'
 export type { ConnectOptions, LinkState }

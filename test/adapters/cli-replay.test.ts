@@ -9,7 +9,7 @@ import { recordingLogger, say, taskIn } from '../fixtures/runtime-helpers.ts'
 
 const source = (state: string, more = '') => `
 import { defineAgent, setupWork } from 'taskchart'
-const work = setupWork({}).createMachine({ id: 'work', initial: '${state}', states: { '${state}': { tags: 'input-required' }, b: { tags: 'input-required' } } })
+const work = setupWork({}).createMachine({ id: 'work', initial: '${state}', states: { '${state}': { tags: 'input-required' }, b: { tags: 'input-required', on: { 'message.received': {} } } } })
 export default defineAgent({ card: { name: 'A' }, work, version: '2'${more} })
 `
 
