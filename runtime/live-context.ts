@@ -7,14 +7,13 @@ import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { noAnswer, requestRefused, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
-import { notThisMessage } from './opening.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext } from './persistence.ts'
 import { restoredTask, type RestoredTask } from './restored-task.ts'
@@ -204,7 +203,7 @@ export class LiveContext {
         return this.#calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
-        return this.#calls.settle(fact.request.callId, turn, { error: refusalOf(fact) })
+        return this.#calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
       case 'child.crashed': {
         /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
@@ -283,10 +282,4 @@ export class LiveContext {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }
   }
-}
-
-/** Why a request got no answer and no task. */
-function refusalOf({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
-  if (violations) return notThisMessage(violations)
-  return reason === 'full' ? full() : noAnswer()
 }

@@ -150,6 +150,8 @@ export function inputIsTyped() {
     },
     output: ({ context }) => ({ artifact: data(context) })
   })
+  const start = { left: 3 }
+  const begun = setupWork({ types: { context: start } }).createMachine({ context: start, output: ({ context }) => ({ artifact: data(context.left) }) })
   const wanting = setupWork({ types: { input: typed<string>() } }).createMachine({})
   const agnostic = setupWork({}).createMachine({})
 
@@ -194,6 +196,7 @@ export function inputIsTyped() {
     defineAgent({ card, input: order, work: chart }),
     defineAgent({ card, input: order, work: agnostic }),
     defineAgent({ card, work: agnostic }),
+    defineAgent({ card, work: begun }),
     // @ts-expect-error -- the work wants an input that nobody checks
     defineAgent({ card, work: functional }),
     // @ts-expect-error -- the chart wants an input that nobody checks
