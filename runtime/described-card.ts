@@ -33,7 +33,7 @@ const MEMBERS: readonly (keyof DescribedCard)[] = [
 
 /** Checks a description and fills in its defaults. Throws TypeError that names each wrong member, as one of `name`. */
 export function describedCard(card: AgentDescription, name = 'card'): DescribedCard {
-  checkMembers(card, name)
+  checkMembers({ ...card }, name)
   const defaults = { description: '', version: '1.0.0', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: [] }
   const served = { capabilities: {}, supportedInterfaces: [{ url: 'ws://localhost', protocolBinding: 'none', protocolVersion: '1.0' }] }
   const { value, violations } = tryDecode(AgentCardSchema, { ...defaults, ...card, ...served }, name)
@@ -42,9 +42,9 @@ export function describedCard(card: AgentDescription, name = 'card'): DescribedC
   return described
 }
 
-function checkMembers(card: object, name: string): void {
+function checkMembers(card: Readonly<Record<string, unknown>>, name: string): void {
   for (const [member, instead] of Object.entries(ELSEWHERE)) {
-    if (member in card) throw new TypeError(`${name}.${member} ${instead}`)
+    if (card[member] !== undefined) throw new TypeError(`${name}.${member} ${instead}`)
   }
   checkNames(card, MEMBERS, name)
 }

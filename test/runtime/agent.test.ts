@@ -83,12 +83,15 @@ await t.test('what is not the author’s to say on a card is refused with where 
     [{ protocolVersion: '1.0' }, /^card\.protocolVersion follows/],
     [{ security: [] }, /^card\.security is called securityRequirements\.$/],
     [{ skill: [] }, /^card has no skill\. Is skills meant\?$/],
+    [{ name: '' }, /^card\.name must be a non-empty string$/],
     [{ author: 'me' }, /^card has no author\. There are name, description, /]
   ]
   for (const [more, message] of wrong) {
     t.throws(() => defineAgent({ card: { ...card, ...more }, work: echo }), { name: 'TypeError', message })
     t.throws(() => defineAgent({ card, extendedCard: { ...more }, work: echo }), { name: 'TypeError', message: new RegExp(message.source.replace('^card', '^extendedCard')) })
   }
+  t.throws(() => defineAgent({ work: echo } as never), { name: 'TypeError', message: /^card\.name is required/ })
+  t.doesNotThrow(() => defineAgent({ card: { ...card, url: undefined } as typeof card, work: echo }))
 })
 
 await t.test('a chart that cannot do what its author means is refused with what to write instead', async t => {
