@@ -1,4 +1,5 @@
 import { assign, emit, enqueueActions, fromPromise, sendTo, setup, spawnChild, stopChild, type DoneActorEvent, type ErrorActorEvent, type EventObject } from 'xstate'
+import type { FieldViolation } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
 import { taskMachine } from './task.machine.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
@@ -9,12 +10,12 @@ import type { MessageContent, TaskMachineEvent } from './task-events.ts'
  */
 export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[] }
 
-/** What came of a negotiation: an answer without a task, a task with its terms, a task refused, or an error. */
+/** What came of a negotiation: an answer without a task, a task with its terms, a task refused, or an error; the client's, if it has violations. */
 export type NegotiationOutcome = { request: ContextRequest } & (
   | { decision: 'replied'; reply: MessageContent }
   | { decision: 'accepted'; terms?: Record<string, unknown> }
   | { decision: 'rejected'; reason: MessageContent }
-  | { decision: 'failed' }
+  | { decision: 'failed'; violations?: readonly FieldViolation[] }
 )
 
 /** Everything that a context actor receives, apart from the ends of its children. */
@@ -26,7 +27,7 @@ export type ContextMachineEvent =
 export type ContextFact =
   | { type: 'task.opened'; request: ContextRequest; terms?: Record<string, unknown> }
   | { type: 'request.answered'; request: ContextRequest; reply: MessageContent }
-  | { type: 'request.refused'; request: ContextRequest; reason: 'full' | 'failed' }
+  | { type: 'request.refused'; request: ContextRequest; reason: 'full' | 'failed'; violations?: readonly FieldViolation[] }
   | { type: 'child.crashed'; actorId: string }
 
 /** `negotiates`: requests are negotiated before a task is opened. `taskLimit`: live tasks at the most. */
@@ -36,6 +37,7 @@ export type ContextInput = { contextId: string; negotiates: boolean; taskLimit: 
 export type ContextContext = ContextInput & { tasks: string[]; negotiations: string[] }
 
 type ChildEnded = DoneActorEvent<NegotiationOutcome> | ErrorActorEvent
+type Refusal = Omit<Extract<ContextFact, { type: 'request.refused' }>, 'type'>
 type Opening = { request: ContextRequest; terms?: Record<string, unknown>; reason?: MessageContent }
 
 /**
@@ -80,7 +82,7 @@ export const contextMachine = setup({
     answer: enqueueActions(({ enqueue }, outcome: NegotiationOutcome) => {
       if (outcome.decision === 'replied') enqueue.emit({ type: 'request.answered', request: outcome.request, reply: outcome.reply })
     }),
-    refuse: emit((_, refusal: { request: ContextRequest; reason: 'full' | 'failed' }) => ({ type: 'request.refused', ...refusal })),
+    refuse: emit((_, refusal: Refusal) => ({ type: 'request.refused', ...refusal })),
     tellCrash: emit((_, actorId: string) => ({ type: 'child.crashed', actorId })),
     passOn: sendTo((_, taskId: string) => taskId, ({ event }) => event),
     stopChild: stopChild((_, actorId: string) => actorId),
@@ -178,8 +180,10 @@ function passedOn() {
   }
 }
 
-function refusal({ request, decision }: NegotiationOutcome): { request: ContextRequest; reason: 'full' | 'failed' } {
-  return { request, reason: decision === 'failed' ? 'failed' : 'full' }
+function refusal(outcome: NegotiationOutcome): Refusal {
+  const { request } = outcome
+  if (outcome.decision !== 'failed') return { request, reason: 'full' }
+  return { request, reason: 'failed', ...(outcome.violations && { violations: outcome.violations }) }
 }
 
 /** Stands where the runtime provides the author's negotiation. */

@@ -103,7 +103,7 @@ export class ContextHost implements ActorHost {
 
   workInput(taskId: string): Promise<WorkInput> {
     const { store, agent } = this.#services
-    return loadWorkInput(store, this.key, taskId, agent.extensions.length > 0)
+    return loadWorkInput(store, this.key, taskId, agent)
   }
 
   async readTask(taskId: string): Promise<Task> {

@@ -15,10 +15,10 @@ import { workFunction } from './work-runner.ts'
 export type ContextLogic = typeof contextMachine
 
 /** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
-export function contextLogic({ work, negotiate }: Agent): ContextLogic {
+export function contextLogic({ work, negotiate, input }: Agent): ContextLogic {
   // Without work there are tasks too, if some are stored: they end, and tell why.
   const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}))) }
-  if (negotiate) actors.negotiation = negotiationFunction(negotiate, work !== undefined)
+  if (negotiate) actors.negotiation = negotiationFunction({ negotiate, work, input })
   return compiled(contextMachine.provide({ actors }))
 }
 

@@ -12,16 +12,18 @@ export class GivenWork implements WorkArguments {
   readonly taskId: string
   readonly contextId: string
   readonly message: Message
+  readonly input: unknown
   readonly terms?: Record<string, unknown>
   readonly extensions: readonly string[]
   readonly referenceTasks: Task[]
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor({ taskId, contextId, message, terms, extensions, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+  constructor({ taskId, contextId, message, input, terms, extensions, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message
+    this.input = input
     if (terms) this.terms = terms
     this.extensions = extensions
     this.referenceTasks = referenceTasks

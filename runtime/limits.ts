@@ -1,3 +1,5 @@
+import { checkNames } from './known-names.ts'
+
 /** What a runtime and its servers hold at the most. Every limit is on by default. */
 export interface Limits {
   /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
@@ -57,8 +59,9 @@ export const defaultLimits: Limits = {
   jsonDepth: 64
 }
 
-/** The defaults with these in their place. Throws RangeError for one that is not a number above 0. */
+/** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
 export function limitsWith(changes: Partial<Limits> = {}): Limits {
+  checkNames(changes, Object.keys(defaultLimits), 'limits')
   const limits = { ...defaultLimits, ...changes }
   for (const [name, limit] of Object.entries(limits)) {
     if (!(limit > 0)) throw new RangeError(`limits.${name} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)

@@ -7,7 +7,7 @@ import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { noAnswer, requestRefused, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
@@ -203,7 +203,7 @@ export class LiveContext {
         return this.#calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
-        return this.#calls.settle(fact.request.callId, turn, { error: fact.reason === 'full' ? full() : noAnswer() })
+        return this.#calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
       case 'child.crashed': {
         /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
@@ -218,7 +218,7 @@ export class LiveContext {
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const input = this.#hasTasks ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
+    const input = this.#hasTasks || this.#services.agent.input ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)

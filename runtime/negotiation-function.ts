@@ -1,9 +1,11 @@
 import { fromPromise, type AnyActorLogic } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { Agent } from './agent.ts'
 import { hostOf } from './actor-host.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { gated } from './gated-logic.ts'
+import { openingFaults } from './opening.ts'
 import { decisionOf } from './outcomes.ts'
 import type { Accepted, Rejected, Reply } from './words.ts'
 
@@ -23,15 +25,21 @@ export interface NegotiationArguments {
 /** Answers a message that addresses no task: with a message, with a task, or with a task that is rejected. Calls may run side by side. */
 export type NegotiateFunction = (negotiation: NegotiationArguments) => Reply | Accepted | Rejected | Promise<Reply | Accepted | Rejected>
 
+/** What of an agent counts when a message is negotiated: a task opens only for a message that its `input` takes. */
+type NegotiatingAgent = { readonly [Member in 'work' | 'input']: Agent[Member] | undefined } & { readonly negotiate: NegotiateFunction }
+
 /** A negotiation function as the actor `negotiation` of a context: one for each message. */
-export function negotiationFunction(negotiate: NegotiateFunction, opensTasks: boolean): AnyActorLogic {
+export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent): AnyActorLogic {
+  const opensTasks = work !== undefined
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       const host = hostOf(system)
       const { message, extensions = NO_EXTENSIONS } = request
       try {
         const answer = await negotiate({ contextId: host.key.contextId, message, extensions, history: limit => host.readMessages(limit), signal })
-        return decisionOf(answer, request, opensTasks)
+        const decision = decisionOf(answer, request, opensTasks)
+        const violations = input && decision.decision === 'accepted' ? openingFaults(input, message) : []
+        return violations.length > 0 ? { request, decision: 'failed', violations } : decision
       } catch (error) {
         host.logger.error('the negotiation of a message failed', { contextId: host.key.contextId, error })
         return { request, decision: 'failed' }

@@ -4,6 +4,7 @@ import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { SendsUnderWay } from './send-once.ts'
+import type { StandardSchema } from './standard-schema.ts'
 import type { Store } from './store.ts'
 
 /** What the operations work with. */
@@ -21,4 +22,6 @@ export interface OperationServices {
   readonly takesMessages: boolean
   /** Media types that the agent takes. */
   readonly inputModes: ReadonlySet<string>
+  /** What a message has to hold that opens a task by itself, without a negotiation. */
+  readonly opening?: StandardSchema<unknown> | undefined
 }

@@ -4,6 +4,7 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
 import { message } from '../machines/protocol/message.ts'
 import { partsField, type Part } from '../machines/protocol/parts.ts'
+import { ANSWER_SCHEMA } from '../machines/protocol/uris.ts'
 import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import type { Question } from './questions.ts'
@@ -12,6 +13,9 @@ import type { Question } from './questions.ts'
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
 const MessageContentSchema = message(content)
 const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalText, description: optionalText, ...content })
+
+/** A question as the task's chart takes it. */
+export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
 
 /**
  * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
@@ -30,9 +34,11 @@ export function workEventOf(words: unknown): WorkWord {
   }
 }
 
-/** What a question says to the task. */
-export function questionEventOf({ type, message }: Question): Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }> {
-  return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: messageOf(message) }
+/** What a question says to the task, with the JSON Schema of its answer, if it has one. */
+export function questionEventOf({ type, message, answerSchema }: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
+  const said = messageOf(message)
+  const shown = answerSchema ? { ...said, metadata: { ...said.metadata, [ANSWER_SCHEMA]: answerSchema } } : said
+  return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: shown }
 }
 
 /** A value as JSON gives it back; `undefined` stays. Throws InvalidAgentResponse for one that JSON cannot hold. */

@@ -4,6 +4,7 @@ import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import { decided, deliver, movedOn, type Placed } from './deliver.ts'
 import type { LiveContext } from './live-context.ts'
+import { notThisMessage, openingFaults } from './opening.ts'
 import type { OperationServices } from './operation-services.ts'
 import type { OutsideTerms } from './outside-event.ts'
 import type { Outcome } from './send-once.ts'
@@ -30,7 +31,9 @@ export async function placeMessage<T>(
 ): Promise<Outcome<T>> {
   const { taskId } = message
   if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
-  const { contexts, ids } = services
+  const { contexts, ids, opening } = services
+  const violations = opening ? openingFaults(opening, message) : []
+  if (violations.length > 0) throw notThisMessage(violations)
   const { contextId } = message
   if (contextId === undefined) {
     const fresh = keyOf(scope, ids())

@@ -131,7 +131,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
   const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card) }
+  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
   let closing: Promise<void> | undefined
 
   const close = async () => {

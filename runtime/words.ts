@@ -63,9 +63,12 @@ export function text(value: string): Part {
   return { text: value }
 }
 
-/** A part with structured data: any JSON value, null included (§4.1.6). */
-export function data(value: JsonValue): Part {
-  return { data: value }
+/** What of a type JSON holds: nothing of functions, `undefined` and what is of no known type; interfaces are taken, too. */
+export type Json<T> = T extends JsonValue ? T : T extends (...given: never) => unknown ? never : T extends object ? { [Member in keyof T]: Json<T[Member]> } : never
+
+/** A part with structured data: any JSON value, null included (§4.1.6). `dataOf` reads it. */
+export function data<T>(value: T & Json<T>): Part {
+  return { data: value as JsonValue }
 }
 
 /** A part with a file's bytes (§4.1.6). */

@@ -2,8 +2,10 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
+import type { Agent } from './agent.ts'
 import { namedArtifacts } from './artifact-references.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
+import { openedWith } from './opening.ts'
 import type { ContextKey, JournalRow, Scope, Store } from './store.ts'
 
 /** An artifact of another task of the caller's. */
@@ -12,12 +14,14 @@ export interface EarlierArtifact {
   readonly artifact: Artifact
 }
 
-/** What work is given when it starts. */
-export interface WorkInput {
+/** What work is given when it starts; `Input` is what its agent's `input` schema gives. */
+export interface WorkInput<Input = unknown> {
   readonly taskId: string
   readonly contextId: string
   /** The message that opened the task. */
   readonly message: Message
+  /** That message as the agent's `input` schema gives it; `undefined` if the agent has none. */
+  readonly input: Input
   /** What a negotiation agreed upon, if there was one with terms. */
   readonly terms?: Record<string, unknown>
   /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
@@ -38,13 +42,13 @@ const LOOK_BACK_TASKS = 20
 /** The key in a task's journal of what its client had activated. */
 const ACTIVATION = 'extensions'
 
-/** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. */
+/** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. It has no `input`. */
 export function firstWorkInput(
   { taskId, contextId, message, extensions }: Pick<WorkInput, 'taskId' | 'contextId' | 'message' | 'extensions'>,
   terms: Record<string, unknown> | undefined
 ): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { taskId, contextId, message, ...(terms && { terms }), extensions, referenceTasks: [], earlierArtifacts: [] }
+  return { taskId, contextId, message, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], earlierArtifacts: [] }
 }
 
 /** What the journal of a task keeps of the extensions that were activated when it was opened. */
@@ -52,17 +56,21 @@ export function activation(taskId: string, extensions: readonly string[]): Journ
   return { taskId, key: ACTIVATION, value: extensions }
 }
 
-/** Gathers what the work of a task is given, from what is committed. `hasExtensions`: its agent declares some of its own. */
-export async function loadWorkInput(store: Store, key: ContextKey, taskId: string, hasExtensions: boolean): Promise<WorkInput> {
+/**
+ * Gathers what the work of a task of an agent is given, from what is committed. Rejects with InvalidAgentResponse if the
+ * agent's schema does not take any more what it took when the task was opened.
+ */
+export async function loadWorkInput(store: Store, key: ContextKey, taskId: string, agent: Pick<Agent, 'input' | 'extensions'>): Promise<WorkInput> {
   const stored = await store.readTask(key, taskId)
   const message = stored?.task.history?.[0]
   if (!message) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { contextId } = key
+  const input = agent.input && openedWith(agent.input, message)
   const terms = termsOf(stored.task)
-  const extensions = hasExtensions ? activatedIn(await store.readJournal(key, taskId)) : NO_EXTENSIONS
+  const extensions = agent.extensions.length > 0 ? activatedIn(await store.readJournal(key, taskId)) : NO_EXTENSIONS
   const referenceTasks = await readTasks(store, key, message.referenceTaskIds ?? [])
   const earlierArtifacts = await loadArtifacts(store, key, taskId, message, referenceTasks)
-  return { taskId, contextId, message, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
+  return { taskId, contextId, message, input, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
 }
 
 function activatedIn(journal: readonly JournalRow[]): readonly string[] {

@@ -89,4 +89,5 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 export { A2AError }
 export { artifactVersions } from './artifact-versions.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
+export { answerSchemaOf } from './answer-schema.ts'
 export type { ConnectOptions, LinkState }

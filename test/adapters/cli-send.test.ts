@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { z } from 'zod'
 import { emit } from 'xstate'
-import { artifact, data, failed, file, rejected, reply, setupWork, text } from '../../runtime/index.ts'
+import { expectedText } from '../../adapters/cli/expected.ts'
+import { artifact, data, failed, file, inputRequired, rejected, reply, setupWork, text } from '../../runtime/index.ts'
 import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
 import { scripted } from '../fixtures/scripted-agent.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
@@ -279,4 +281,31 @@ await t.test('a connection that is lost is told of', async t => {
     if (line.startsWith('The connection is lost')) stop.abort()
   }
   t.match(await send(url, ['wait'], { signal: stop.signal, heard }), { code: 130, stderr: /The connection is lost; trying again\.\n/ })
+})
+
+await t.test('a question that shows what it wants has a line of that, as wide as the terminal', async t => {
+  const { url } = await serve(t, { work: async function* () { yield* inputRequired('How much?', { schema: z.coerce.number().min(50) }) } })
+  t.match((await send(url, ['x'])).stderr, /\ninput-required: How much\?\nexpects: a number from 50\n\nAnswer with:\n/)
+  const long = await serve(t, { work: async function* () { yield* inputRequired('Which?', { schema: z.enum(Array.from({ length: 100 }, (_, i) => `n${i}`)) }) } })
+  const line = (stderr: string) => /expects: [^\r\n]*…/.exec(stderr)?.[0]
+  t.equal(line((await send(long.url, ['x'])).stderr)?.length, 79, 'dots may be wide')
+  t.equal(line((await send(long.url, ['x'], { terminal: { columns: 40, hasColours: false } })).stderr), 'expects: one of n0, n1, n2, n3, n4, n5…')
+})
+
+await t.test('what a schema expects is said in words if it is simple, else by itself, whatever is in it', async t => {
+  let deep: unknown = 1
+  for (let depth = 0; depth < 100_000; depth += 1) deep = [deep]
+  const safe = Number.MAX_SAFE_INTEGER
+  const cases: [schema: Record<string, unknown>, text: string][] = [
+    [{ type: 'number' }, 'a number'], [{ type: 'number', minimum: 1, maximum: 2.5 }, 'a number from 1 to 2.5'],
+    [{ type: 'integer', minimum: -safe, maximum: safe }, 'a whole number'], [{ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9 }, 'a whole number above 0 below 9'],
+    [{ type: 'number', minimum: '\u001b[31m' }, 'a number'], [{ type: 'boolean' }, 'true or false'], [{ $schema: 'x', type: 'string' }, 'text'],
+    [{ type: 'string', format: 'date', pattern: '^x$' }, 'a date, as in 2027-05-01'], [{ type: 'string', format: 'constructor' }, '{"type":"string","format":"constructor"}'],
+    [{ enum: ['a\u001b[2J', 1, null, ['b']] }, 'one of a[2J, 1, null, ["b"]'], [{ enum: [] }, 'one of'],
+    [{ type: 'object', properties: { a: {} } }, '{"type":"object","properties":{"a":{}}}'], [{}, '{}'], [{ type: ['string', 'null'] }, '{"type":["string","null"]}'],
+    [{ title: '\u009b2J\n\u007f' }, '{"title":"2J\\n"}'], [{ items: deep }, 'more than can be shown: its schema is nested too deep'],
+    [{ type: 'string', minLength: 3 }, '{"type":"string","minLength":3}']
+  ]
+  for (const [schema, text] of cases) t.equal(expectedText(schema, 80), text)
+  t.equal(expectedText({ type: 'string', format: 'date' }, 10), 'a date, …')
 })
