@@ -6,6 +6,7 @@ import { declaredExtensions } from './extensions.ts'
 import { isObject } from '../machines/protocol/json.ts'
 import { isMachine } from './gated-logic.ts'
 import type { Migrate } from './migration.ts'
+import { isNegotiation, type Negotiation } from './negotiation.ts'
 import type { NegotiateFunction } from './negotiation-function.ts'
 import type { MessagePolicy } from './outside-event.ts'
 import { recoveryPolicy, type RecoveryType } from './recovery-policy.ts'
@@ -14,8 +15,11 @@ import type { RestartPolicy } from '../machines/supervision.ts'
 import type { WorkGenerator } from './work-generator.ts'
 import type { WorkFunction } from './work-runner.ts'
 
-/** An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates first. */
-export interface AgentDefinition {
+/**
+ * An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
+ * first, about `Terms`.
+ */
+export interface AgentDefinition<Terms = Record<string, unknown> | undefined> {
   readonly card: AgentDescription
   /** What the card says beside or in place of that to callers who have shown who they are, or a function of the caller that tells it. */
   readonly extendedCard?: ExtendedCard
@@ -25,9 +29,12 @@ export interface AgentDefinition {
    */
   readonly extensions?: readonly AgentExtension[]
   /** What does a task: a function, an async generator, or a statechart made with `setupWork`. */
-  readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
-  /** What answers a message that addresses no task. Without it every such message opens a task. */
-  readonly negotiate?: NegotiateFunction
+  readonly work?: WorkFunction<NoInfer<Terms>> | WorkGenerator<NoInfer<Terms>> | AnyStateMachine
+  /**
+   * What answers a message that addresses no task: a function, called for each by itself, or a `negotiation(…)`, which holds
+   * an offer from one message to the next. Without it every such message opens a task.
+   */
+  readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
    * What becomes of a message to a task that works: `reject` (the default) refuses it; `steer` delivers it, if and only if
    * the work is a statechart that can take it; `queue` keeps it for the work's next question, which is then not asked.
@@ -73,12 +80,14 @@ export interface Agent extends AgentDefinition {
 }
 
 /** Checks an agent's definition. Throws TypeError that says what to write instead. */
-export function defineAgent(definition: AgentDefinition): Agent {
+export function defineAgent<Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Terms>): Agent {
+  // Its work is called with terms of its own negotiation.
+  const definition = given as AgentDefinition
   const { card, extendedCard, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
-  if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
+  if (negotiate) checkNegotiate(negotiate, work)
   checkMessages(messages, work)
   if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
   if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
@@ -103,6 +112,14 @@ function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: Describ
   if (extendedCard === undefined || typeof extendedCard === 'function') return
   if (!isObject(extendedCard)) throw new TypeError('extendedCard has to be what the card says to known callers, such as { skills: […] }, or a function of the caller that tells it.')
   describedCard({ ...card, ...extendedCard }, 'extendedCard')
+}
+
+function checkNegotiate(negotiate: unknown, work: AgentDefinition['work']): void {
+  if (typeof negotiate === 'function') return
+  if (!isNegotiation(negotiate)) {
+    throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…), or a negotiation: negotiation({ terms: z.object({ … }), respond: … }).')
+  }
+  if (!work) throw new TypeError('A negotiation agrees upon terms for work: give the agent work, or a function as negotiate that answers reply(…).')
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {

@@ -1,3 +1,4 @@
+import type { Refusal } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 
 /** Why whoever waits for a context that stops gets no answer. */
@@ -6,9 +7,19 @@ export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not ava
 /** Why whoever waits for a context that is erased gets no answer. */
 export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
 
+/** The error for a request that its context refuses. */
+export function refusalOf(reason: Refusal): A2AError {
+  return reason === 'full' ? full() : reason === 'crowded' ? crowded() : noAnswer()
+}
+
 /** The error for a request in a context that has as many live tasks as it may. */
 export function full(): A2AError {
   return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
+}
+
+/** The error for a request that comes while as many as may wait for answers of their negotiation. */
+export function crowded(): A2AError {
+  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next when one has come.')
 }
 
 /** The error for a request whose negotiation broke. */

@@ -12,7 +12,7 @@ export class GivenWork implements WorkArguments {
   readonly taskId: string
   readonly contextId: string
   readonly message: Message
-  readonly terms?: Record<string, unknown>
+  readonly terms: Record<string, unknown> | undefined
   readonly extensions: readonly string[]
   readonly referenceTasks: Task[]
   readonly earlierArtifacts: EarlierArtifact[]
@@ -22,7 +22,7 @@ export class GivenWork implements WorkArguments {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message
-    if (terms) this.terms = terms
+    this.terms = terms
     this.extensions = extensions
     this.referenceTasks = referenceTasks
     this.earlierArtifacts = earlierArtifacts

@@ -1,5 +1,6 @@
 import { createActor, type Actor, type AnyActorRef } from 'xstate'
-import type { ContextFact, ContextRequest } from '../machines/context.machine.ts'
+import type { ContextFact, ContextInput } from '../machines/context.machine.ts'
+import type { ContextRequest } from '../machines/negotiation-events.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { MessageContent } from '../machines/task-events.ts'
@@ -7,12 +8,13 @@ import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { refusalOf, noAnswer, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
+import { isNegotiation } from './negotiation.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext } from './persistence.ts'
@@ -83,9 +85,11 @@ export class LiveContext {
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
-    const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
+    const { negotiate } = agent
+    const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
+    const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks) }) })
+    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()
@@ -203,7 +207,7 @@ export class LiveContext {
         return this.#calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
-        return this.#calls.settle(fact.request.callId, turn, { error: fact.reason === 'full' ? full() : noAnswer() })
+        return this.#calls.settle(fact.request.callId, turn, { error: refusalOf(fact.reason) })
       case 'child.crashed': {
         /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })

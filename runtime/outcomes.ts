@@ -1,4 +1,4 @@
-import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
@@ -91,7 +91,8 @@ function withParts(words: unknown): unknown {
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
 }
 
-function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
+/** A word of one of these types, as an author's code has to say it. */
+export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}.`)
   return value as Record<string, unknown>

@@ -10,6 +10,8 @@ export interface StandardSchema<T> {
     readonly version: 1
     readonly vendor: string
     readonly validate: (value: unknown) => SchemaResult<T> | Promise<SchemaResult<T>>
+    /** What it takes, as JSON Schema, where the library tells that (Standard JSON Schema). */
+    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown> } | undefined
   }
 }
 
@@ -19,6 +21,13 @@ export function validated<T>(schema: StandardSchema<T>, value: unknown, field: s
   if ('then' in result) throw new TypeError(`The schema of ${field} has to validate at once: one that waits for a promise cannot be used.`)
   if (!result.issues) return { value: result.value }
   return { violations: result.issues.map(({ message, path = [] }) => ({ field: [field, ...path.map(nameOf)].join('.'), description: message })) }
+}
+
+/** Whether a value is a schema that keeps to Standard Schema; some libraries' are functions. */
+export function isStandardSchema(value: unknown): value is StandardSchema<unknown> {
+  if (value === null || (typeof value !== 'object' && typeof value !== 'function') || !('~standard' in value)) return false
+  const standard = value['~standard']
+  return typeof standard === 'object' && standard !== null && 'validate' in standard && typeof standard.validate === 'function'
 }
 
 function nameOf(segment: PropertyKey | { readonly key: PropertyKey }): string {

@@ -19,7 +19,9 @@ export interface StepArguments {
 export type Step = <T>(name: string, run: (step: StepArguments) => T | Promise<T>) => Promise<T>
 
 /** What work as a function or as a generator is called with. */
-export interface WorkArguments extends WorkInput {
+export interface WorkArguments<Terms = Record<string, unknown> | undefined> extends Omit<WorkInput, 'terms'> {
+  /** What a negotiation agreed upon: there always, if the agent's `negotiate` is a `negotiation`. */
+  readonly terms: Terms
   /** Aborts when the task is canceled or ends in another way, and when the work leaves memory to run again later. */
   readonly signal: AbortSignal
   /** Says how the work is getting on, or hands over an artifact or a chunk of one. Generators yield it instead. */

@@ -12,14 +12,14 @@ export interface EarlierArtifact {
   readonly artifact: Artifact
 }
 
-/** What work is given when it starts. */
-export interface WorkInput {
+/** What work is given when it starts. `Terms` is what its agent negotiates about. */
+export interface WorkInput<Terms = Record<string, unknown>> {
   readonly taskId: string
   readonly contextId: string
   /** The message that opened the task. */
   readonly message: Message
   /** What a negotiation agreed upon, if there was one with terms. */
-  readonly terms?: Record<string, unknown>
+  readonly terms?: Terms | undefined
   /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
   readonly extensions: readonly string[]
   /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them. */
