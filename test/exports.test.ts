@@ -10,11 +10,11 @@ import * as taskchart from '../runtime/index.ts'
 
 await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(taskchart).toSorted(), [
-    'A2AError', 'accepted', 'artifact', 'authRequired', 'createRuntime', 'data', 'defineAgent', 'failed', 'file', 'fromPromise',
-    'inputRequired', 'isA2AError', 'memoryStore', 'progress', 'rejected', 'reply', 'setupWork', 'text', 'textOf'
+    'A2AError', 'accepted', 'artifact', 'authRequired', 'createRuntime', 'data', 'declined', 'defineAgent', 'failed', 'file', 'fromPromise',
+    'inputRequired', 'isA2AError', 'memoryStore', 'negotiation', 'offer', 'progress', 'rejected', 'reply', 'setupWork', 'text', 'textOf'
   ])
   t.same(Object.keys(websocket), ['serveWebSocket'])
-  t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
+  t.same(Object.keys(client).toSorted(), ['A2AError', 'acceptance', 'connect', 'declining', 'offerOf', 'proposal'])
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])

@@ -86,5 +86,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   }
 }
 
+export { acceptance, declining, offerOf, proposal } from './negotiating.ts'
 export { A2AError }
+export type { Offer } from './negotiating.ts'
 export type { ConnectOptions, LinkState }
