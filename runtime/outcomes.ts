@@ -8,6 +8,9 @@ import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.t
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import type { Question } from './questions.ts'
 
+/** The words of a negotiation alone. */
+const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
+
 /** The members that a message and an artifact have in common. */
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
 const MessageContentSchema = message(content)
@@ -47,6 +50,7 @@ export function outcomeOf(result: unknown): WorkOutcome {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }
+  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${given.type}(…), which a negotiation answers; work returns { message: '…' }`)
   const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
   if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
   const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]
