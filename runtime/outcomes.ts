@@ -50,7 +50,7 @@ export function outcomeOf(result: unknown): WorkOutcome {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }
-  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${given.type}(…), which a negotiation answers; work returns { message: '…' }`)
+  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${String(given.type)}(…), which a negotiation answers; work returns { message: '…' }`)
   const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
   if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
   const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]

@@ -40,7 +40,7 @@ await t.test('a message-only agent', async t => {
 
   await t.test('opens no task though its code tries to: that message fails, and its log says why', async t => {
     for (const wrong of [accepted({ euros: 1 }), accepted(), rejected('no')]) {
-      for (const { client, name, log } of await clients(t, { negotiate: (() => wrong) as NegotiateFunction })) {
+      for (const { client, name, log } of await clients(t, { negotiate: () => wrong })) {
         log.length = 0
         t.match(await refusal(client.sendMessage(say('x'))), { code: 'InternalError' }, name)
         t.match(await refusal(collect(client.sendStreamingMessage(say('x')))), { code: 'InternalError' })
