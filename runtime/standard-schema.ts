@@ -21,7 +21,7 @@ export function validated<T>(schema: StandardSchema<T>, value: unknown, field: s
   const result = schema['~standard'].validate(value)
   if ('then' in result) {
     // A check of zod that throws becomes a promise that rejects.
-    void unheard(result)
+    void unheard(Promise.resolve(result))
     throw new TypeError(`The schema of ${field} has to validate at once: one that waits for a promise cannot be used.`)
   }
   if (!result.issues) return { value: result.value }
