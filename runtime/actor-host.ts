@@ -1,4 +1,5 @@
 import type { AnyActorRef } from 'xstate'
+import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskFact } from '../machines/task-events.ts'
@@ -19,6 +20,8 @@ export interface ActorHost {
   readonly clock: Clock
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
+  /** Sends an event to the context's actor. */
+  send(event: ContextMachineEvent): void
   /** Whether a task waits for its client, as it has told last. */
   isInterrupted(taskId: string): boolean
   /** Takes a fact that a task tells into the turn. */

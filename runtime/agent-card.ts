@@ -1,6 +1,7 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { INPUT_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
+import { isNegotiation, negotiationExtension } from './negotiation.ts'
 import { securityOf, type CardSecurity } from './card-security.ts'
 import { shownInput } from './opening.ts'
 
@@ -15,7 +16,8 @@ export function agentCard({ agent, security }: CardSource, interfaces: readonly 
   const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, sends that are taken once, conditional sends, long poll.' }
   const schema = shownInput(agent)
   const wanted = { uri: INPUT_EXTENSION, description: 'What the message that opens a task has to hold.', params: { schema } }
-  const extensions = [reliability, ...(schema ? [wanted] : []), ...agent.extensions]
+  const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
+  const extensions = [reliability, ...(schema ? [wanted] : []), ...negotiation, ...agent.extensions]
   const capabilities = { streaming: true, pushNotifications: false, extendedAgentCard: agent.extendedCard !== undefined, extensions }
   return { ...described, ...securityOf(described, security), supportedInterfaces: [...interfaces], capabilities }
 }

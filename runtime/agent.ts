@@ -8,6 +8,7 @@ import { isObject } from '../machines/protocol/json.ts'
 import { isMachine } from './gated-logic.ts'
 import { checkNames } from './known-names.ts'
 import type { Migrate } from './migration.ts'
+import { isNegotiation, type Negotiation } from './negotiation.ts'
 import type { NegotiateFunction } from './negotiation-function.ts'
 import type { MessagePolicy } from './outside-event.ts'
 import { recoveryPolicy, type RecoveryType } from './recovery-policy.ts'
@@ -24,9 +25,9 @@ export type WorkChart<Input = unknown> = AnyStateMachine & { getInitialSnapshot(
 
 /**
  * An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
- * first. `Input` is what its `input` schema gives.
+ * first, about `Terms`. `Input` is what its `input` schema gives.
  */
-export interface AgentDefinition<Input = unknown> {
+export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown> | undefined> {
   readonly card: AgentDescription
   /** What the card says beside or in place of that to callers who have shown who they are, or a function of the caller that tells it. */
   readonly extendedCard?: ExtendedCard
@@ -45,9 +46,12 @@ export interface AgentDefinition<Input = unknown> {
   /** What the card shows of that schema, as JSON Schema of 16 KiB at the most. Default: what the schema's library gives. */
   readonly inputJsonSchema?: Record<string, unknown>
   /** What does a task: a function, an async generator, or a statechart made with `setupWork`. */
-  readonly work?: WorkFunction<NoInfer<Input>> | WorkGenerator<NoInfer<Input>> | WorkChart<NoInfer<Input>>
-  /** What answers a message that addresses no task. Without it every such message opens a task. */
-  readonly negotiate?: NegotiateFunction
+  readonly work?: WorkFunction<NoInfer<Input>, NoInfer<Terms>> | WorkGenerator<NoInfer<Input>, NoInfer<Terms>> | WorkChart<NoInfer<Input>>
+  /**
+   * What answers a message that addresses no task: a function, called for each by itself, or a `negotiation(…)`, which holds
+   * an offer from one message to the next. Without it every such message opens a task.
+   */
+  readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
    * What becomes of a message to a task that works: `reject` (the default) refuses it; `steer` delivers it, if and only if
    * the work is a statechart that can take it; `queue` keeps it for the work's next question, which is then not asked.
@@ -100,8 +104,8 @@ const MEMBERS = Object.keys({
 } satisfies Record<keyof AgentDefinition, true>)
 
 /** Checks an agent's definition. Throws TypeError or RangeError that says what to write instead. */
-export function defineAgent<Input = undefined>(given: AgentDefinition<Input>): Agent {
-  // Which input its work takes only the author's types know.
+export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Input, Terms>): Agent {
+  // Which input and terms its work takes only the author's types know.
   const definition = given as AgentDefinition
   checkNames(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
@@ -109,7 +113,7 @@ export function defineAgent<Input = undefined>(given: AgentDefinition<Input>): A
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
-  if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
+  if (negotiate) checkNegotiate(negotiate, work)
   checkMessages(messages, work)
   if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
   if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
@@ -119,6 +123,7 @@ export function defineAgent<Input = undefined>(given: AgentDefinition<Input>): A
   checkExtendedCard(extendedCard, described)
   const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }) }
   const { version = described.version } = definition
+  if (input && isNegotiation(negotiate)) throw new TypeError('What opens the task of a negotiation is its deal: have terms say what the work needs, and leave input out.')
   if (input && !work) throw new TypeError('input is what opens a task: an agent without work opens none. Give it work, or leave input out.')
   shownInput({ input, inputJsonSchema })
   checkVersions({ version, migrate }, isChart)
@@ -136,6 +141,14 @@ function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: Describ
   if (extendedCard === undefined || typeof extendedCard === 'function') return
   if (!isObject(extendedCard)) throw new TypeError('extendedCard has to be what the card says to known callers, such as { skills: […] }, or a function of the caller that tells it.')
   describedCard({ ...card, ...extendedCard }, 'extendedCard')
+}
+
+function checkNegotiate(negotiate: unknown, work: AgentDefinition['work']): void {
+  if (typeof negotiate === 'function') return
+  if (!isNegotiation(negotiate)) {
+    throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…), or a negotiation: negotiation({ terms: z.object({ … }), respond: … }).')
+  }
+  if (!work) throw new TypeError('A negotiation agrees upon terms for work: give the agent work, or a function as negotiate that answers reply(…).')
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {

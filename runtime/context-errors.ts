@@ -11,12 +11,17 @@ export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased,
 /** The error for a request that got no answer and no task. */
 export function requestRefused({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
   if (violations) return notThisMessage(violations)
-  return reason === 'full' ? full() : noAnswer()
+  return reason === 'full' ? full() : reason === 'crowded' ? crowded() : noAnswer()
 }
 
 /** The error for a request in a context that has as many live tasks as it may. */
 function full(): A2AError {
   return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
+}
+
+/** The error for a request that comes while as many as may wait for answers of their negotiation. */
+function crowded(): A2AError {
+  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next when one has come.')
 }
 
 /** The error for a request whose negotiation broke. */

@@ -19,11 +19,11 @@ const OURS: readonly string[] = [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION, I
 /** What nothing is activated looks like. */
 export const NO_EXTENSIONS: readonly string[] = []
 
-/** The extensions of a runtime whose agent declares these. */
-export function extensionsWith(declared: readonly AgentExtension[]): Extensions {
+/** The extensions of a runtime whose agent declares these; `ours`: those of ours that come with what the agent is. */
+export function extensionsWith(declared: readonly AgentExtension[], ours: readonly string[] = NO_EXTENSIONS): Extensions {
   const own = declared.map(({ uri }) => uri)
   const required = declared.filter(({ required }) => required).map(({ uri }) => uri)
-  return { supported: [RELIABILITY_EXTENSION, ...own], own, required }
+  return { supported: [RELIABILITY_EXTENSION, ...ours, ...own], own, required }
 }
 
 /** The extensions of a runtime whose agent declares none. */

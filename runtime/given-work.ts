@@ -13,7 +13,7 @@ export class GivenWork implements WorkArguments {
   readonly contextId: string
   readonly message: Message
   readonly input: unknown
-  readonly terms?: Record<string, unknown>
+  readonly terms: Record<string, unknown> | undefined
   readonly extensions: readonly string[]
   readonly referenceTasks: Task[]
   readonly earlierArtifacts: EarlierArtifact[]
@@ -24,7 +24,7 @@ export class GivenWork implements WorkArguments {
     this.contextId = contextId
     this.message = message
     this.input = input
-    if (terms) this.terms = terms
+    this.terms = terms
     this.extensions = extensions
     this.referenceTasks = referenceTasks
     this.earlierArtifacts = earlierArtifacts

@@ -6,7 +6,7 @@ export interface Limits {
   tasksPerContext: number
   /** Events of one task. With more it fails. Default 10,000. */
   eventsPerTask: number
-  /** Messages that wait for the next question of one task. One more is refused with RateLimited. Default 16. */
+  /** Messages that wait for the next question of one task, or while one negotiation answers another. One more is refused with RateLimited. Default 16. */
   queuedMessages: number
   /**
    * How often work is started again, within a day, that was at work when its process ended and has made no progress since

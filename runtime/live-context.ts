@@ -1,5 +1,6 @@
 import { createActor, type Actor, type AnyActorRef } from 'xstate'
-import type { ContextFact, ContextRequest } from '../machines/context.machine.ts'
+import type { ContextFact, ContextInput } from '../machines/context.machine.ts'
+import type { ContextRequest } from '../machines/negotiation-events.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { MessageContent } from '../machines/task-events.ts'
@@ -13,6 +14,7 @@ import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
+import { isNegotiation } from './negotiation.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext } from './persistence.ts'
@@ -83,9 +85,11 @@ export class LiveContext {
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
-    const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
+    const { negotiate } = agent
+    const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
+    const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks) }) })
+    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()

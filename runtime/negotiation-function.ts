@@ -1,8 +1,8 @@
 import { fromPromise, type AnyActorLogic } from 'xstate'
-import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { Agent } from './agent.ts'
-import { hostOf } from './actor-host.ts'
+import { hostOf, type ActorHost } from './actor-host.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { gated } from './gated-logic.ts'
 import { openingFaults } from './opening.ts'
@@ -23,7 +23,9 @@ export interface NegotiationArguments {
 }
 
 /** Answers a message that addresses no task: with a message, with a task, or with a task that is rejected. Calls may run side by side. */
-export type NegotiateFunction = (negotiation: NegotiationArguments) => Reply | Accepted | Rejected | Promise<Reply | Accepted | Rejected>
+export type NegotiateFunction<Terms = Record<string, unknown> | undefined> = (
+  negotiation: NegotiationArguments
+) => Reply | Accepted<Terms> | Rejected | Promise<Reply | Accepted<Terms> | Rejected>
 
 /** What of an agent counts when a message is negotiated: a task opens only for a message that its `input` takes. */
 type NegotiatingAgent = { readonly [Member in 'work' | 'input']: Agent[Member] | undefined } & { readonly negotiate: NegotiateFunction }
@@ -33,17 +35,28 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
   const opensTasks = work !== undefined
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
-      const host = hostOf(system)
-      const { message, extensions = NO_EXTENSIONS } = request
-      try {
-        const answer = await negotiate({ contextId: host.key.contextId, message, extensions, history: limit => host.readMessages(limit), signal })
-        const decision = decisionOf(answer, request, opensTasks)
-        const violations = input && decision.decision === 'accepted' ? openingFaults(input, message) : []
-        return violations.length > 0 ? { request, decision: 'failed', violations } : decision
-      } catch (error) {
-        host.logger.error('the negotiation of a message failed', { contextId: host.key.contextId, error })
-        return { request, decision: 'failed' }
-      }
+      const outcome = await answering(hostOf(system), request, signal, async given => {
+        const decision = decisionOf(await negotiate(given), request, opensTasks)
+        const violations = input && decision.decision === 'accepted' ? openingFaults(input, request.message) : []
+        return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
+      })
+      return outcome ?? { request, decision: 'failed' }
     })
   )
+}
+
+/** Has an author's code answer a request. `undefined` if it throws: the error is for the log. */
+export async function answering<Answer>(
+  host: ActorHost,
+  { message, extensions = NO_EXTENSIONS }: ContextRequest,
+  signal: AbortSignal,
+  answer: (given: NegotiationArguments) => Promise<Answer>
+): Promise<Answer | undefined> {
+  const { contextId } = host.key
+  try {
+    return await answer({ contextId, message, extensions, history: limit => host.readMessages(limit), signal })
+  } catch (error) {
+    host.logger.error('the negotiation of a message failed', { contextId, error })
+    return undefined
+  }
 }

@@ -1,4 +1,4 @@
-import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
@@ -8,6 +8,9 @@ import { ANSWER_SCHEMA } from '../machines/protocol/uris.ts'
 import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import type { Question } from './questions.ts'
+
+/** The words of a negotiation alone. */
+const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
 
 /** The members that a message and an artifact have in common. */
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
@@ -53,6 +56,7 @@ export function outcomeOf(result: unknown): WorkOutcome {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }
+  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${String(given.type)}(…), which a negotiation answers; work returns { message: '…' }`)
   const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
   if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
   const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]
@@ -98,7 +102,8 @@ function withParts(words: unknown): unknown {
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
 }
 
-function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
+/** A word of one of these types, as an author's code has to say it. */
+export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}.`)
   return value as Record<string, unknown>

@@ -2,6 +2,7 @@ import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
+import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
@@ -26,6 +27,7 @@ import { limitsWith, type Limits } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
+import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
 import { retentionWith, type Retention } from './retention.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
@@ -118,7 +120,8 @@ type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl } = options
-  const extensions = extensionsWith(agent.extensions)
+  const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
+  const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
   const { store = memoryStore(), ids = randomIds } = options
@@ -131,7 +134,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
   const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
+  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
   let closing: Promise<void> | undefined
 
   const close = async () => {

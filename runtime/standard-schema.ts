@@ -1,4 +1,5 @@
 import type { FieldViolation } from '../machines/protocol/errors.ts'
+import { unheard } from './unheard.ts'
 
 /** What a schema makes of a value: the value as the schema gives it, or what is wrong with it. */
 type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] }
@@ -21,7 +22,11 @@ const REPORTED_VIOLATIONS = 20
 /** The value as a schema gives it, or what is wrong with it, by the path below `field`. Throws TypeError for a schema that waits for a promise. */
 export function validated<T>(schema: StandardSchema<T>, value: unknown, field: string): { readonly value: T } | { readonly violations: FieldViolation[] } {
   const result = schema['~standard'].validate(value)
-  if ('then' in result) throw new TypeError(`The schema of ${field} has to validate at once: one that waits for a promise cannot be used.`)
+  if ('then' in result) {
+    // A check of zod that throws becomes a promise that rejects.
+    void unheard(Promise.resolve(result))
+    throw new TypeError(`The schema of ${field} has to validate at once: one that waits for a promise cannot be used.`)
+  }
   if (!result.issues) return { value: result.value }
   return { violations: result.issues.slice(0, REPORTED_VIOLATIONS).map(({ message, path = [] }) => ({ field: [field, ...path.map(nameOf)].join('.'), description: message })) }
 }

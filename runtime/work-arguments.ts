@@ -29,8 +29,10 @@ export interface SpokenStep extends StepArguments {
  */
 export type Step<Given = StepArguments> = <T>(name: string, run: (step: Given) => T | Promise<T>) => Promise<T>
 
-/** What work as a function or as a generator is called with; `Input` is what its agent's `input` schema gives. */
-export interface WorkArguments<Input = unknown> extends WorkInput<Input> {
+/** What work as a function or as a generator is called with. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
+export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<WorkInput<Input>, 'terms'> {
+  /** What a negotiation agreed upon: there always, if the agent's `negotiate` is a `negotiation`. */
+  readonly terms: Terms
   /** Aborts when the task is canceled or ends in another way, and when the work leaves memory to run again later. */
   readonly signal: AbortSignal
   /** Says how the work is getting on, or hands over an artifact or a chunk of one. Generators yield it instead. */

@@ -14,8 +14,8 @@ export interface EarlierArtifact {
   readonly artifact: Artifact
 }
 
-/** What work is given when it starts; `Input` is what its agent's `input` schema gives. */
-export interface WorkInput<Input = unknown> {
+/** What work is given when it starts. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
+export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly taskId: string
   readonly contextId: string
   /** The message that opened the task. */
@@ -23,7 +23,7 @@ export interface WorkInput<Input = unknown> {
   /** That message as the agent's `input` schema gives it; `undefined` if the agent has none. */
   readonly input: Input
   /** What a negotiation agreed upon, if there was one with terms. */
-  readonly terms?: Record<string, unknown>
+  readonly terms?: Terms | undefined
   /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
   readonly extensions: readonly string[]
   /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them. */

@@ -12,11 +12,11 @@ import * as taskchart from '../runtime/index.ts'
 await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(taskchart).toSorted(), [
     'A2AError', 'accepted', 'answerOf', 'artifact', 'artifactChoices', 'artifactToRefine', 'authRequired', 'chosenArtifact', 'createRuntime', 'data', 'dataOf',
-    'defineAgent', 'failed', 'file', 'fromPromise', 'inputRequired', 'isA2AError', 'memoryStore', 'prerequisites', 'progress', 'readArtifact', 'refined',
-    'rejected', 'reply', 'setupWork', 'taskCompleted', 'text', 'textOf', 'typed', 'whichArtifact'
+    'declined', 'defineAgent', 'failed', 'file', 'fromPromise', 'inputRequired', 'isA2AError', 'memoryStore', 'negotiation', 'offer', 'prerequisites', 'progress',
+    'readArtifact', 'refined', 'rejected', 'reply', 'setupWork', 'taskCompleted', 'text', 'textOf', 'typed', 'whichArtifact'
   ])
   t.same(Object.keys(websocket), ['serveWebSocket'])
-  t.same(Object.keys(client).toSorted(), ['A2AError', 'answerSchemaOf', 'artifactVersions', 'connect'])
+  t.same(Object.keys(client).toSorted(), ['A2AError', 'acceptance', 'answerSchemaOf', 'artifactVersions', 'connect', 'declining', 'offerOf', 'proposal'])
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
   t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])

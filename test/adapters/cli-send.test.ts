@@ -4,10 +4,11 @@ import t from 'tap'
 import { z } from 'zod'
 import { emit } from 'xstate'
 import { expectedText } from '../../adapters/cli/expected.ts'
-import { artifact, data, failed, file, inputRequired, rejected, reply, setupWork, text } from '../../runtime/index.ts'
+import { accepted, artifact, data, failed, file, inputRequired, negotiation, offer, rejected, reply, setupWork, text } from '../../runtime/index.ts'
 import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
 import { scripted } from '../fixtures/scripted-agent.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47])
 
@@ -54,6 +55,25 @@ await t.test('an agent that answers with a message', async t => {
     t.strictSame(JSON.parse(stdout).message.parts, answer)
     t.equal(stdout.split('\n').length, 2)
   })
+})
+
+await t.test('an offer is printed in one line, with its terms and how long it stands, and saved as it is', async t => {
+  const terms = z.object({ euros: z.number(), day: z.string(), list: z.array(z.number()) })
+  const { url } = await serve(t, {
+    negotiate: negotiation({ terms, respond: ({ message }) => (message.parts.some(part => 'text' in part && part.text === 'ok') ? accepted() : offer({ euros: 40, day: 'fri\nday\u0007', list: [1] }, { message: 'Hm.' })), offerMs: 3_600_000 }),
+    work: ({ terms }) => ({ artifact: JSON.stringify(terms) })
+  }, { clock: new TestClock() })
+  const clock = new TestClock()
+  clock.increment(999)
+  const { stdout, stderr } = await send(url, ['hi'], { clock })
+  t.equal(stdout, 'Hm.\nOffer: euros 40, day fri day, list [1] (stands for 1h)\n')
+  clock.increment(3_599_001)
+  t.match((await send(url, ['hi'], { clock })).stdout, /\(has expired\)\n$/)
+  const cwd = t.testdir()
+  t.match((await send(url, ['hi', '--out', 'out'], { cwd })).stdout, 'saved out/message.json')
+  t.match(JSON.parse(readFileSync(join(cwd, 'out/message.json'), 'utf8')), { 'urn:taskchart:extension:negotiation:1': { offer: { terms: { euros: 40 } } } })
+  const line = lineIn(stderr)
+  t.match((await send(line.url, ['ok', ...line.args])).stdout, /^\{"euros":40/, 'words accept it')
 })
 
 await t.test('an agent that does a task', async t => {

@@ -3,8 +3,8 @@ import t from 'tap'
 import { z } from 'zod'
 import { assign } from 'xstate'
 import {
-  answerOf, artifact, authRequired, data, dataOf, defineAgent, failed, fromPromise, inputRequired, progress, setupWork, text, typed,
-  type StandardSchema, type Authorization, type Message, type Question, type WorkFunction, type WorkGenerator, type WorkInput
+  accepted, answerOf, artifact, authRequired, data, dataOf, declined, defineAgent, failed, fromPromise, inputRequired, negotiation, offer, progress, reply, setupWork, text,
+  typed, type OpenOffer, type StandardSchema, type Authorization, type Message, type Question, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkInput
 } from '../../runtime/index.ts'
 
 /** Holds if two types are the same, and not only assignable to each other. */
@@ -217,4 +217,60 @@ export function inputIsTyped() {
 }
 
 t.ok(inputIsTyped, 'and inputs, too')
+t.ok(answersAreTyped, 'answers, results and wrong uses are what the types say, for this file compiles')
+
+const price = z.object({ euros: z.number() })
+
+/** Never called, likewise. */
+export function termsAreTyped() {
+  const card = { name: 'A' }
+  return [
+    defineAgent({
+      card,
+      negotiate: negotiation({
+        terms: price,
+        respond: ({ proposal, standing, round }) => {
+          holds<Same<typeof proposal, { euros: number } | undefined>>()
+          holds<Same<typeof standing, OpenOffer<{ euros: number }> | undefined>>()
+          if (round > 3) return declined('no')
+          return proposal && proposal.euros > 40 ? accepted() : offer({ euros: 40 }, { message: 'What about that?' })
+        }
+      }),
+      work: async ({ terms }) => {
+        holds<Same<typeof terms, { euros: number }>>()
+        return { artifact: `${terms.euros}` }
+      }
+    }),
+    defineAgent({
+      card,
+      async *work({ terms }) {
+        holds<Same<typeof terms, { euros: number }>>()
+        yield progress(`${terms.euros}`)
+      },
+      negotiate: negotiation({ terms: price, respond: async () => accepted({ euros: 1 }) })
+    }),
+    // @ts-expect-error -- the schema says what terms are, not what is offered
+    negotiation({ terms: price, respond: () => offer({ pounds: 1 }) }),
+    // @ts-expect-error -- nor what is accepted
+    negotiation({ terms: price, respond: () => accepted({ euros: '1' }) }),
+    // @ts-expect-error -- terms are an object
+    negotiation({ terms: z.string(), respond: () => reply('x') }),
+    defineAgent({
+      card,
+      negotiate: ({ message }) => (message.parts.length > 1 ? accepted({ euros: 5 }) : reply('How much?')),
+      work: ({ terms }) => holds<Same<typeof terms, { euros: number }>>()
+    }),
+    defineAgent({
+      card,
+      negotiate: ({ message }) => (message.parts.length > 1 ? accepted() : accepted({ euros: 5 })),
+      work: ({ terms }) => holds<Same<typeof terms, { euros: number } | undefined>>()
+    }),
+    defineAgent({ card, negotiate: () => accepted(), work: ({ terms }) => holds<Same<typeof terms, undefined>>() }),
+    defineAgent({ card, work: ({ terms }) => holds<Same<typeof terms, Record<string, unknown> | undefined>>() }),
+    // @ts-expect-error -- a work for other terms
+    defineAgent({ card, negotiate: negotiation({ terms: price, respond: () => accepted() }), work: ({ terms }: WorkArguments<unknown, { pounds: number }>) => void terms })
+  ]
+}
+
+t.ok(termsAreTyped, 'and so are terms')
 t.ok(answersAreTyped, 'answers, results and wrong uses are what the types say, for this file compiles')
