@@ -5,9 +5,15 @@ import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
 /**
  * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
- * `extensions` are those of the author's that its client has activated, if any.
+ * `extensions` are those of the author's that its client has activated, if any, and `trace` says where it belongs, if it is traced.
  */
-export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[] }
+export type ContextRequest = {
+  callId: string
+  taskId: string
+  message: Message
+  extensions?: readonly string[]
+  trace?: Readonly<Record<string, string>> | undefined
+}
 
 /** What came of a negotiation: an answer without a task, a task with its terms, a task refused, or an error. */
 export type NegotiationOutcome = { request: ContextRequest } & (

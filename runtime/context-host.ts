@@ -10,11 +10,13 @@ import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
+import { ContextTraces } from './context-traces.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
+import type { TraceCarrier } from './telemetry.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
@@ -28,11 +30,14 @@ export interface HostedContext {
   readonly turnNumber: () => number
   readonly send: (event: ContextMachineEvent) => void
   readonly timers: () => TaskTimers
+  readonly storedTraces?: ReadonlyMap<string, TraceCarrier> | undefined
 }
 
 /** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
+  /** None where nothing is traced. */
+  readonly traces: ContextTraces | undefined
   readonly #services: ContextServices
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
@@ -43,6 +48,7 @@ export class ContextHost implements ActorHost {
     this.key = key
     this.#services = services
     this.#context = context
+    this.traces = services.telemetry && new ContextTraces(services.telemetry, services.agent, key, context.storedTraces)
   }
 
   /** What recovers the tasks of the context. */
@@ -81,7 +87,7 @@ export class ContextHost implements ActorHost {
   }
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
-    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.startTask(taskId) })
+    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
     const { eventsPerTask } = this.#services.limits
     const told = this.#context.tasks.generationOf(taskId) < eventsPerTask ? fact : toldWhenFull(fact, eventsPerTask)
     const event = told && this.#context.tasks.stamp(taskId, told)
@@ -136,6 +142,7 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
     this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
@@ -147,6 +154,7 @@ export class ContextHost implements ActorHost {
   }
 
   failTask(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     this.#context.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
   }
@@ -162,7 +170,8 @@ export class ContextHost implements ActorHost {
   /** Runs what waited for a commit; an error in it is the work's. */
   run(effect: Effect): void {
     try {
-      effect.run()
+      if (this.traces) this.traces.run(effect)
+      else effect.run()
     } catch (error) {
       this.crash(effect.taskId, error)
     }
@@ -175,6 +184,11 @@ export class ContextHost implements ActorHost {
       input => this.#begin(taskId, input),
       error => this.failTask(taskId, error)
     )
+  }
+
+  #restart(taskId: string): void {
+    this.traces?.restart(taskId)
+    this.startTask(taskId)
   }
 
   #begin(taskId: string, input: WorkInput): void {

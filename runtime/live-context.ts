@@ -74,6 +74,7 @@ export class LiveContext {
     const { logic, clock, agent, limits } = services
     this.#texts = new TaskTexts(agent.version)
     this.#host = new ContextHost(key, services, {
+      storedTraces: owner.storedTraces,
       pipeline: this.#pipeline,
       tasks: this.#tasks,
       turnNumber: () => this.#commit,
@@ -122,7 +123,7 @@ export class LiveContext {
    * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
    * that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
+  send(event: OutsideEvent, { ifGeneration, send, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
       waiting.failed(this.#pipeline.error)
       return 'refused'
@@ -139,6 +140,7 @@ export class LiveContext {
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
     if (send) turn.sends.push({ ...send, taskId })
+    if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(taken)
     return 'taken'
   }
@@ -168,6 +170,7 @@ export class LiveContext {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
     this.#timers.clearAll()
+    this.#host.traces?.leave()
     this.#root.stop()
   }
 
@@ -214,7 +217,7 @@ export class LiveContext {
   }
 
   #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
-    const { taskId, callId, extensions = NO_EXTENSIONS } = request
+    const { taskId, callId, extensions = NO_EXTENSIONS, trace } = request
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     const message = Object.assign({}, request.message, { taskId, contextId })
@@ -224,6 +227,7 @@ export class LiveContext {
     turn.moved.add(taskId)
     turn.log.push({ message, taskId, generation: 0 })
     if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
+    if (trace) this.#host.traces?.open(taskId, trace, turn)
     turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
     this.#calls.settle(callId, turn, { taskId })
   }
@@ -278,6 +282,7 @@ export class LiveContext {
 
   #tell(turn: Turn): void {
     const { feeds } = this.#services
+    this.#host.traces?.tell(turn)
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }

@@ -28,9 +28,10 @@ export function negotiationFunction(negotiate: NegotiateFunction, opensTasks: bo
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       const host = hostOf(system)
-      const { message, extensions = NO_EXTENSIONS } = request
+      const { message, extensions = NO_EXTENSIONS, trace } = request
+      const given = { contextId: host.key.contextId, message, extensions, history: (limit?: number) => host.readMessages(limit), signal }
       try {
-        const answer = await negotiate({ contextId: host.key.contextId, message, extensions, history: limit => host.readMessages(limit), signal })
+        const answer = await (host.traces ? host.traces.negotiated(trace, () => negotiate(given)) : negotiate(given))
         return decisionOf(answer, request, opensTasks)
       } catch (error) {
         host.logger.error('the negotiation of a message failed', { contextId: host.key.contextId, error })

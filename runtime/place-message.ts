@@ -45,13 +45,13 @@ function request<T>(
   live: LiveContext,
   key: ContextKey,
   message: Message,
-  { send, extensions }: SendTerms,
+  { send, extensions, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions },
+      { callId: `${taskId}?`, taskId, message, extensions, trace },
       {
         send,
         answered: reply => resolve({ message: reply }),
