@@ -62,12 +62,12 @@ export class ContextTraces {
   async negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T> {
     const span = this.#telemetry.begin({ name: `negotiate ${this.#name}`, kind: 'internal', parent, attributes: this.#attributes })
     try {
-      return await span.run(negotiate)
+      const answer = await span.run(negotiate)
+      span.end()
+      return answer
     } catch (error) {
       span.end(errorTypeOf(error))
       throw error
-    } finally {
-      span.end()
     }
   }
 

@@ -15,12 +15,11 @@ export async function spanned<T>(call: SpannedCall, run: (span: TelemetrySpan) =
   try {
     const answer = await span.run(() => run(span))
     span.set(answerAttributes(answer))
+    span.end()
     return answer
   } catch (error) {
-    note(span, call, error)
+    endBy(error, span, call)
     throw error
-  } finally {
-    span.end()
   }
 }
 
@@ -37,7 +36,7 @@ export async function* spannedStream<T>(call: SpannedCall, open: (span: Telemetr
       yield step.value
     }
   } catch (error) {
-    note(span, call, error)
+    endBy(error, span, call)
     throw error
   } finally {
     span.end()
@@ -45,8 +44,8 @@ export async function* spannedStream<T>(call: SpannedCall, open: (span: Telemetr
   }
 }
 
-function note(span: TelemetrySpan, { binding, signal }: SpannedCall, error: unknown): void {
-  if (signal?.aborted) return
+function endBy(error: unknown, span: TelemetrySpan, { binding, signal }: SpannedCall): void {
+  if (signal?.aborted) return span.end()
   span.set(errorAttributes(error, binding))
   span.end(errorTypeOf(error))
 }

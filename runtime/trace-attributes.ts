@@ -1,5 +1,6 @@
 import { ERRORS, isA2AError } from '../machines/protocol/errors.ts'
 import { isObject } from '../machines/protocol/json.ts'
+import { operationOf } from '../machines/protocol/operations.ts'
 import type { SpanAttributes } from './telemetry.ts'
 
 /**
@@ -38,7 +39,7 @@ const LONGEST_ID = 256
 export function callAttributes(method: string, binding: string | undefined, params: unknown): SpanAttributes {
   const system = systemOf(binding)
   return {
-    [ATTRIBUTES.rpcMethod]: method,
+    [ATTRIBUTES.rpcMethod]: methodName(method),
     ...(system && { [ATTRIBUTES.rpcSystem]: system }),
     ...(binding !== undefined && { [ATTRIBUTES.binding]: binding }),
     ...requestAttributes(params)
@@ -81,6 +82,11 @@ function told(values: Readonly<Partial<Record<keyof typeof ATTRIBUTES, unknown>>
     if (typeof value === 'string' && value !== '' && value.length <= LONGEST_ID) attributes[ATTRIBUTES[name as keyof typeof ATTRIBUTES]] = value
   }
   return attributes
+}
+
+/** A method by its name, if there is one. */
+export function methodName(method: string): string {
+  return operationOf(method) ? method : '_OTHER'
 }
 
 function systemOf(binding: string | undefined): 'jsonrpc' | 'grpc' | undefined {

@@ -1,7 +1,6 @@
-import { operationOf } from '../../machines/protocol/operations.ts'
 import { spanned, spannedStream, type SpannedCall } from '../../runtime/spanned.ts'
 import type { Telemetry } from '../../runtime/telemetry.ts'
-import { ATTRIBUTES, callAttributes, INVOKES_AGENT } from '../../runtime/trace-attributes.ts'
+import { ATTRIBUTES, callAttributes, INVOKES_AGENT, methodName } from '../../runtime/trace-attributes.ts'
 import type { Calls } from './calls.ts'
 import type { RequestFrame } from './requests.ts'
 
@@ -35,7 +34,7 @@ export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemet
 
 /** By the conventions for generative AI where the agent is to do something, by those for RPC elsewhere. */
 function nameOf({ method }: RequestFrame, { name }: CalledAgent): string {
-  if (!isSend(method)) return operationOf(method) ? method : '_OTHER'
+  if (!isSend(method)) return methodName(method)
   return name === undefined ? 'invoke_agent' : `invoke_agent ${name}`
 }
 

@@ -91,5 +91,3 @@ function quietly<T>({ diag }: Api, run: () => T): T | undefined {
     return undefined
   }
 }
-
-export type { SpanAttributes, SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry.ts'

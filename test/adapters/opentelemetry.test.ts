@@ -1,17 +1,24 @@
+import { SendMessageRequest } from '@a2a-js/sdk'
+import { A2AService, grpcService, UserBuilder } from '@a2a-js/sdk/server/grpc'
+import * as grpc from '@grpc/grpc-js'
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { once } from 'node:events'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { fromPromise as xstatePromise } from 'xstate'
+import { toRequestHandler, WebSocketTransportFactory } from '../../adapters/a2a-sdk/index.ts'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
+import { tracedCalls } from '../../adapters/client/traced-calls.ts'
 import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { A2AError, accepted, artifact, createRuntime, defineAgent, failed, fromPromise, inputRequired, progress, rejected, reply, setupWork, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
-import { lives } from '../fixtures/lives.ts'
+import { lastingStore, lives } from '../fixtures/lives.ts'
 import { collect, deferred, messageIn, next, open, reaches, recordingLogger, rejection, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { httpAgent } from '../fixtures/scripted-http.ts'
 import { inSpan, registerTraces, spanNamed, treeOf } from '../fixtures/traces.ts'
 
 // Made before anything is registered, as an app may.
@@ -336,16 +343,30 @@ await t.test('a task of before there were traces begins one when it comes back',
 
 await t.test('a chart that only waited when its context left memory has no span', async t => {
   const work = setupWork({}).createMachine({ initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': 'done' } }, done: { type: 'final' } } })
-  const { runtime, store } = traced(t, { work })
-  const { id, contextId } = taskIn(await runtime.sendMessage(say('x')))
-  await runtime.close()
+  const { runtime, restart } = lives(t, { work, negotiate: ({ message }) => (textOf(message) === 'go' ? accepted() : reply('hi')) }, { telemetry })
+  const { contextId } = taskIn(await runtime.sendMessage(say('go')))
+  const later = await restart()
+  await traces.ended()
   traces.reset()
-  const agent = defineAgent({ card: CARD, work, negotiate: () => reply('hi') })
-  const later = createRuntime({ agent, telemetry, store: { ...store, close: async () => {} }, logger: recordingLogger().logger })
-  t.ok(id)
-  await rejection(later.sendMessage(say('hello', { contextId: String(contextId) })))
+  messageIn(await later.sendMessage(say('hello', { contextId: String(contextId) })))
   await later.close()
-  t.same(treeOf(await traces.ended()), ['server SendMessage'])
+  t.same(treeOf(await traces.ended()), ['server SendMessage', '  internal negotiate Test'])
+})
+
+await t.test('work that has not begun again when its context leaves memory has no span', async t => {
+  const agent = defineAgent({ card: CARD, cancelGraceMs: 0, work: async ({ signal }) => void await once(signal, 'abort') })
+  const store = lastingStore()
+  const { logger } = recordingLogger()
+  const first = createRuntime({ agent, store, logger })
+  const { id } = await open(first)
+  await reaches(first, id, 'working')
+  await first.close()
+  // The trace is read, and then what the work has kept: it waits for that.
+  let reads = 0
+  const second = createRuntime({ agent, logger, telemetry, store: { ...store, readJournal: (scope, taskId) => ((reads += 1) === 2 ? new Promise(() => {}) : store.readJournal(scope, taskId)) } })
+  await until(() => reads === 2)
+  await second.close()
+  t.same(await traces.ended(), [])
 })
 
 await t.test('streams', async t => {
@@ -420,11 +441,12 @@ await t.test('a stream that is cut off goes on in its trace', async t => {
     await reaches(runtime, first.id, 'working')
     proxy.cutAll()
     const rest = collect(stream)
-    if (binding === 'WEBSOCKET') await until(() => traces.open === 3)
     go.resolve()
     await rest
-    const spans = (await traces.ended()).filter(({ name }) => name !== 'GetTask')
-    t.equal(new Set(spans.map(span => span.spanContext().traceId)).size, 1)
+    const spans = await traces.ended()
+    const call = spans.find(({ kind }) => kind === SpanKind.CLIENT)
+    t.equal(spanNamed(spans, 'SubscribeToTask').parentSpanContext?.spanId, call?.spanContext().spanId)
+    t.same(spanNamed(spans, 'SendStreamingMessage').status, { code: SpanStatusCode.UNSET })
     traces.reset()
   }
 })
@@ -450,9 +472,42 @@ await t.test('where a request belongs is read from what it says, and nothing of 
   t.equal(spanNamed(await traces.ended(), 'ListTasks').parentSpanContext?.spanId, 'b7ad6b7169203331')
 })
 
+await t.test('the official servers, and the client of theirs over our WebSocket, are traced as well', async t => {
+  const { runtime, url } = await served(t, () => ({}))
+  const rpc = new grpc.Server()
+  const port = await promisify(rpc.bindAsync.bind(rpc))('127.0.0.1:0', grpc.ServerCredentials.createInsecure())
+  t.teardown(() => rpc.forceShutdown())
+  const address = `127.0.0.1:${port}`
+  const requestHandler = toRequestHandler(runtime, { interfaces: [{ url: address, protocolBinding: 'GRPC', protocolVersion: '1.0' }] })
+  rpc.addService(A2AService, grpcService({ requestHandler, userBuilder: UserBuilder.noAuthentication }))
+  const { url: cardUrl } = await httpAgent(t, { binding: 'GRPC', address })
+  const client = await clientOf(t, cardUrl, { bindings: ['GRPC'] })
+  await t.rejects(client.getTask({ id: 'nobody' }), { code: 'TaskNotFound' })
+  const spans = await traces.ended()
+  t.same(treeOf(spans), ['client GetTask', '  server GetTask'])
+  t.match(spanNamed(spans, 'GetTask', SpanKind.CLIENT).attributes, { 'rpc.system.name': 'grpc', 'rpc.status_code': 'NOT_FOUND', 'server.address': '127.0.0.1', 'server.port': port })
+  traces.reset()
+
+  const transport = await new WebSocketTransportFactory({ telemetry }).create(url.replace('http', 'ws'))
+  t.teardown(() => transport.close())
+  await transport.sendMessage(SendMessageRequest.fromJSON(say('x')))
+  await rejection(transport.listTaskPushNotificationConfig({ tenant: '', taskId: 't', pageSize: 0, pageToken: '' }))
+  t.same(treeOf(await traces.ended()), ['client invoke_agent', '  server SendMessage', '    internal invoke_agent Test', 'client ListTaskPushNotificationConfigs', '  server ListTaskPushNotificationConfigs'])
+})
+
+await t.test('what a client calls is told by its host and port, usual or not, and by methods that there are', async t => {
+  const answers = { call: async () => undefined, stream: () => t.fail('nothing is streamed') as never, link: undefined as never }
+  for (const [url, address, port] of [['wss://a.example/b', 'a.example', 443], ['http://a.example', 'a.example', 80], ['grpcs://a.example:5', 'a.example', 5], ['a.example:6', 'a.example', 6]] as const) {
+    await tracedCalls({ url, ...answers }, { binding: 'other' }, telemetry).call({ method: 'Secret', params: undefined })
+    const { attributes } = spanNamed(await traces.ended(), '_OTHER')
+    t.same(attributes, { 'server.address': address, 'server.port': port, 'rpc.method': '_OTHER', 'a2a.binding': 'other' })
+    traces.reset()
+  }
+})
+
 await t.test('within a span of the same trace, an HTTP server is nearer than the client', async t => {
   const { runtime } = traced(t, { work: () => ({}) })
-  const call = (trace: CallContext['trace']) => runtime.listTasks({}, { trace, binding: 'GRPC' })
+  const call = (trace: CallContext['trace']) => runtime.listTasks({}, { trace })
   await inSpan('client', async () => {
     const carrier: Record<string, string> = {}
     propagation.inject(context.active(), carrier)
@@ -461,7 +516,6 @@ await t.test('within a span of the same trace, an HTTP server is nearer than the
   await inSpan('another', () => call({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }))
   const spans = await traces.ended()
   t.same(treeOf(spans), ['internal client', '  internal http', '    server ListTasks', 'internal another', 'server ListTasks'])
-  t.equal(spans.find(({ name }) => name === 'ListTasks')?.attributes['rpc.system.name'], 'grpc')
 })
 
 await t.test('what traces cannot break what is traced', async t => {
