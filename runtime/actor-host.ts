@@ -19,7 +19,7 @@ export interface ActorHost {
   readonly logger: Logger
   readonly clock: Clock
   /** The spans of works; none where nothing is traced. */
-  readonly traces: ContextTraces | undefined
+  readonly traces?: ContextTraces | undefined
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
   /** Whether a task waits for its client, as it has told last. */

@@ -10,13 +10,12 @@ import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
-import { ContextTraces } from './context-traces.ts'
+import type { ContextTraces } from './context-traces.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
-import type { TraceCarrier } from './telemetry.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
@@ -30,7 +29,6 @@ export interface HostedContext {
   readonly turnNumber: () => number
   readonly send: (event: ContextMachineEvent) => void
   readonly timers: () => TaskTimers
-  readonly storedTraces?: ReadonlyMap<string, TraceCarrier> | undefined
 }
 
 /** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
@@ -44,11 +42,11 @@ export class ContextHost implements ActorHost {
   #recovery: ContextRecovery | undefined
   #isEnding = false
 
-  constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
+  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
     this.key = key
     this.#services = services
     this.#context = context
-    this.traces = services.telemetry && new ContextTraces(services.telemetry, services.agent, key, context.storedTraces)
+    this.traces = traces
   }
 
   /** What recovers the tasks of the context. */

@@ -8,14 +8,12 @@ import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
-import type { Telemetry, TraceCarrier } from './telemetry.ts'
+import type { Telemetry } from './telemetry.ts'
 
 /** Who holds a live context, and hears from it. */
 export interface ContextOwner {
   /** Whether the context was in memory before, in this process, and broke there. */
   readonly wasHere: boolean
-  /** The traces that its stored tasks belong to, by task; none where nothing is traced. */
-  readonly storedTraces: ReadonlyMap<string, TraceCarrier> | undefined
   /** Everything decided is committed and told: it may be at rest. */
   settled(): void
   /** It has come to an end by itself, because a commit failed of which these tasks were part. */

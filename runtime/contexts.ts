@@ -1,6 +1,7 @@
 import { A2AError } from '../machines/protocol/errors.ts'
 import { ERASED } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
+import { ContextTraces } from './context-traces.ts'
 import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
@@ -114,12 +115,12 @@ export class Contexts {
 
   #add(key: ContextKey, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
     this.#makeRoom()
+    const { telemetry, agent } = this.#services
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
       wasHere: this.#broken.size > 0 && this.#broken.has(contextName(key)),
-      storedTraces: traces,
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
-    })
+    }, telemetry && new ContextTraces(telemetry, agent, key, traces))
     this.#broken.delete(live.name)
     this.#live.set(live.name, live)
     return live

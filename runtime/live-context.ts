@@ -11,6 +11,7 @@ import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
+import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
@@ -56,7 +57,7 @@ export class LiveContext {
   #saved: SavedContext | undefined
   readonly #owner: ContextOwner
 
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner) {
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: ContextTraces) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
@@ -74,13 +75,12 @@ export class LiveContext {
     const { logic, clock, agent, limits } = services
     this.#texts = new TaskTexts(agent.version)
     this.#host = new ContextHost(key, services, {
-      storedTraces: owner.storedTraces,
       pipeline: this.#pipeline,
       tasks: this.#tasks,
       turnNumber: () => this.#commit,
       send: event => this.#root.send(event),
       timers: () => this.#timers
-    })
+    }, traces)
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)

@@ -33,7 +33,7 @@ import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
-import type { Telemetry } from './telemetry.ts'
+import { checkTelemetry, type Telemetry } from './telemetry.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { Upkeep } from './upkeep.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
@@ -118,13 +118,14 @@ type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function.
+ * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` that is none.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry } = options
   const extensions = extensionsWith(agent.extensions)
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
+  checkTelemetry(telemetry)
   const { store = memoryStore(), ids = randomIds } = options
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)

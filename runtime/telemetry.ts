@@ -38,3 +38,8 @@ export interface Telemetry {
   readonly fields: readonly string[]
   begin(start: SpanStart): TelemetrySpan
 }
+
+/** Throws TypeError for what cannot trace. */
+export function checkTelemetry(telemetry: Telemetry | undefined): void {
+  if (telemetry !== undefined && typeof telemetry.begin !== 'function') throw new TypeError('telemetry has to be openTelemetry() of taskchart/opentelemetry.')
+}

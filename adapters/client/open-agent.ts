@@ -1,6 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { checkTelemetry } from '../../runtime/telemetry.ts'
 import { readBindings, type Binding } from './bindings.ts'
 import type { Calls } from './calls.ts'
 import { fetchCard, isSocketAddress } from './discovery.ts'
@@ -37,6 +38,7 @@ const OPENERS: Readonly<Record<Binding, Opener>> = {
 /** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
 export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
   const wanted = readBindings(options.bindings)
+  checkTelemetry(options.telemetry)
   if (isSocketAddress(url) && (wanted?.includes('WEBSOCKET') ?? true)) {
     const open = await OPENERS.WEBSOCKET.load()
     const binding = 'WEBSOCKET'

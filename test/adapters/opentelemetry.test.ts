@@ -14,6 +14,8 @@ import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { A2AError, accepted, artifact, createRuntime, defineAgent, failed, fromPromise, inputRequired, progress, rejected, reply, setupWork, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { ContextTraces } from '../../runtime/context-traces.ts'
+import { Turn } from '../../runtime/turn.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
 import { lastingStore, lives } from '../fixtures/lives.ts'
@@ -367,6 +369,31 @@ await t.test('work that has not begun again when its context leaves memory has n
   await until(() => reads === 2)
   await second.close()
   t.same(await traces.ended(), [])
+})
+
+await t.test('of a task that has ended nothing is kept', async t => {
+  const spans = new ContextTraces(telemetry, defineAgent({ card: CARD, work: () => ({}) }), { tenant: '', principal: 'ann', contextId: 'c' })
+  const turn = new Turn()
+  let isWithin: boolean | undefined
+  const look = { taskId: 't', run: () => void (isWithin = trace.getActiveSpan() !== undefined) }
+  spans.open('t', {}, turn)
+  spans.run(look)
+  t.equal(isWithin, true)
+  turn.log.push({ taskId: 't', generation: 3, update: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_CANCELED' } } } })
+  spans.tell(turn)
+  spans.run(look)
+  t.equal(isWithin, true, 'what the turn itself still does is done within its span')
+  for (const effect of turn.effects) spans.run(effect)
+  spans.run(look)
+  t.equal(isWithin, false)
+  t.same(treeOf(await traces.ended()), ['internal invoke_agent Test'])
+})
+
+await t.test('what is no telemetry is refused at once', async t => {
+  const agent = defineAgent({ card: CARD, work: () => ({}) })
+  const wrong = new TypeError('telemetry has to be openTelemetry() of taskchart/opentelemetry.')
+  t.throws(() => createRuntime({ agent, telemetry: openTelemetry as never }), wrong)
+  await t.rejects(connect('ws://127.0.0.1:1/', { telemetry: openTelemetry as never }), wrong)
 })
 
 await t.test('streams', async t => {
