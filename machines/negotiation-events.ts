@@ -10,9 +10,17 @@ export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declin
 
 /**
  * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
- * `extensions` are those of the author's that its client has activated, if any. `arrived` is known where a negotiation lasts.
+ * `extensions` are those of the author's that its client has activated, if any. `arrived` is known where a negotiation lasts,
+ * and `trace`, which says where it belongs, if it is traced.
  */
-export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[]; arrived?: Arrival | undefined }
+export type ContextRequest = {
+  callId: string
+  taskId: string
+  message: Message
+  extensions?: readonly string[]
+  arrived?: Arrival | undefined
+  trace?: Readonly<Record<string, string>> | undefined
+}
 
 /** What came of a request: an answer without a task, a task with its terms, a task refused, too many before it, or an error, which is the client's if it has violations. */
 export type NegotiationOutcome = { request: ContextRequest } & (

@@ -4,6 +4,7 @@ import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskFact } from '../machines/task-events.ts'
 import type { Clock } from './clock.ts'
+import type { ContextTraces } from './context-traces.ts'
 import { KeptWith } from './kept-with.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
@@ -18,6 +19,8 @@ export interface ActorHost {
   readonly key: ContextKey
   readonly logger: Logger
   readonly clock: Clock
+  /** The spans of works; none where nothing is traced. */
+  readonly traces?: ContextTraces | undefined
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
   /** Sends an event to the context's actor. */

@@ -9,6 +9,7 @@ import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
+import type { ContextTraces } from './context-traces.ts'
 import { isLast } from './last-event.ts'
 import type { Logger } from './logger.ts'
 import { isLasting, neededTask } from './needed-task.ts'
@@ -36,16 +37,19 @@ export interface HostedContext {
 /** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
+  /** None where nothing is traced. */
+  readonly traces: ContextTraces | undefined
   readonly #services: ContextServices
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
   #recovery: ContextRecovery | undefined
   #isEnding = false
 
-  constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
+  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
     this.key = key
     this.#services = services
     this.#context = context
+    this.traces = traces
   }
 
   /** What recovers the tasks of the context. */
@@ -84,7 +88,7 @@ export class ContextHost implements ActorHost {
   }
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
-    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.startTask(taskId) })
+    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
     const { eventsPerTask } = this.#services.limits
     const told = this.#context.tasks.generationOf(taskId) < eventsPerTask ? fact : toldWhenFull(fact, eventsPerTask)
     const event = told && this.#context.tasks.stamp(taskId, told)
@@ -146,6 +150,7 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
     if (isLasting(error)) return this.#fail(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
@@ -162,6 +167,7 @@ export class ContextHost implements ActorHost {
   }
 
   failTask(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     this.#fail(taskId, error)
   }
@@ -181,7 +187,8 @@ export class ContextHost implements ActorHost {
   /** Runs what waited for a commit; an error in it is the work's. */
   run(effect: Effect): void {
     try {
-      effect.run()
+      if (this.traces) this.traces.run(effect)
+      else effect.run()
     } catch (error) {
       this.crash(effect.taskId, error)
     }
@@ -194,6 +201,11 @@ export class ContextHost implements ActorHost {
       input => this.#begin(taskId, input),
       error => this.failTask(taskId, error)
     )
+  }
+
+  #restart(taskId: string): void {
+    this.traces?.restart(taskId)
+    this.startTask(taskId)
   }
 
   #begin(taskId: string, input: WorkInput): void {

@@ -12,6 +12,7 @@ import { noAnswer, requestRefused, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
+import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { isNegotiation } from './negotiation.ts'
@@ -58,7 +59,7 @@ export class LiveContext {
   #saved: SavedContext | undefined
   readonly #owner: ContextOwner
 
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner) {
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: ContextTraces) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
@@ -81,7 +82,7 @@ export class LiveContext {
       turnNumber: () => this.#commit,
       send: event => this.#root.send(event),
       timers: () => this.#timers
-    })
+    }, traces)
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
@@ -126,7 +127,7 @@ export class LiveContext {
    * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
    * that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
+  send(event: OutsideEvent, { ifGeneration, send, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
       waiting.failed(this.#pipeline.error)
       return 'refused'
@@ -143,6 +144,7 @@ export class LiveContext {
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
     if (send) turn.sends.push({ ...send, taskId })
+    if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(taken)
     return 'taken'
   }
@@ -172,6 +174,7 @@ export class LiveContext {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
     this.#timers.clearAll()
+    this.#host.traces?.leave()
     this.#root.stop()
   }
 
@@ -218,7 +221,7 @@ export class LiveContext {
   }
 
   #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
-    const { taskId, callId, extensions = NO_EXTENSIONS } = request
+    const { taskId, callId, extensions = NO_EXTENSIONS, trace } = request
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     const message = Object.assign({}, request.message, { taskId, contextId })
@@ -228,6 +231,7 @@ export class LiveContext {
     turn.moved.add(taskId)
     turn.log.push({ message, taskId, generation: 0 })
     if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
+    if (trace) this.#host.traces?.open(taskId, trace, turn)
     turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
     this.#calls.settle(callId, turn, { taskId })
   }
@@ -282,6 +286,7 @@ export class LiveContext {
 
   #tell(turn: Turn): void {
     const { feeds } = this.#services
+    this.#host.traces?.tell(turn)
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }

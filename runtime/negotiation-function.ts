@@ -48,13 +48,14 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
 /** Has an author's code answer a request. `undefined` if it throws: the error is for the log. */
 export async function answering<Answer>(
   host: ActorHost,
-  { message, extensions = NO_EXTENSIONS }: ContextRequest,
+  { message, extensions = NO_EXTENSIONS, trace }: ContextRequest,
   signal: AbortSignal,
   answer: (given: NegotiationArguments) => Promise<Answer>
 ): Promise<Answer | undefined> {
   const { contextId } = host.key
   try {
-    return await answer({ contextId, message, extensions, history: limit => host.readMessages(limit), signal })
+    const given: NegotiationArguments = { contextId, message, extensions, history: limit => host.readMessages(limit), signal }
+    return await (host.traces ? host.traces.negotiated(trace, () => answer(given)) : answer(given))
   } catch (error) {
     host.logger.error('the negotiation of a message failed', { contextId, error })
     return undefined

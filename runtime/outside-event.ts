@@ -4,6 +4,7 @@ import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskMachineEvent, ToWork } from '../machines/task-events.ts'
 import { answered } from './chart-question.ts'
 import type { Send } from './sends.ts'
+import type { TraceCarrier } from './telemetry.ts'
 import { runOf } from './work-runner.ts'
 
 /** An event from outside for one task. */
@@ -18,6 +19,8 @@ export interface OutsideTerms {
   readonly ifGeneration?: number | undefined
   /** What to remember a message by, if it is not to be taken twice. */
   readonly send?: Send | undefined
+  /** The trace that it belongs to. */
+  readonly trace?: TraceCarrier | undefined
 }
 
 /** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */

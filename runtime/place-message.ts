@@ -52,13 +52,13 @@ function request<T>(
   key: ContextKey,
   message: Message,
   arrived: Arrival | undefined,
-  { send, extensions }: SendTerms,
+  { send, extensions, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions, arrived },
+      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace },
       {
         send,
         answered: reply => resolve({ message: reply }),

@@ -3,6 +3,7 @@ import * as sdk from '../adapters/a2a-sdk/index.ts'
 import * as ai from '../adapters/ai/index.ts'
 import * as auth from '../adapters/auth/ready.ts'
 import * as http from '../adapters/http/serve.ts'
+import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
 import * as legacy from '../adapters/legacy/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
 import * as client from '../adapters/client/connect.ts'
@@ -23,4 +24,5 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
   t.same(Object.keys(legacy), ['dialect03'])
   t.same(Object.keys(http).toSorted(), ['httpHandler', 'serve'])
+  t.same(Object.keys(openTelemetry), ['openTelemetry'])
 })

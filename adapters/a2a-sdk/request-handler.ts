@@ -39,14 +39,14 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
-  const { clock, extensions, limits } = runtime.settings
+  const { clock, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
-        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context) })) as object)
+        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context, telemetry) })) as object)
       } catch (error) {
         throw toSdkError(error)
       }
@@ -65,7 +65,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   // Activates at once, since the servers write their headers before they read the stream.
   const streamed = <Params>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
     activateExtensions(context, extensions)
-    return told(name, request.toJSON(params), callOf(context))
+    return told(name, request.toJSON(params), callOf(context, telemetry))
   }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk

@@ -4,6 +4,7 @@ import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
+import { traceTerms } from '../json-rpc/trace-terms.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { cardAnswer, pageOf } from './agent-card.ts'
 import { refusalAnswer, statusAnswer } from './answers.ts'
@@ -45,7 +46,8 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, outgoing) => {
     const principal = await identified(() => Object.fromEntries(request.headers), settings)
     if (isRefusal(principal)) return refusalAnswer(principal)
-    const call: HttpCall = { request, outgoing, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(request, terms.activated) } }
+    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, path === '/' ? 'JSONRPC' : 'HTTP+JSON')
+    const call: HttpCall = { request, outgoing, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     if (path === '/') return answerRpc(runtime, methods, call)
     return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
   })

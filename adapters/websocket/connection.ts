@@ -12,6 +12,7 @@ import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+import { traceTerms } from '../json-rpc/trace-terms.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate } from './frame-rate.ts'
 import { FrameWatch } from './frame-watch.ts'
@@ -125,10 +126,11 @@ export class Connection {
     void this.#perform(request, called, terms, stop?.signal ?? this.#gone.signal)
   }
 
-  async #perform({ id, params }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
+  async #perform({ id, params, serviceParameters }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
     try {
       const { principal } = this.#terms
-      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id, claims: principal.claims })
+      const { telemetry } = this.#runtime.settings
+      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id, claims: principal.claims }, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
       if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
         const answer = await method.answer(params, call)
