@@ -271,6 +271,14 @@ await t.test('pages of allowed origins may call and read, others may not', async
   for (const answer of [await rpc(url, 'ListTasks', {}, page), await ask(`${url}tasks/nobody`, { headers: page }), await ask(`${url}nothing/at/all/here`, { headers: page })]) {
     t.match(Object.fromEntries(answer.headers), { 'access-control-allow-origin': 'https://app.example', 'access-control-expose-headers': /A2A-Extensions/, vary: /Origin/ })
   }
+  const locked = await serveAll(t, { work: echo }, { origins: ['https://app.example'], authenticate: () => undefined })
+  const refused = await rpc(locked.url, 'ListTasks', {}, page)
+  t.equal(refused.status, 401)
+  const card = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: page })
+  const known = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: { ...page, 'if-none-match': card.headers.get('etag') ?? '' } })
+  t.equal(known.status, 304)
+  for (const { headers } of [refused, card, known]) t.equal(headers.get('access-control-allow-origin'), 'https://app.example')
+  t.equal((await ask(`${url}${AGENT_CARD_PATH.slice(1)}`)).headers.get('vary'), 'A2A-Version, Origin', 'a cache keeps the answers to pages apart')
   for (const origin of ['https://evil.example', 'null', 'http://localhost']) {
     for (const method of ['OPTIONS', 'GET', 'POST']) t.equal((await ask(url, { method, headers: { origin } })).status, 403)
   }
@@ -296,6 +304,21 @@ await t.test('who calls is asked of every request but those for the card and the
   t.match((await rpc(url, 'GetTask', { id }, { authorization: 'Ada' })).json, { result: { id } })
   const [foreign, absent] = [await ask(`${url}tasks/${id}`, { headers: { authorization: 'Bob' } }), await ask(`${url}tasks/${'x'.repeat(id.length)}`, { headers: { authorization: 'Bob' } })]
   t.equal(foreign.text.replaceAll(id, 'x'.repeat(id.length)), absent.text, 'what is somebody else\'s is not there')
+})
+
+await t.test('credentials that have run out let nobody in', async t => {
+  const clock = new TestClock()
+  const { url } = await serveAll(t, { work: echo }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: Number(headers['x-until']) }) })
+  const status = async (untilMs: number) => (await ask(`${url}tasks`, { headers: { 'x-until': String(untilMs) } })).status
+  t.equal(await status(clock.now() + 1), 200)
+  t.equal(await status(clock.now()), 401)
+})
+
+await t.test('a principal may have more members than we know', async t => {
+  const anna = { id: 'anna', status: 'active', message: 'hello', headers: { 'x-internal': 's3cret' } }
+  const { url } = await serveAll(t, { work: echo }, { authenticate: () => anna })
+  t.match((await ask(`${url}tasks`)).json, { totalSize: 0 })
+  t.match(await (await JsonSocket.open(t, url.replace('http', 'ws'))).call('ListTasks', {}), { result: { totalSize: 0 } })
 })
 
 await t.test('a request for another host, or past what the server takes, or while it closes, is refused', async t => {
