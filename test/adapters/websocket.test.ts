@@ -15,6 +15,7 @@ import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../fixtures/raw-socket.ts'
 import { brief, deferred, generationOf, open, reaches, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { eventIn, JsonSocket, obedient, serve, type Reply } from '../fixtures/served-agent.ts'
+import { standsStill } from '../fixtures/stands-still.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const VERSION = { 'a2a-version': '1.0' }
@@ -802,14 +803,8 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
 })
 
 /** Waits until a connection is full and nothing goes out any more. */
-async function stuck(server: Socket): Promise<void> {
-  let [gone, turns] = [-1, 0]
-  await until(() => {
-    const now = server.bytesWritten - server.writableLength
-    turns = now === gone ? turns + 1 : 0
-    gone = now
-    return server.writableLength > MEBIBYTE && turns > 200
-  }, 'the connection to be full')
+function stuck(server: Socket): Promise<void> {
+  return standsStill(() => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength, 'the connection to be full')
 }
 
 await t.test('frames over the rate are refused one by one, and close with 4429 in the third second in a row', async t => {
