@@ -1,8 +1,9 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
+import { Outbox, STUCK_MS } from '../../adapters/websocket/outbox.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -773,7 +774,7 @@ await t.test('a client that goes while it is authenticated leaves nothing behind
 
 await t.test('a client that reads nothing for 30 seconds while much waits for it is cut off with 4413, and its tasks go on', async t => {
   const tap = deferred()
-  const { url, runtime, sockets, clock } = await observed(t, { work: flood(600, tap.promise) })
+  const { url, runtime, sockets, clock } = await observed(t, { work: flood(800, tap.promise) })
   const task = await open(runtime)
   await reaches(runtime, task.id, 'working')
   const raw = await RawSocket.open(t, url)
@@ -806,6 +807,26 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
 function stuck(server: Socket): Promise<void> {
   return standsStill(() => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength, 'the connection to be full')
 }
+
+await t.test('a connection that drains a little in 30 seconds goes on, one that drains nothing does not', async t => {
+  const clock = new TestClock()
+  const closes: unknown[] = []
+  const stream = Object.assign(new EventEmitter(), { writableLength: 0, cork() {}, uncork() {} })
+  const socket = { readyState: 1, OPEN: 1, send: () => (stream.writableLength = 2 * MEBIBYTE), pause() {}, resume() {}, terminate() {}, close: (code: number) => closes.push(code) }
+  const outbox = new Outbox(socket as never, stream as never, clock)
+  outbox.send('much')
+  const drained = outbox.drained
+  for (let round = 0; round < 3; round += 1) {
+    stream.writableLength -= 1
+    clock.increment(STUCK_MS)
+  }
+  t.strictSame(closes, [])
+  clock.increment(STUCK_MS)
+  t.strictSame(closes, [4413])
+  stream.emit('close')
+  await drained
+  t.equal(clock.pending, 0)
+})
 
 await t.test('frames over the rate are refused one by one, and close with 4429 in the third second in a row', async t => {
   const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { framesPerSecond: 3 } })
