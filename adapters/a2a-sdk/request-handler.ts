@@ -1,12 +1,12 @@
 import * as sdk from '@a2a-js/sdk'
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { invalidParams } from '../json-rpc/invalid-params.ts'
 import { activateExtensions, callOf } from './call-context.ts'
 import { toSdkError } from './sdk-errors.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
@@ -89,5 +89,5 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 function checked(params: unknown, { jsonDepth }: Limits): unknown {
   const violation = checkJson(params, { depth: jsonDepth })
   if (!violation) return params
-  throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  throw invalidParams(violation)
 }

@@ -184,7 +184,7 @@ export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
 }
 
 /** The tenant that a request names, for those that go on with it. */
-export function tenantOf(params: unknown): { tenant?: unknown } {
+function tenantOf(params: unknown): { tenant?: unknown } {
   return isObject(params) && params.tenant !== undefined ? { tenant: params.tenant } : {}
 }
 

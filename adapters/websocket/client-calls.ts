@@ -40,8 +40,8 @@ export class ClientCalls implements Calls, LinkUser {
       }
       const settled = () => signal?.removeEventListener('abort', abort)
       const request = new UnaryRequest(frame, value => (settled(), resolve(value)), error => (settled(), reject(error)))
-      this.#begin(request)
       signal?.addEventListener('abort', abort, { once: true })
+      this.#begin(request)
     })
   }
 
