@@ -1,54 +1,55 @@
-import { accepted, artifactToRefine, defineAgent, file, progress, refined, reply, textOf, type Message } from 'taskchart'
-import { colourIn, drawSailboat } from './draw-sailboat.ts'
+import { accepted, artifactChoices, chosenArtifact, defineAgent, file, fromPromise, progress, reply, setupWork, textOf, typed, whichArtifact } from 'taskchart'
+import type { ArtifactChoice, Part } from 'taskchart'
+import { assign, emit } from 'xstate'
+import { colourIn, drawSailboat, type ColourName } from './draw-sailboat.ts'
+import { freeName, isAboutDrawing, isChange } from './wishes.ts'
 
-const NAME = 'sailboat_image.png'
+/** What is drawn. `choices` are the pictures that may be meant; the new one keeps the name of the last that is left. */
+type Drawing = { colour: ColourName; choices: ArtifactChoice[]; name: string; isAgain: boolean; parts: Part[] }
 
 /**
  * Draws sailboats: a hybrid agent. What is not about drawing is answered with a message; a picture is a task; a wish to
  * change a picture is a new task, whose artifact keeps the name. If two pictures could be meant, the task asks.
  */
-export default defineAgent({
-  card: {
-    name: 'Sailboat',
-    description: 'Draws sailboats, and changes their colour.',
-    defaultOutputModes: ['text/plain', 'image/png'],
-    skills: [
-      {
-        id: 'draw',
-        name: 'Draw a sailboat',
-        description: 'Draws a sailboat on the ocean; makes it another colour.',
-        tags: ['image'],
-        examples: ['a sailboat', 'make it red'],
-        outputModes: ['image/png']
-      }
-    ]
+const painter = setupWork({
+  types: { context: typed<Drawing>() },
+  actors: {
+    paint: fromPromise<Part, Drawing>(async ({ input: { colour, name } }) => file(drawSailboat({ colour }), { filename: name, mediaType: 'image/png' }))
   },
-  negotiate: ({ message }) => (isAboutDrawing(message) ? accepted() : reply('What shall I draw? I am good at sailboats.')),
-  work: async work => {
-    const { message, earlierArtifacts, emit } = work
-    const original = isChange(message) ? await artifactToRefine(work, { what: 'picture', optional: true }) : undefined
-    const colour = colourIn(textOf(message)) ?? 'white'
-    emit(progress(`Painting a ${colour} sailboat.`))
-    const name = original?.artifact.name ?? freeName(earlierArtifacts.map(({ artifact }) => artifact.name))
-    const picture = {
-      description: `A generated image of a ${colour} sailboat on the ocean.`,
-      parts: [file(drawSailboat({ colour }), { filename: name, mediaType: 'image/png' })]
-    }
-    return { artifact: original ? refined(original, picture) : { name, ...picture } }
-  }
+  guards: { isUnclear: ({ context }) => context.choices.length > 1 },
+  actions: { keepName: assign(({ context: { choices, name } }) => ({ name: choices[0]?.name ?? name })) }
+}).createMachine({
+  id: 'sailboat',
+  context: ({ input: { message, earlierArtifacts } }) => ({
+    colour: colourIn(textOf(message)) ?? 'white',
+    choices: isChange(message) ? artifactChoices({ message, earlierArtifacts }) : [],
+    name: freeName(earlierArtifacts.map(({ artifact }) => artifact.name)), isAgain: false, parts: []
+  }),
+  initial: 'choosing',
+  states: {
+    choosing: { always: [{ guard: 'isUnclear', target: 'asking' }, { target: 'painting', actions: 'keepName' }] },
+    asking: {
+      tags: 'input-required',
+      meta: { prompt: ({ context: { choices, isAgain } }) => whichArtifact(choices, { what: 'picture', isAgain }) },
+      on: { 'message.received': { target: 'choosing', actions: assign(({ context: { choices }, event }) => ({ isAgain: true, choices: [chosenArtifact(choices, event.message) ?? choices].flat() })) } }
+    },
+    painting: {
+      entry: emit(({ context }) => progress(`Painting a ${context.colour} sailboat.`)),
+      invoke: { src: 'paint', input: ({ context }) => context, onDone: { target: 'painted', actions: assign({ parts: ({ event }) => [event.output] }) }, onError: 'spoilt' }
+    },
+    painted: { type: 'final' },
+    spoilt: { type: 'final', tags: 'failed', meta: { reason: 'The paint ran.' } }
+  },
+  output: ({ context: { name, colour, parts } }) => ({ artifact: { name, description: `A generated image of a ${colour} sailboat on the ocean.`, parts } })
 })
 
-function isAboutDrawing(message: Message): boolean {
-  return /\b(?:sail|boat|sailboat|ship|yacht|draw|paint)/i.test(textOf(message)) || isChange(message)
-}
+const examples = ['a sailboat', 'make it red']
 
-/** A wish to change a picture: it refers to one, or says "make it red". */
-function isChange(message: Message): boolean {
-  return message.referenceTaskIds !== undefined || /\b(?:make|turn|paint|colou?r|modify|change) (?:it|that|this|the)\b/i.test(textOf(message))
-}
-
-/** A name that no other picture has. */
-function freeName(taken: readonly (string | undefined)[]): string {
-  const count = new Set(taken).size
-  return count === 0 ? NAME : NAME.replace('.', `_${count + 1}.`)
-}
+export default defineAgent({
+  card: {
+    name: 'Sailboat', description: 'Draws sailboats, and changes their colour.', defaultOutputModes: ['text/plain', 'image/png'],
+    skills: [{ id: 'draw', name: 'Draw a sailboat', description: 'Draws a sailboat on the ocean; makes it another colour.', tags: ['image'], examples, outputModes: ['image/png'] }]
+  },
+  negotiate: ({ message }) => (isAboutDrawing(message) ? accepted() : reply('What shall I draw? I am good at sailboats.')),
+  work: painter
+})
