@@ -1,4 +1,4 @@
-import { defineAgent, progress, setupWork, text, textOf } from 'taskchart'
+import { defineAgent, progress, setupWork, text, textOf, typed } from 'taskchart'
 import { assign, emit } from 'xstate'
 
 const STEP_MS = 1000
@@ -9,7 +9,7 @@ const HIGHEST = 3600
  * statechart. Cancel it whenever you like.
  */
 const countdown = setupWork({
-  types: { context: {} as { left: number; from: number } },
+  types: { context: typed<{ left: number; from: number }>() },
   guards: {
     hasNoNumber: ({ context }) => !(context.from >= 1 && context.from <= HIGHEST),
     isLast: ({ context }) => context.left === 1

@@ -1,42 +1,45 @@
 import { assign, emit, enqueueActions, fromPromise, sendTo, setup, spawnChild, stopChild, type DoneActorEvent, type ErrorActorEvent, type EventObject } from 'xstate'
-import type { Message } from './protocol/parts.ts'
+import type { FieldViolation } from './protocol/errors.ts'
+import { negotiationMachine } from './negotiation.machine.ts'
+import type { ContextRequest, NegotiationLimits, NegotiationMachineEvent, NegotiationOutcome, Terms } from './negotiation-events.ts'
 import { taskMachine } from './task.machine.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
-/**
- * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
- * `extensions` are those of the author's that its client has activated, if any.
- */
-export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[] }
-
-/** What came of a negotiation: an answer without a task, a task with its terms, a task refused, or an error. */
-export type NegotiationOutcome = { request: ContextRequest } & (
-  | { decision: 'replied'; reply: MessageContent }
-  | { decision: 'accepted'; terms?: Record<string, unknown> }
-  | { decision: 'rejected'; reason: MessageContent }
-  | { decision: 'failed' }
-)
+/** The id of the one negotiation of a context in which negotiation lasts. */
+export const BARGAINING = 'bargaining'
 
 /** Everything that a context actor receives, apart from the ends of its children. */
 export type ContextMachineEvent =
   | { type: 'request.received'; request: ContextRequest }
+  | { type: 'request.decided'; output: NegotiationOutcome }
   | Exclude<Extract<TaskMachineEvent, { taskId: string }>, { type: 'task.reject' }>
 
 /** What a context tells: what became of each request, and of a child that broke. */
 export type ContextFact =
-  | { type: 'task.opened'; request: ContextRequest; terms?: Record<string, unknown> }
+  | { type: 'task.opened'; request: ContextRequest; terms?: Terms }
   | { type: 'request.answered'; request: ContextRequest; reply: MessageContent }
-  | { type: 'request.refused'; request: ContextRequest; reason: 'full' | 'failed' }
+  | { type: 'request.refused'; request: ContextRequest; reason: Refusal; violations?: readonly FieldViolation[] }
   | { type: 'child.crashed'; actorId: string }
 
-/** `negotiates`: requests are negotiated before a task is opened. `taskLimit`: live tasks at the most. */
-export type ContextInput = { contextId: string; negotiates: boolean; taskLimit: number }
+/** Why a request gets no answer: too many tasks live, too many requests wait, or the author's negotiation threw. */
+export type Refusal = 'full' | 'crowded' | 'failed'
 
-/** `tasks`: ids of the live ones, oldest first. `negotiations`: ids of the calls whose request is being negotiated. */
-export type ContextContext = ContextInput & { tasks: string[]; negotiations: string[] }
+/**
+ * `negotiates`: each request is negotiated by itself before a task is opened. `bargains`: they all go to one negotiation,
+ * which lasts, within these limits. `taskLimit`: live tasks at the most.
+ */
+export type ContextInput = { contextId: string; negotiates: boolean; bargains?: NegotiationLimits | undefined; taskLimit: number }
+
+/**
+ * `tasks`: ids of the live ones, oldest first. `negotiations`: ids of the calls whose request is being negotiated.
+ * `isBargaining`: the negotiation that lasts has begun.
+ */
+export type ContextContext = ContextInput & { tasks: string[]; negotiations: string[]; isBargaining?: boolean }
 
 type ChildEnded = DoneActorEvent<NegotiationOutcome> | ErrorActorEvent
-type Opening = { request: ContextRequest; terms?: Record<string, unknown>; reason?: MessageContent }
+type Refused = Omit<Extract<ContextFact, { type: 'request.refused' }>, 'type'>
+type Outcome = { output: NegotiationOutcome }
+type Opening = { request: ContextRequest; terms?: Terms; reason?: MessageContent }
 
 /**
  * A conversation (§3.4.1): the actor of one `contextId`, which spawns the actors of its tasks.
@@ -52,15 +55,16 @@ export const contextMachine = setup({
     emitted: {} as ContextFact,
     input: {} as ContextInput
   },
-  actors: { task: taskMachine, negotiation: fromPromise<NegotiationOutcome, ContextRequest>(notProvided) },
+  actors: { task: taskMachine, negotiation: fromPromise<NegotiationOutcome, ContextRequest>(notProvided), bargaining: negotiationMachine },
   guards: {
     negotiates: ({ context }) => context.negotiates,
+    bargains: ({ context }) => context.bargains !== undefined,
     hasRoom,
     isEmpty: ({ context }) => context.tasks.length + context.negotiations.length === 0,
     isTask: ({ context }, id: string) => context.tasks.includes(id),
     isReply: (_, { decision }: NegotiationOutcome) => decision === 'replied',
-    opensTask: ({ context }, { decision }: NegotiationOutcome) =>
-      (decision === 'accepted' || decision === 'rejected') && hasRoom({ context })
+    isDeal: (_, outcome: NegotiationOutcome) => isDeal(outcome),
+    opensTask: ({ context }, outcome: NegotiationOutcome) => isDeal(outcome) && hasRoom({ context })
   }
 }).extend({
   actions: {
@@ -68,6 +72,13 @@ export const contextMachine = setup({
       enqueue.assign({ negotiations: [...context.negotiations, request.callId] })
       enqueue.spawnChild('negotiation', { id: request.callId, input: request })
     }),
+    bargain: enqueueActions(({ context, enqueue }, request: ContextRequest) => {
+      const { bargains, isBargaining, negotiations } = context
+      enqueue.assign({ negotiations: [...negotiations, request.callId], isBargaining: true })
+      if (!isBargaining) enqueue.spawnChild('bargaining', { id: BARGAINING, input: bargains as NegotiationLimits })
+      enqueue.sendTo(BARGAINING, { type: 'request.received', request })
+    }),
+    tellBargaining: sendTo(BARGAINING, (_, type: 'deal.made' | 'deal.off') => ({ type }) satisfies NegotiationMachineEvent),
     noteTask: assign({ tasks: ({ context }, { request }: Opening) => [...context.tasks, request.taskId] }),
     tellOpened: emit((_, { request, terms }: Opening) => ({ type: 'task.opened', request, ...(terms && { terms }) })),
     spawnTask: spawnChild('task', {
@@ -80,10 +91,15 @@ export const contextMachine = setup({
     answer: enqueueActions(({ enqueue }, outcome: NegotiationOutcome) => {
       if (outcome.decision === 'replied') enqueue.emit({ type: 'request.answered', request: outcome.request, reply: outcome.reply })
     }),
-    refuse: emit((_, refusal: { request: ContextRequest; reason: 'full' | 'failed' }) => ({ type: 'request.refused', ...refusal })),
+    refuse: emit((_, refused: Refused) => ({ type: 'request.refused', ...refused })),
     tellCrash: emit((_, actorId: string) => ({ type: 'child.crashed', actorId })),
     passOn: sendTo((_, taskId: string) => taskId, ({ event }) => event),
     stopChild: stopChild((_, actorId: string) => actorId),
+    stopBargaining: enqueueActions(({ context, enqueue }) => {
+      for (const actorId of context.negotiations) enqueue.emit({ type: 'child.crashed', actorId })
+      enqueue.stopChild(BARGAINING)
+      enqueue.assign({ negotiations: [], isBargaining: false })
+    }),
     forget: assign(({ context }, actorId: string) => ({
       tasks: context.tasks.filter(id => id !== actorId),
       negotiations: context.negotiations.filter(id => id !== actorId)
@@ -91,16 +107,18 @@ export const contextMachine = setup({
   }
 }).createMachine({
   id: 'context',
-  context: ({ input: { contextId, negotiates, taskLimit } }) => ({ contextId, negotiates, taskLimit, tasks: [], negotiations: [] }),
+  context: ({ input }) => startingContext(input),
   initial: 'idle',
   states: {
-    // Nothing is under way: the actor may leave memory.
+    // Nothing is under way, though an offer may stand: the actor may leave memory.
     idle: {
       on: {
         'request.received': [
           { guard: 'negotiates', target: 'busy', actions: { type: 'negotiate', params: ({ event }) => event.request } },
+          { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
           { target: 'busy', actions: opensTask() }
-        ]
+        ],
+        ...stopsBargaining()
       }
     },
     busy: {
@@ -108,8 +126,21 @@ export const contextMachine = setup({
       on: {
         'request.received': [
           { guard: 'negotiates', actions: { type: 'negotiate', params: ({ event }) => event.request } },
+          { guard: 'bargains', actions: { type: 'bargain', params: ({ event }) => event.request } },
           { guard: 'hasRoom', actions: opensTask() },
           { actions: { type: 'refuse', params: ({ event }) => ({ request: event.request, reason: 'full' }) } }
+        ],
+        'request.decided': [
+          { guard: { type: 'isReply', params: outcomeOf }, actions: [{ type: 'answer', params: outcomeOf }, forgetsRequest()] },
+          {
+            guard: { type: 'opensTask', params: outcomeOf },
+            actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, { type: 'tellBargaining', params: 'deal.made' }, forgetsRequest()]
+          },
+          {
+            guard: { type: 'isDeal', params: outcomeOf },
+            actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, { type: 'tellBargaining', params: 'deal.off' }, forgetsRequest()]
+          },
+          { actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, forgetsRequest()] }
         ],
         'message.received': passedOn(),
         'message.steered': passedOn(),
@@ -141,13 +172,19 @@ export const contextMachine = setup({
         ],
         'xstate.error.actor.*': {
           actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...letsGo()]
-        }
+        },
+        ...stopsBargaining()
       }
     }
   }
 })
 
 // ---- implementations ----
+
+function startingContext({ contextId, negotiates, bargains, taskLimit }: ContextInput): ContextContext {
+  const context = { contextId, negotiates, taskLimit, tasks: [], negotiations: [] }
+  return bargains ? { ...context, bargains } : context
+}
 
 function hasRoom({ context }: { context: ContextContext }): boolean {
   return context.tasks.length < context.taskLimit
@@ -178,8 +215,29 @@ function passedOn() {
   }
 }
 
-function refusal({ request, decision }: NegotiationOutcome): { request: ContextRequest; reason: 'full' | 'failed' } {
-  return { request, reason: decision === 'failed' ? 'failed' : 'full' }
+/** Lets go of a request whose outcome the negotiation that lasts has told. */
+function forgetsRequest() {
+  return { type: 'forget' as const, params: ({ event }: { event: Outcome }) => event.output.request.callId }
+}
+
+/** The negotiation that lasts has no end; should it break, the next request begins another. */
+function stopsBargaining() {
+  return { [`xstate.done.actor.${BARGAINING}`]: { actions: 'stopBargaining' }, [`xstate.error.actor.${BARGAINING}`]: { actions: 'stopBargaining' } } as const
+}
+
+function outcomeOf({ event }: { event: Outcome }): NegotiationOutcome {
+  return event.output
+}
+
+function isDeal({ decision }: NegotiationOutcome): boolean {
+  return decision === 'accepted' || decision === 'rejected'
+}
+
+/** Why a request is refused: a deal for which there was no room, or what else the outcome says. */
+function refusal(outcome: NegotiationOutcome): Refused {
+  const { request, decision } = outcome
+  if (decision !== 'failed') return { request, reason: decision === 'crowded' ? decision : 'full' }
+  return { request, reason: decision, ...(outcome.violations && { violations: outcome.violations }) }
 }
 
 /** Stands where the runtime provides the author's negotiation. */

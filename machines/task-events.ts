@@ -49,8 +49,11 @@ export type TaskMachineEvent =
   | { type: 'message.received' | 'message.steered' | 'message.queued'; taskId: string; message: Message }
   | { type: 'authorization.received'; taskId: string; data: unknown }
 
-/** What a task passes on to its work. A `queued` message was not an answer to the question that it meets. */
-export type ToWork = { type: 'message.received'; message: Message; queued?: true } | { type: 'authorization.received'; data: unknown }
+/**
+ * What a task passes on to its work. A `queued` message was not an answer to the question that it meets. `answer` is what the
+ * question's schema makes of it, if it has one.
+ */
+export type ToWork = { type: 'message.received'; message: Message; queued?: true; answer?: unknown } | { type: 'authorization.received'; data: unknown; answer?: unknown }
 
 /** What a task tells the world: facts without time or number, which the runtime stamps. */
 export type TaskFact =

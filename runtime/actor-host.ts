@@ -1,8 +1,10 @@
 import type { AnyActorRef } from 'xstate'
+import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskFact } from '../machines/task-events.ts'
 import type { Clock } from './clock.ts'
+import type { ContextTraces } from './context-traces.ts'
 import { KeptWith } from './kept-with.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
@@ -17,8 +19,12 @@ export interface ActorHost {
   readonly key: ContextKey
   readonly logger: Logger
   readonly clock: Clock
+  /** The spans of works; none where nothing is traced. */
+  readonly traces?: ContextTraces | undefined
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
+  /** Sends an event to the context's actor. */
+  send(event: ContextMachineEvent): void
   /** Whether a task waits for its client, as it has told last. */
   isInterrupted(taskId: string): boolean
   /** Takes a fact that a task tells into the turn. */
@@ -31,6 +37,11 @@ export interface ActorHost {
   workInput(taskId: string): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
   readTask(taskId: string): Promise<Task>
+  /**
+   * Waits until a task of the caller's has completed that another one needs, in whatever context it is. Rejects if it never
+   * will, with the reason for the client; throws TypeError if it is the same task.
+   */
+  completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task>
   /** What a task's work has kept so far. */
   readJournal(taskId: string): Promise<JournalRow[]>
   /** A task's events so far, oldest first. */
@@ -39,6 +50,8 @@ export interface ActorHost {
   keep(row: JournalRow): void
   /** The context's newest messages, oldest first; 50 unless told. */
   readMessages(limit?: number): Promise<Message[]>
+  /** The context's newest messages before the one that opened a task, oldest first; 50 unless told. */
+  readHistory(taskId: string, limit?: number): Promise<Message[]>
   /**
    * Has `ring` called once when the clock reaches `dueMs` (milliseconds since 1970): as soon as possible if that is over,
    * but never within this call. Takes the place of the task's alarm of the same name. The time is saved with the task,

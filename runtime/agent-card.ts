@@ -1,7 +1,9 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
-import { RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
+import { INPUT_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
+import { isNegotiation, negotiationExtension } from './negotiation.ts'
 import { securityOf, type CardSecurity } from './card-security.ts'
+import { shownInput } from './opening.ts'
 
 /** What the cards of one runtime are made of: its agent, and what its `authenticate` says for them. */
 export interface CardSource {
@@ -12,7 +14,10 @@ export interface CardSource {
 /** The card (§4.4.1) of an agent where it is served: what the author says, and the interfaces and capabilities that are there. */
 export function agentCard({ agent, security }: CardSource, interfaces: readonly AgentInterface[], described = agent.card): AgentCard {
   const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, sends that are taken once, conditional sends, long poll.' }
-  const extensions = [reliability, ...agent.extensions]
+  const schema = shownInput(agent)
+  const wanted = { uri: INPUT_EXTENSION, description: 'What the message that opens a task has to hold.', params: { schema } }
+  const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
+  const extensions = [reliability, ...(schema ? [wanted] : []), ...negotiation, ...agent.extensions]
   const capabilities = { streaming: true, pushNotifications: false, extendedAgentCard: agent.extendedCard !== undefined, extensions }
   return { ...described, ...securityOf(described, security), supportedInterfaces: [...interfaces], capabilities }
 }

@@ -1,21 +1,33 @@
-import type { AnyActorLogic, AnyStateMachine } from 'xstate'
+import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import type { AgentExtension } from '../machines/protocol/card.ts'
+import { checkChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard } from './described-card.ts'
 import type { ExtendedCard } from './extended-card.ts'
 import { declaredExtensions } from './extensions.ts'
 import { isObject } from '../machines/protocol/json.ts'
 import { isMachine } from './gated-logic.ts'
+import { checkNames } from './known-names.ts'
 import type { Migrate } from './migration.ts'
+import { isNegotiation, type Negotiation } from './negotiation.ts'
 import type { NegotiateFunction } from './negotiation-function.ts'
 import type { MessagePolicy } from './outside-event.ts'
 import { recoveryPolicy, type RecoveryType } from './recovery-policy.ts'
 import { restartPolicy, type RestartOption } from './restart.ts'
 import type { RestartPolicy } from '../machines/supervision.ts'
+import { shownInput } from './opening.ts'
+import type { StandardSchema } from './standard-schema.ts'
 import type { WorkGenerator } from './work-generator.ts'
+import type { WorkInput } from './work-input.ts'
 import type { WorkFunction } from './work-runner.ts'
 
-/** An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates first. */
-export interface AgentDefinition {
+/** A statechart as work: one whose `input`, if it is typed, is what the agent's schema gives. */
+export type WorkChart<Input = unknown> = AnyStateMachine & { getInitialSnapshot(scope: AnyActorScope, input?: WorkInput<Input>): unknown }
+
+/**
+ * An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
+ * first, about `Terms`. `Input` is what its `input` schema gives.
+ */
+export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown> | undefined> {
   readonly card: AgentDescription
   /** What the card says beside or in place of that to callers who have shown who they are, or a function of the caller that tells it. */
   readonly extendedCard?: ExtendedCard
@@ -24,10 +36,22 @@ export interface AgentDefinition {
    * which of them a client has activated; who does not declare one that is `required` is refused whatever it asks for.
    */
   readonly extensions?: readonly AgentExtension[]
+  /**
+   * What the message that opens a task has to hold: the value of its first data part, or else its text, is what this schema
+   * takes. Any other is refused with InvalidParams that names the field, and no task is opened; where there is `negotiate`,
+   * after that has accepted. The work gets the value as the schema gives it, as `input`; clients see the schema on the card,
+   * as an extension (`urn:taskchart:extension:input:1`).
+   */
+  readonly input?: StandardSchema<Input>
+  /** What the card shows of that schema, as JSON Schema of 16 KiB at the most. Default: what the schema's library gives. */
+  readonly inputJsonSchema?: Record<string, unknown>
   /** What does a task: a function, an async generator, or a statechart made with `setupWork`. */
-  readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
-  /** What answers a message that addresses no task. Without it every such message opens a task. */
-  readonly negotiate?: NegotiateFunction
+  readonly work?: WorkFunction<NoInfer<Input>, NoInfer<Terms>> | WorkGenerator<NoInfer<Input>, NoInfer<Terms>> | WorkChart<NoInfer<Input>>
+  /**
+   * What answers a message that addresses no task: a function, called for each by itself, or a `negotiation(…)`, which holds
+   * an offer from one message to the next. Without it every such message opens a task.
+   */
+  readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
    * What becomes of a message to a task that works: `reject` (the default) refuses it; `steer` delivers it, if and only if
    * the work is a statechart that can take it; `queue` keeps it for the work's next question, which is then not asked.
@@ -64,6 +88,7 @@ export interface AgentDefinition {
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
 export interface Agent extends AgentDefinition {
   readonly card: DescribedCard
+  readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   readonly extensions: readonly AgentExtension[]
   readonly messages: MessagePolicy
   readonly restart: RestartPolicy
@@ -72,13 +97,23 @@ export interface Agent extends AgentDefinition {
   readonly cancelGraceMs: number
 }
 
-/** Checks an agent's definition. Throws TypeError that says what to write instead. */
-export function defineAgent(definition: AgentDefinition): Agent {
+/** Every member of a definition. */
+const MEMBERS = Object.keys({
+  card: true, extendedCard: true, extensions: true, input: true, inputJsonSchema: true, work: true, negotiate: true, messages: true,
+  restart: true, recovery: true, version: true, migrate: true, cancelGraceMs: true, deadlineMs: true
+} satisfies Record<keyof AgentDefinition, true>)
+
+/** Checks an agent's definition. Throws TypeError or RangeError that says what to write instead. */
+export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Input, Terms>): Agent {
+  // Which input and terms its work takes only the author's types know.
+  const definition = given as AgentDefinition
+  checkNames(definition, MEMBERS, 'defineAgent')
+  const { input, inputJsonSchema } = definition
   const { card, extendedCard, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
-  if (negotiate && typeof negotiate !== 'function') throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…).')
+  if (negotiate) checkNegotiate(negotiate, work)
   checkMessages(messages, work)
   if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
   if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
@@ -88,8 +123,11 @@ export function defineAgent(definition: AgentDefinition): Agent {
   checkExtendedCard(extendedCard, described)
   const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }) }
   const { version = described.version } = definition
+  if (input && isNegotiation(negotiate)) throw new TypeError('What opens the task of a negotiation is its deal: have terms say what the work needs, and leave input out.')
+  if (input && !work) throw new TypeError('input is what opens a task: an agent without work opens none. Give it work, or leave input out.')
+  shownInput({ input, inputJsonSchema })
   checkVersions({ version, migrate }, isChart)
-  return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }) }
+  return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }), ...(input && { input }), ...(inputJsonSchema && { inputJsonSchema }) }
 }
 
 function checkVersions({ version, migrate }: { readonly version: unknown; readonly migrate: unknown }, isChart: boolean): void {
@@ -105,6 +143,14 @@ function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: Describ
   describedCard({ ...card, ...extendedCard }, 'extendedCard')
 }
 
+function checkNegotiate(negotiate: unknown, work: AgentDefinition['work']): void {
+  if (typeof negotiate === 'function') return
+  if (!isNegotiation(negotiate)) {
+    throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…), or a negotiation: negotiation({ terms: z.object({ … }), respond: … }).')
+  }
+  if (!work) throw new TypeError('A negotiation agrees upon terms for work: give the agent work, or a function as negotiate that answers reply(…).')
+}
+
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
   if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
   if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart; a function takes 'queue', and asks for its messages.")
@@ -113,23 +159,4 @@ function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): 
 function isMachineOrFunction(work: unknown): boolean {
   if (typeof work === 'function') return Object.prototype.toString.call(work) !== '[object GeneratorFunction]'
   return typeof work === 'object' && work !== null && isMachine(work as AnyActorLogic)
-}
-
-interface StateConfig {
-  readonly invoke?: unknown
-  readonly states?: Readonly<Record<string, StateConfig>>
-}
-
-/** Refuses logic that stands in the chart itself: only what has a name is found again after a restart. */
-function checkChart(machine: AnyStateMachine): void {
-  checkState(machine.config as StateConfig, machine.id)
-}
-
-function checkState({ invoke, states = {} }: StateConfig, path: string): void {
-  for (const { src } of [invoke ?? []].flat() as { src: unknown }[]) {
-    if (typeof src !== 'string') {
-      throw new TypeError(`The state ${path} invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }.`)
-    }
-  }
-  for (const [name, state] of Object.entries(states)) checkState(state, `${path}.${name}`)
 }

@@ -19,7 +19,8 @@ export function namedArtifacts(message: Message): ArtifactReference[] {
   })
 }
 
-function isReference(value: unknown): value is ArtifactReference {
+/** Whether a value names an artifact; it may have other members, too. */
+export function isReference(value: unknown): value is ArtifactReference {
   return (
     typeof value === 'object' && value !== null &&
     'taskId' in value && typeof value.taskId === 'string' &&

@@ -8,6 +8,7 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../machines/protocol/version
 import type { Caller } from './authentication.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from './extensions.ts'
 import type { Scope } from './store.ts'
+import type { TraceCarrier } from './telemetry.ts'
 
 /** Under whose name and on what terms an operation is called. Adapters fill it in from what they authenticated. */
 export interface CallContext {
@@ -29,6 +30,10 @@ export interface CallContext {
   readonly numbered?: ((generation: number) => void) | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
   readonly signal?: AbortSignal | undefined
+  /** The trace that the call belongs to. Default: that within which it is called. Counts only where the runtime traces. */
+  readonly trace?: TraceCarrier | undefined
+  /** The binding over which the call came, such as `WEBSOCKET`: for the trace alone. */
+  readonly binding?: string | undefined
 }
 
 /** Terms of the reliability extension. Each is a generation: a whole number from 0. */
@@ -53,6 +58,7 @@ export interface Admitted<Params> {
   readonly conditions: Conditions
   readonly numbered: CallContext['numbered']
   readonly signal: AbortSignal | undefined
+  readonly trace: TraceCarrier | undefined
 }
 
 /** The checks that every operation begins with, in their order: version, extensions, tenant, parameters. */
@@ -69,7 +75,7 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const tenant = params.tenant ?? call.tenant ?? ''
   if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal }
+  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal, trace: call.trace }
 }
 
 /** Who calls, for functions of the author's. */

@@ -59,6 +59,6 @@ function childMisfit({ implementations, root }: AnyStateMachine, { children = {}
 }
 
 /** A state, and all below it. */
-function states(node: AnyStateNode): AnyStateNode[] {
+export function states(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(states)]
 }

@@ -1,4 +1,6 @@
+import type { ContextFact } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
+import { notThisMessage } from './opening.ts'
 
 /** Why whoever waits for a context that stops gets no answer. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
@@ -6,9 +8,20 @@ export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not ava
 /** Why whoever waits for a context that is erased gets no answer. */
 export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
 
+/** The error for a request that got no answer and no task. */
+export function requestRefused({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
+  if (violations) return notThisMessage(violations)
+  return reason === 'full' ? full() : reason === 'crowded' ? crowded() : noAnswer()
+}
+
 /** The error for a request in a context that has as many live tasks as it may. */
-export function full(): A2AError {
+function full(): A2AError {
   return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
+}
+
+/** The error for a request that comes while as many as may wait for answers of their negotiation. */
+function crowded(): A2AError {
+  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next when one has come.')
 }
 
 /** The error for a request whose negotiation broke. */

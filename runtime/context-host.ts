@@ -1,7 +1,6 @@
 import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
-import { isTerminal } from '../machines/protocol/states.ts'
 import { reasonOf } from '../machines/task.machine.ts'
 import type { TaskFact } from '../machines/task-events.ts'
 import type { ActorHost } from './actor-host.ts'
@@ -10,9 +9,14 @@ import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyEvents } from './context-errors.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
+import type { ContextTraces } from './context-traces.ts'
+import { isLast } from './last-event.ts'
 import type { Logger } from './logger.ts'
+import { isLasting, neededTask } from './needed-task.ts'
+import { ENDED_SLEEP, ENDLESS_SLEEP } from './replay.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
+import { readHistory } from './task-history.ts'
 import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
@@ -33,16 +37,19 @@ export interface HostedContext {
 /** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
+  /** None where nothing is traced. */
+  readonly traces: ContextTraces | undefined
   readonly #services: ContextServices
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
   #recovery: ContextRecovery | undefined
   #isEnding = false
 
-  constructor(key: ContextKey, services: ContextServices, context: HostedContext) {
+  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
     this.key = key
     this.#services = services
     this.#context = context
+    this.traces = traces
   }
 
   /** What recovers the tasks of the context. */
@@ -81,7 +88,7 @@ export class ContextHost implements ActorHost {
   }
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
-    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.startTask(taskId) })
+    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
     const { eventsPerTask } = this.#services.limits
     const told = this.#context.tasks.generationOf(taskId) < eventsPerTask ? fact : toldWhenFull(fact, eventsPerTask)
     const event = told && this.#context.tasks.stamp(taskId, told)
@@ -100,13 +107,20 @@ export class ContextHost implements ActorHost {
 
   workInput(taskId: string): Promise<WorkInput> {
     const { store, agent } = this.#services
-    return loadWorkInput(store, this.key, taskId, agent.extensions.length > 0)
+    return loadWorkInput(store, this.key, taskId, agent)
   }
 
   async readTask(taskId: string): Promise<Task> {
     const stored = await this.#services.store.readTask(this.key, taskId)
     if (!stored) throw taskNotFound(taskId)
     return stored.task
+  }
+
+  completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
+    if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself: it would never end.`)
+    const { store, feeds, limits } = this.#services
+    const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
+    return neededTask(taskId, { store, feeds, limits, scope: this.key, signal, waits })
   }
 
   readJournal(taskId: string): Promise<JournalRow[]> {
@@ -136,6 +150,8 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
+    if (isLasting(error)) return this.#fail(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
     this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
@@ -146,8 +162,17 @@ export class ContextHost implements ActorHost {
     return rows.map(({ message }) => message)
   }
 
+  async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
+    return readHistory(this.#services.store, this.key, taskId, limit)
+  }
+
   failTask(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
+    this.#fail(taskId, error)
+  }
+
+  #fail(taskId: string, error: unknown): void {
     this.#context.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
   }
 
@@ -162,7 +187,8 @@ export class ContextHost implements ActorHost {
   /** Runs what waited for a commit; an error in it is the work's. */
   run(effect: Effect): void {
     try {
-      effect.run()
+      if (this.traces) this.traces.run(effect)
+      else effect.run()
     } catch (error) {
       this.crash(effect.taskId, error)
     }
@@ -177,13 +203,14 @@ export class ContextHost implements ActorHost {
     )
   }
 
+  #restart(taskId: string): void {
+    this.traces?.restart(taskId)
+    this.startTask(taskId)
+  }
+
   #begin(taskId: string, input: WorkInput): void {
     if (this.#isOver || !this.#context.tasks.has(taskId)) return
     const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
     this.#context.send({ type: 'task.start', taskId, input, ...deadline })
   }
-}
-
-function isLast({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }

@@ -6,6 +6,7 @@ import { hostOf } from './actor-host.ts'
 import type { Agent } from './agent.ts'
 import { compiled } from './compiled-logic.ts'
 import { inScope } from './gated-logic.ts'
+import { negotiationChart } from './negotiation-chart.ts'
 import { negotiationFunction } from './negotiation-function.ts'
 import { workChart } from './work-chart.ts'
 import { isGenerator, workGenerator } from './work-generator.ts'
@@ -15,10 +16,11 @@ import { workFunction } from './work-runner.ts'
 export type ContextLogic = typeof contextMachine
 
 /** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
-export function contextLogic({ work, negotiate }: Agent): ContextLogic {
+export function contextLogic({ work, negotiate, input }: Agent): ContextLogic {
   // Without work there are tasks too, if some are stored: they end, and tell why.
   const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}))) }
-  if (negotiate) actors.negotiation = negotiationFunction(negotiate, work !== undefined)
+  if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
+  else if (negotiate) actors.bargaining = negotiationChart(negotiate)
   return compiled(contextMachine.provide({ actors }))
 }
 

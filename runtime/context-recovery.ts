@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { fruitless, type Recoveries, type Recovery } from '../machines/supervision.ts'
 import type { ActorHost } from './actor-host.ts'
@@ -18,7 +17,7 @@ const PERIOD_MS = 24 * 3600 * 1000
 const ASLEEP_FACTOR = 20
 
 /** What recovery asks of the host of its context. */
-type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask'> & { send(event: ContextMachineEvent): void }
+type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'send'>
 
 /**
  * Starts the tasks of one context again that were at work when the process ended: what would start for them is kept back

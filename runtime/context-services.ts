@@ -8,6 +8,7 @@ import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
+import type { Telemetry } from './telemetry.ts'
 
 /** Who holds a live context, and hears from it. */
 export interface ContextOwner {
@@ -31,4 +32,6 @@ export interface ContextServices {
   readonly agent: Agent
   readonly cleanUps: CleanUps
   readonly recoveryQueue: RecoveryQueue
+  /** What traces the works, if anything does. */
+  readonly telemetry?: Telemetry | undefined
 }

@@ -1,10 +1,13 @@
 import { A2AError } from '../machines/protocol/errors.ts'
 import { ERASED } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
+import { ContextTraces } from './context-traces.ts'
 import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
 import { Table } from './table.ts'
+import type { TraceCarrier } from './telemetry.ts'
+import { storedTraces } from './trace-rows.ts'
 import { Wakes } from './wakes.ts'
 
 /**
@@ -48,7 +51,7 @@ export class Contexts {
   create(key: ContextKey): LiveContext {
     if (this.#isClosed) throw shutDown()
     if (this.#erasures.of(key)) throw beingErased()
-    return this.#add(key, undefined)
+    return this.#add(key)
   }
 
   /**
@@ -103,18 +106,21 @@ export class Contexts {
   }
 
   async #open(key: ContextKey): Promise<LiveContext> {
-    const stored = await this.#services.store.loadContext(key)
+    const { store, telemetry } = this.#services
+    const stored = await store.loadContext(key)
+    const traces = telemetry && stored ? await storedTraces(store, key, stored) : undefined
     if (this.#isClosed) throw shutDown()
-    return this.#add(key, stored)
+    return this.#add(key, stored, traces)
   }
 
-  #add(key: ContextKey, stored: StoredContext | undefined): LiveContext {
+  #add(key: ContextKey, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
     this.#makeRoom()
+    const { telemetry, agent } = this.#services
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
       wasHere: this.#broken.size > 0 && this.#broken.has(contextName(key)),
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
-    })
+    }, telemetry && new ContextTraces(telemetry, agent, key, traces))
     this.#broken.delete(live.name)
     this.#live.set(live.name, live)
     return live

@@ -3,6 +3,7 @@ import { LOST_RACE } from './commit-pipeline.ts'
 import type { Contexts } from './contexts.ts'
 import type { LiveContext } from './live-context.ts'
 import type { OutsideEvent, OutsideTerms } from './outside-event.ts'
+import { violationsText } from './standard-schema.ts'
 import type { ContextKey, TaskRow } from './store.ts'
 import type { TaskRecord } from './task-projection.ts'
 
@@ -55,8 +56,7 @@ function queueFull(taskId: string): A2AError {
 }
 
 function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
-  const text = violations.map(({ field, description }) => `${field} ${description}`).join('; ')
-  return new A2AError('InvalidParams', `The task does not take this answer: ${text}. Answer what it asks; it still waits.`, { violations })
+  return new A2AError('InvalidParams', `The task does not take this answer: ${violationsText(violations)}. Answer what it asks; it still waits.`, { violations })
 }
 
 /** The error for a task that has another generation than the client asked for. */

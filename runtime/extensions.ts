@@ -1,7 +1,7 @@
 import { AgentExtensionSchema, type AgentExtension } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
-import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
+import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 
 /** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
 export interface Extensions {
@@ -13,14 +13,17 @@ export interface Extensions {
   readonly required: readonly string[]
 }
 
+/** What no author may declare, for we do. */
+const OURS: readonly string[] = [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION, INPUT_EXTENSION]
+
 /** What nothing is activated looks like. */
 export const NO_EXTENSIONS: readonly string[] = []
 
-/** The extensions of a runtime whose agent declares these. */
-export function extensionsWith(declared: readonly AgentExtension[]): Extensions {
+/** The extensions of a runtime whose agent declares these; `ours`: those of ours that come with what the agent is. */
+export function extensionsWith(declared: readonly AgentExtension[], ours: readonly string[] = NO_EXTENSIONS): Extensions {
   const own = declared.map(({ uri }) => uri)
   const required = declared.filter(({ required }) => required).map(({ uri }) => uri)
-  return { supported: [RELIABILITY_EXTENSION, ...own], own, required }
+  return { supported: [RELIABILITY_EXTENSION, ...ours, ...own], own, required }
 }
 
 /** The extensions of a runtime whose agent declares none. */
@@ -52,7 +55,7 @@ function declared(given: unknown, name: string): AgentExtension {
   const { uri, params } = value
   // It travels in a header, among others, with commas between them.
   if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(uri)) throw new TypeError(`${name}.uri must be a URI without spaces and commas, not ${JSON.stringify(uri)}.`)
-  if (uri === RELIABILITY_EXTENSION || uri === NEGOTIATION_EXTENSION) throw new TypeError(`${name}.uri is one of taskchart's own, which are declared by themselves.`)
+  if (OURS.includes(uri)) throw new TypeError(`${name}.uri is one of taskchart's own, which are declared by themselves.`)
   return { ...value, ...(params && { params: plain(params, name) }) }
 }
 

@@ -12,17 +12,19 @@ export class GivenWork implements WorkArguments {
   readonly taskId: string
   readonly contextId: string
   readonly message: Message
-  readonly terms?: Record<string, unknown>
+  readonly input: unknown
+  readonly terms: Record<string, unknown> | undefined
   readonly extensions: readonly string[]
   readonly referenceTasks: Task[]
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor({ taskId, contextId, message, terms, extensions, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+  constructor({ taskId, contextId, message, input, terms, extensions, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message
-    if (terms) this.terms = terms
+    this.input = input
+    this.terms = terms
     this.extensions = extensions
     this.referenceTasks = referenceTasks
     this.earlierArtifacts = earlierArtifacts
@@ -50,7 +52,15 @@ export class GivenWork implements WorkArguments {
   }
 
   get readTask(): WorkArguments['readTask'] {
-    return () => this.#tools.readTask()
+    return taskId => this.#tools.readTask(taskId)
+  }
+
+  get completed(): WorkArguments['completed'] {
+    return task => this.#tools.completed(task)
+  }
+
+  get history(): WorkArguments['history'] {
+    return limit => this.#tools.history(limit)
   }
 
   get sleep(): WorkArguments['sleep'] {

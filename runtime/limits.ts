@@ -1,10 +1,12 @@
+import { checkNames } from './known-names.ts'
+
 /** What a runtime and its servers hold at the most. Every limit is on by default. */
 export interface Limits {
   /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
   tasksPerContext: number
   /** Events of one task. With more it fails. Default 10,000. */
   eventsPerTask: number
-  /** Messages that wait for the next question of one task. One more is refused with RateLimited. Default 16. */
+  /** Messages that wait for the next question of one task, or while one negotiation answers another. One more is refused with RateLimited. Default 16. */
   queuedMessages: number
   /**
    * How often work is started again, within a day, that was at work when its process ended and has made no progress since
@@ -57,8 +59,9 @@ export const defaultLimits: Limits = {
   jsonDepth: 64
 }
 
-/** The defaults with these in their place. Throws RangeError for one that is not a number above 0. */
+/** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
 export function limitsWith(changes: Partial<Limits> = {}): Limits {
+  checkNames(changes, Object.keys(defaultLimits), 'limits')
   const limits = { ...defaultLimits, ...changes }
   for (const [name, limit] of Object.entries(limits)) {
     if (!(limit > 0)) throw new RangeError(`limits.${name} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)

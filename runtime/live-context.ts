@@ -1,5 +1,6 @@
 import { createActor, type Actor, type AnyActorRef } from 'xstate'
-import type { ContextFact, ContextRequest } from '../machines/context.machine.ts'
+import type { ContextFact, ContextInput } from '../machines/context.machine.ts'
+import type { ContextRequest } from '../machines/negotiation-events.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { MessageContent } from '../machines/task-events.ts'
@@ -7,12 +8,14 @@ import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
 import { CommitPipeline } from './commit-pipeline.ts'
-import { full, noAnswer, SHUT_DOWN } from './context-errors.ts'
+import { noAnswer, requestRefused, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
+import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
+import { isNegotiation } from './negotiation.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
 import { persistContext, restoredContext } from './persistence.ts'
@@ -56,7 +59,7 @@ export class LiveContext {
   #saved: SavedContext | undefined
   readonly #owner: ContextOwner
 
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner) {
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: ContextTraces) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
@@ -79,13 +82,15 @@ export class LiveContext {
       turnNumber: () => this.#commit,
       send: event => this.#root.send(event),
       timers: () => this.#timers
-    })
+    }, traces)
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, moved)
-    const input = { contextId: key.contextId, negotiates: agent.negotiate !== undefined, taskLimit: limits.tasksPerContext }
+    const { negotiate } = agent
+    const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
+    const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks) }) })
+    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, value, status, error } = this.#root.getSnapshot()
@@ -122,7 +127,7 @@ export class LiveContext {
    * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
    * that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
+  send(event: OutsideEvent, { ifGeneration, send, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
       waiting.failed(this.#pipeline.error)
       return 'refused'
@@ -139,6 +144,7 @@ export class LiveContext {
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
     if (send) turn.sends.push({ ...send, taskId })
+    if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(taken)
     return 'taken'
   }
@@ -168,6 +174,7 @@ export class LiveContext {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
     this.#timers.clearAll()
+    this.#host.traces?.leave()
     this.#root.stop()
   }
 
@@ -203,7 +210,7 @@ export class LiveContext {
         return this.#calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
-        return this.#calls.settle(fact.request.callId, turn, { error: fact.reason === 'full' ? full() : noAnswer() })
+        return this.#calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
       case 'child.crashed': {
         /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
@@ -214,16 +221,17 @@ export class LiveContext {
   }
 
   #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
-    const { taskId, callId, extensions = NO_EXTENSIONS } = request
+    const { taskId, callId, extensions = NO_EXTENSIONS, trace } = request
     const { contextId } = this.key
     const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const input = this.#hasTasks ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
+    const input = this.#hasTasks || this.#services.agent.input ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata })
     turn.moved.add(taskId)
     turn.log.push({ message, taskId, generation: 0 })
     if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
+    if (trace) this.#host.traces?.open(taskId, trace, turn)
     turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
     this.#calls.settle(callId, turn, { taskId })
   }
@@ -278,6 +286,7 @@ export class LiveContext {
 
   #tell(turn: Turn): void {
     const { feeds } = this.#services
+    this.#host.traces?.tell(turn)
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }

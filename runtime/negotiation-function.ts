@@ -1,9 +1,11 @@
 import { fromPromise, type AnyActorLogic } from 'xstate'
-import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import type { Message } from '../machines/protocol/parts.ts'
-import { hostOf } from './actor-host.ts'
+import type { Agent } from './agent.ts'
+import { hostOf, type ActorHost } from './actor-host.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { gated } from './gated-logic.ts'
+import { openingFaults } from './opening.ts'
 import { decisionOf } from './outcomes.ts'
 import type { Accepted, Rejected, Reply } from './words.ts'
 
@@ -21,21 +23,41 @@ export interface NegotiationArguments {
 }
 
 /** Answers a message that addresses no task: with a message, with a task, or with a task that is rejected. Calls may run side by side. */
-export type NegotiateFunction = (negotiation: NegotiationArguments) => Reply | Accepted | Rejected | Promise<Reply | Accepted | Rejected>
+export type NegotiateFunction<Terms = Record<string, unknown> | undefined> = (
+  negotiation: NegotiationArguments
+) => Reply | Accepted<Terms> | Rejected | Promise<Reply | Accepted<Terms> | Rejected>
+
+/** What of an agent counts when a message is negotiated: a task opens only for a message that its `input` takes. */
+type NegotiatingAgent = { readonly [Member in 'work' | 'input']: Agent[Member] | undefined } & { readonly negotiate: NegotiateFunction }
 
 /** A negotiation function as the actor `negotiation` of a context: one for each message. */
-export function negotiationFunction(negotiate: NegotiateFunction, opensTasks: boolean): AnyActorLogic {
+export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent): AnyActorLogic {
+  const opensTasks = work !== undefined
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
-      const host = hostOf(system)
-      const { message, extensions = NO_EXTENSIONS } = request
-      try {
-        const answer = await negotiate({ contextId: host.key.contextId, message, extensions, history: limit => host.readMessages(limit), signal })
-        return decisionOf(answer, request, opensTasks)
-      } catch (error) {
-        host.logger.error('the negotiation of a message failed', { contextId: host.key.contextId, error })
-        return { request, decision: 'failed' }
-      }
+      const outcome = await answering(hostOf(system), request, signal, async given => {
+        const decision = decisionOf(await negotiate(given), request, opensTasks)
+        const violations = input && decision.decision === 'accepted' ? openingFaults(input, request.message) : []
+        return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
+      })
+      return outcome ?? { request, decision: 'failed' }
     })
   )
+}
+
+/** Has an author's code answer a request. `undefined` if it throws: the error is for the log. */
+export async function answering<Answer>(
+  host: ActorHost,
+  { message, extensions = NO_EXTENSIONS, trace }: ContextRequest,
+  signal: AbortSignal,
+  answer: (given: NegotiationArguments) => Promise<Answer>
+): Promise<Answer | undefined> {
+  const { contextId } = host.key
+  try {
+    const given: NegotiationArguments = { contextId, message, extensions, history: limit => host.readMessages(limit), signal }
+    return await (host.traces ? host.traces.negotiated(trace, () => answer(given)) : answer(given))
+  } catch (error) {
+    host.logger.error('the negotiation of a message failed', { contextId, error })
+    return undefined
+  }
 }

@@ -3,7 +3,9 @@ import type { Contexts } from './contexts.ts'
 import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
+import type { Negotiation } from './negotiation.ts'
 import type { SendsUnderWay } from './send-once.ts'
+import type { StandardSchema } from './standard-schema.ts'
 import type { Store } from './store.ts'
 
 /** What the operations work with. */
@@ -19,6 +21,10 @@ export interface OperationServices {
   readonly dedupe: boolean
   /** Whether tasks that work take messages. */
   readonly takesMessages: boolean
+  /** The agent's negotiation, if it has one that lasts. */
+  readonly negotiation?: Negotiation | undefined
   /** Media types that the agent takes. */
   readonly inputModes: ReadonlySet<string>
+  /** What a message has to hold that opens a task by itself, without a negotiation. */
+  readonly opening?: StandardSchema<unknown> | undefined
 }

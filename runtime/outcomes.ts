@@ -1,17 +1,24 @@
-import type { ContextRequest, NegotiationOutcome } from '../machines/context.machine.ts'
+import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
 import { message } from '../machines/protocol/message.ts'
 import { partsField, type Part } from '../machines/protocol/parts.ts'
+import { ANSWER_SCHEMA } from '../machines/protocol/uris.ts'
 import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import type { Question } from './questions.ts'
+
+/** The words of a negotiation alone. */
+const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
 
 /** The members that a message and an artifact have in common. */
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
 const MessageContentSchema = message(content)
 const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalText, description: optionalText, ...content })
+
+/** A question as the task's chart takes it. */
+export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
 
 /**
  * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
@@ -30,9 +37,11 @@ export function workEventOf(words: unknown): WorkWord {
   }
 }
 
-/** What a question says to the task. */
-export function questionEventOf({ type, message }: Question): Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }> {
-  return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: messageOf(message) }
+/** What a question says to the task, with the JSON Schema of its answer, if it has one. */
+export function questionEventOf({ type, message, answerSchema }: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
+  const said = messageOf(message)
+  const shown = answerSchema ? { ...said, metadata: { ...said.metadata, [ANSWER_SCHEMA]: answerSchema } } : said
+  return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: shown }
 }
 
 /** A value as JSON gives it back; `undefined` stays. Throws InvalidAgentResponse for one that JSON cannot hold. */
@@ -47,6 +56,7 @@ export function outcomeOf(result: unknown): WorkOutcome {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }
+  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${String(given.type)}(…), which a negotiation answers; work returns { message: '…' }`)
   const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
   if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
   const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]
@@ -77,7 +87,8 @@ export function messageOf(words: unknown): MessageContent {
   return owned(checked(MessageContentSchema, withParts(words), 'message'), 'message')
 }
 
-function artifactOf(words: unknown): ArtifactContent {
+/** An artifact's content out of what an author may write for it. */
+export function artifactOf(words: unknown): ArtifactContent {
   return owned(checked(ArtifactContentSchema, withParts(words), 'artifact'), 'artifact')
 }
 
@@ -91,7 +102,8 @@ function withParts(words: unknown): unknown {
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
 }
 
-function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
+/** A word of one of these types, as an author's code has to say it. */
+export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}.`)
   return value as Record<string, unknown>

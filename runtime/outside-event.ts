@@ -2,7 +2,9 @@ import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskMachineEvent, ToWork } from '../machines/task-events.ts'
+import { answered } from './chart-question.ts'
 import type { Send } from './sends.ts'
+import type { TraceCarrier } from './telemetry.ts'
 import { runOf } from './work-runner.ts'
 
 /** An event from outside for one task. */
@@ -17,6 +19,8 @@ export interface OutsideTerms {
   readonly ifGeneration?: number | undefined
   /** What to remember a message by, if it is not to be taken twice. */
   readonly send?: Send | undefined
+  /** The trace that it belongs to. */
+  readonly trace?: TraceCarrier | undefined
 }
 
 /** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */
@@ -45,13 +49,16 @@ export function admitted(task: AnyActorRef, event: OutsideEvent, policy: Message
   return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 
-/** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards throw takes it, and crashes. */
+/** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards or schema throw takes it, and crashes. */
 function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
   if (!work) return undefined
   const run = runOf(work)
   if (run) return run.faultsOf(event)
   try {
-    return work.getSnapshot().can(event) ? [] : undefined
+    const snapshot = work.getSnapshot()
+    const heard = answered(snapshot, event)
+    if ('violations' in heard) return heard.violations
+    return snapshot.can(heard.event) ? [] : undefined
   } catch {
     return []
   }

@@ -1,4 +1,5 @@
 import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
+import { BARGAINING, type ContextInput } from '../machines/context.machine.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { PersistedSnapshot } from './chart-fit.ts'
 import type { DelayedEvent } from './delayed-events.ts'
@@ -22,16 +23,21 @@ export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[]
 /** A context's actor as JSON text, with its negotiations and without its tasks, which are rows of their own. */
 export function persistContext(actor: Actor<ContextLogic>): string {
   const snapshot = actor.getSnapshot()
-  const negotiations = snapshot.context.negotiations.map(id => [id, snapshot.children[id]])
-  return stamped(STAMP, JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(negotiations) })))
+  const children: Record<string, AnyActorRef | undefined> = snapshot.children
+  const { negotiations, isBargaining } = snapshot.context
+  // Requests to a negotiation that lasts have no actors of their own.
+  const ids = isBargaining ? [BARGAINING, ...negotiations] : negotiations
+  const kept = ids.flatMap(id => (children[id] ? [[id, children[id]]] : []))
+  return stamped(STAMP, JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(kept) })))
 }
 
 /**
- * A stored context as XState restores it, with its tasks: a value of its own each time, for XState writes into it. Throws
- * InternalError for one that a newer taskchart has stored.
+ * A stored context as XState restores it, with its tasks, and for the agent as it is now: a value of its own each time, for
+ * XState writes into it. Throws InternalError for one that a newer taskchart has stored.
  */
-export function restoredContext(text: string, tasks: readonly RestoredTask[]): SnapshotFrom<ContextLogic> {
+export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<ContextLogic> {
   const { format, ...context } = JSON.parse(text)
+  context.context = { ...context.context, ...input }
   checkFormat({ format })
   for (const { row, text } of tasks) {
     const { delayed: _, format: __, version: ___, ...snapshot } = JSON.parse(text)

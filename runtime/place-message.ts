@@ -2,8 +2,11 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
+import type { Arrival } from '../machines/negotiation-events.ts'
+import { arrivalOf } from './arrival.ts'
 import { decided, deliver, movedOn, type Placed } from './deliver.ts'
 import type { LiveContext } from './live-context.ts'
+import { notThisMessage, openingFaults } from './opening.ts'
 import type { OperationServices } from './operation-services.ts'
 import type { OutsideTerms } from './outside-event.ts'
 import type { Outcome } from './send-once.ts'
@@ -30,14 +33,17 @@ export async function placeMessage<T>(
 ): Promise<Outcome<T>> {
   const { taskId } = message
   if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
-  const { contexts, ids } = services
+  const { contexts, ids, opening, negotiation, clock } = services
+  const violations = opening ? openingFaults(opening, message) : []
+  if (violations.length > 0) throw notThisMessage(violations)
+  const arrived = negotiation && arrivalOf(message, negotiation, clock.now())
   const { contextId } = message
   if (contextId === undefined) {
     const fresh = keyOf(scope, ids())
-    return request(services, contexts.create(fresh), fresh, message, terms, attach)
+    return request(services, contexts.create(fresh), fresh, message, arrived, terms, attach)
   }
   const key = keyOf(scope, contextId)
-  return decided(contexts, key, live => request(services, live, key, message, terms, attach))
+  return decided(contexts, key, live => request(services, live, key, message, arrived, terms, attach))
 }
 
 function request<T>(
@@ -45,13 +51,14 @@ function request<T>(
   live: LiveContext,
   key: ContextKey,
   message: Message,
-  { send, extensions }: SendTerms,
+  arrived: Arrival | undefined,
+  { send, extensions, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions },
+      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace },
       {
         send,
         answered: reply => resolve({ message: reply }),

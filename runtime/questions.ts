@@ -1,16 +1,26 @@
 import type { Message } from '../machines/protocol/parts.ts'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { ToWork } from '../machines/task-events.ts'
+import { valueOf } from './data-of.ts'
+import { checkNames } from './known-names.ts'
+import { shownSchema } from './shown-schema.ts'
 import { validated, type StandardSchema } from './standard-schema.ts'
-import { textOf, type Words } from './words.ts'
+import type { Words } from './words.ts'
 
 /** How a question is asked. */
 export interface QuestionOptions<T> {
   /** What an answer has to be: an answer that is not is refused, and the question stays. */
   readonly schema?: StandardSchema<T>
+  /**
+   * What the client is shown of the schema, as JSON Schema of 16 KiB at the most: for schemas of a library that gives none,
+   * or to say it in another way. Default: what the library gives (Standard JSON Schema).
+   */
+  readonly jsonSchema?: Record<string, unknown>
   /** How long to wait for an answer, in milliseconds. Then the question throws DeadlineExceeded. Default: as long as the task may take. */
   readonly deadlineMs?: number
 }
+
+const OPTIONS: readonly (keyof QuestionOptions<unknown>)[] = ['schema', 'jsonSchema', 'deadlineMs']
 
 /** What comes of asking for an authorization: what arrived out of band, or what the client said instead. */
 export type Authorization<T = unknown> = { readonly data: T } | { readonly message: Message }
@@ -20,6 +30,8 @@ export interface Question<Answer = unknown> {
   readonly type: 'input-required' | 'auth-required'
   readonly message: Words
   readonly options: QuestionOptions<unknown>
+  /** The JSON Schema of the answer, as the client sees it. */
+  readonly answerSchema?: Record<string, unknown>
   /** The type of the answer; there is no such member. */
   readonly answer?: Answer
   [Symbol.iterator](): Generator<Question<Answer>, Answer>
@@ -27,10 +39,11 @@ export interface Question<Answer = unknown> {
 
 /**
  * Asks the client (TASK_STATE_INPUT_REQUIRED). The answer is the client's message; with a `schema` it is the value of its
- * first data part, or else its text, as the schema gives it.
+ * first data part, or else its text, as the schema gives it, and the question shows the client what the schema takes. Throws
+ * TypeError for an option that is none, RangeError for a JSON Schema that is too long to be shown.
  */
 export function inputRequired(message: Words): Question<Message>
-export function inputRequired(message: Words, options: { readonly schema?: never; readonly deadlineMs: number }): Question<Message>
+export function inputRequired(message: Words, options: { readonly schema?: never; readonly jsonSchema?: never; readonly deadlineMs: number }): Question<Message>
 export function inputRequired<T>(message: Words, options: QuestionOptions<T> & { readonly schema: StandardSchema<T> }): Question<T>
 export function inputRequired(message: Words, options: QuestionOptions<unknown> = {}): Question<never> {
   return question('input-required', message, options) as Question<never>
@@ -63,17 +76,15 @@ export function answerTo({ type, options }: Question, given: ToWork): { readonly
 }
 
 function question(type: Question['type'], message: Words, options: QuestionOptions<unknown>): Question {
+  checkNames(options, OPTIONS, 'A question')
+  const answerSchema = shownSchema(options)
   const asked: Question = {
     type, message, options,
+    ...(answerSchema && { answerSchema }),
     // What a generator yields is the question; what it gets back is the answer.
     *[Symbol.iterator]() {
       return yield asked
     }
   }
   return asked
-}
-
-function valueOf(message: Message): unknown {
-  const part = message.parts.find(part => 'data' in part)
-  return part && 'data' in part ? part.data : textOf(message)
 }

@@ -106,6 +106,10 @@ export interface Sleep {
   readonly untilMs: number
 }
 
+/** What the journal has for a wait whose end nobody knows, while it lasts and afterwards: of recovery it asks as little as sleep does. */
+export const ENDLESS_SLEEP: Sleep = { untilMs: Number.MAX_SAFE_INTEGER }
+export const ENDED_SLEEP: Sleep = { untilMs: 0 }
+
 export function isSleep(value: unknown): value is Sleep {
   return typeof value === 'object' && value !== null && 'untilMs' in value
 }

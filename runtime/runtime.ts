@@ -2,6 +2,7 @@ import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
+import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
@@ -26,6 +27,7 @@ import { limitsWith, type Limits } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
+import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
 import { retentionWith, type Retention } from './retention.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
@@ -33,6 +35,8 @@ import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
+import { checkTelemetry, type Telemetry } from './telemetry.ts'
+import { tracedRuntime } from './traced-runtime.ts'
 import { Upkeep } from './upkeep.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
 
@@ -63,6 +67,8 @@ export interface RuntimeOptions {
   readonly hosts?: readonly string[]
   /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. */
   readonly publicUrl?: string
+  /** Traces the operations and works: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
+  readonly telemetry?: Telemetry
 }
 
 /**
@@ -90,7 +96,7 @@ export interface Runtime {
   /** The agent's card (§4.4.1) for a server that offers these interfaces. */
   agentCard(interfaces: readonly AgentInterface[]): AgentCard
   /** What servers of this runtime keep to. */
-  readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl'> & {
+  readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl' | 'telemetry'> & {
     readonly limits: Limits
     readonly logger: Logger
     readonly clock: Clock
@@ -114,13 +120,15 @@ type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function.
+ * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` that is none.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl } = options
-  const extensions = extensionsWith(agent.extensions)
+  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry } = options
+  const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
+  const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
+  checkTelemetry(telemetry)
   const { store = memoryStore(), ids = randomIds } = options
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
@@ -130,8 +138,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card) }
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue, telemetry })
+  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
   let closing: Promise<void> | undefined
 
   const close = async () => {
@@ -174,7 +182,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const streamed = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => AsyncIterable<T>) =>
     ownStreamErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
 
-  return {
+  const runtime: Runtime = {
     sendMessage: (params, call = {}) => answered('sendMessage', params, call, admitted => sendMessage(services, admitted)),
     sendStreamingMessage: (params, call = {}) => streamed('sendStreamingMessage', params, call, admitted => sendStreamingMessage(services, admitted)),
     getTask: (params, call = {}) => answered('getTask', params, call, admitted => getTask(services, admitted)),
@@ -199,7 +207,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     agentCard: interfaces => agentCard(cards, interfaces),
     settings: {
       limits, logger, clock, extensions: extensions.supported,
-      ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl })
+      ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {
       const whose = erasureOf(data)
@@ -209,6 +217,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     settled: () => contexts.settled(),
     close: () => (closing ??= close())
   }
+  return telemetry ? tracedRuntime(runtime, telemetry) : runtime
 }
 
 function shutDown(): A2AError {

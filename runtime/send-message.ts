@@ -58,16 +58,16 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
 function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
   const { store, inputModes, clock, limits, sendsUnderWay, dedupe } = services
-  const { params, scope, conditions, reliable, extensions } = call
+  const { params, scope, conditions, reliable, extensions, trace } = call
   const { message, configuration } = params
   if (configuration?.taskPushNotificationConfig) {
     throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
   }
   checkInputModes(message, inputModes)
   const ifGeneration = conditions.ifGenerationMatch
-  if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, extensions }, attach)
+  if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, extensions, trace }, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
-  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send, extensions }, attach), attach)
+  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send, extensions, trace }, attach), attach)
 }
 
 /**

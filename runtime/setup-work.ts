@@ -10,6 +10,7 @@ import {
 } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { StandardSchema } from './standard-schema.ts'
 import type { WorkInput } from './work-input.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
 
@@ -22,6 +23,14 @@ export type WordsOf<Context> = Words | ((args: { context: Context }) => Words)
 /** What a state says: `prompt` while it is tagged input-required or auth-required, `reason` at an end tagged failed or rejected. */
 export interface WorkMeta<Context = MachineContext> {
   readonly prompt?: WordsOf<Context>
+  /**
+   * What an answer to the prompt has to be: the client's message while the state is tagged input-required, what comes out of
+   * band while it is tagged auth-required. What the schema does not take is refused before the chart hears of it; what it
+   * takes comes with `answer`, and `answerOf(event, schema)` reads it with its type.
+   */
+  readonly schema?: StandardSchema<unknown>
+  /** What the client is shown of the schema, as JSON Schema of 16 KiB at the most. Default: what the schema's library gives. */
+  readonly jsonSchema?: Record<string, unknown>
   readonly reason?: WordsOf<Context>
 }
 
@@ -29,12 +38,16 @@ export interface WorkMeta<Context = MachineContext> {
 export interface MessageReceived {
   readonly type: 'message.received'
   readonly message: Message
+  /** What the schema of the state's question makes of the message, if it has one. */
+  readonly answer?: unknown
 }
 
 /** What a work chart hears while it is tagged auth-required, when the authorization has arrived out of band (`runtime.authorized`): name it among the chart's `events`. */
 export interface AuthorizationReceived {
   readonly type: 'authorization.received'
   readonly data: unknown
+  /** What the schema of the state's question makes of the data, if it has one. */
+  readonly answer?: unknown
 }
 
 // What `setup` takes for no actors, actions or guards.
@@ -44,6 +57,14 @@ type Params = Record<string, ParameterizedObject['params'] | undefined>
 type Parameterized<T extends Params> = { [K in keyof T & string]: { type: K; params: T[K] } }[keyof T & string]
 type Provided<T extends Record<string, UnknownActorLogic>> = { [K in keyof T & string]: { src: K; logic: T[K]; id: string | undefined } }[keyof T & string]
 
+/**
+ * A type where XState wants a value: `types: { context: typed<Order>() }`, or, of what a schema gives, `typed(schema)`. It is
+ * never looked at.
+ */
+export function typed<T>(_schema?: StandardSchema<T>): T {
+  return undefined as T
+}
+
 /** XState's `setup` for work: its input, answers, words, tags, `meta` and output are typed already. */
 export function setupWork<
   Context extends MachineContext = None,
@@ -51,10 +72,14 @@ export function setupWork<
   Actions extends Params = None,
   Guards extends Params = None,
   Delay extends string = never,
-  Event extends EventObject = never
+  Event extends EventObject = never,
+  Input = unknown
 >(options: {
-  /** The chart's `context`, and `events` that its own actors send to it, or AuthorizationReceived. Types only: `{ context: {} as MyContext }`. */
-  types?: { context?: Context; events?: Event }
+  /**
+   * Types only: the chart's `context`, `events` that its own actors send to it, or AuthorizationReceived, and the `input` that
+   * its agent's schema gives: `{ context: typed<Order>(), input: typed(order) }`.
+   */
+  types?: { context?: Context; events?: Event; input?: Input }
   actors?: { [K in keyof Actors]: Actors[K] }
   actions?: {
     [K in keyof Actions]: ActionFunction<
@@ -66,7 +91,7 @@ export function setupWork<
   delays?: { [K in Delay]: DelayConfig<Context, MessageReceived | Event, Parameterized<Actions>['params'], MessageReceived | Event> }
 }): SetupReturn<
   Context, MessageReceived | Event, Actors, None, Actions, Guards, Delay,
-  WorkTag, WorkInput, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
+  WorkTag, WorkInput<Input>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
 > {
   return setup(options as never) as never
 }

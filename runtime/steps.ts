@@ -40,13 +40,19 @@ export class Steps {
     return own
   }
 
-  async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
+  /** Runs what has no result to keep, but is under way like a step. */
+  async whileUnderWay<T>(run: () => Promise<T>): Promise<T> {
     this.#underWay += 1
-    fault('P10')
     try {
-      return plainValue(await run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }), `the result of step ${name}`)
+      return await run()
     } finally {
       this.#underWay -= 1
     }
+  }
+
+  async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
+    fault('P10')
+    const result = await this.whileUnderWay(async () => run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }))
+    return plainValue(result, `the result of step ${name}`)
   }
 }

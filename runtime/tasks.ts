@@ -4,9 +4,10 @@ import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '
 import { isTerminal, type TaskState } from '../machines/protocol/states.ts'
 import type { Admitted } from './call.ts'
 import { decided, deliver, movedOn } from './deliver.ts'
+import { isLast } from './last-event.ts'
 import type { OperationServices } from './operation-services.ts'
 import { shownTask } from './shown.ts'
-import type { ReadOptions, Scope, StoredTask, TaskEvent } from './store.ts'
+import type { ReadOptions, Scope, StoredTask } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { tailOf, toldBy } from './task-stream.ts'
 
@@ -44,7 +45,7 @@ export async function* subscribeToTask(
   const { params, scope, conditions, reliable, numbered, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
-  const tail = tailOf(services, scope, taskId, ends, signal)
+  const tail = tailOf(services, scope, taskId, isLast, signal)
   try {
     const stored = await read(services, scope, taskId, afterGeneration === undefined ? {} : BRIEFLY)
     const { generation, task } = stored
@@ -84,10 +85,6 @@ async function passed(services: OperationServices, { params, scope, signal }: Ad
     services.clock.clearTimeout(timer)
     await tail.return()
   }
-}
-
-function ends({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }
 
 function notCancelable(taskId: string, state: TaskState): A2AError {

@@ -53,9 +53,22 @@ export interface Reply {
 }
 
 /** A negotiation's assent: a task opens, with these terms. */
-export interface Accepted {
+export interface Accepted<Terms = Record<string, unknown> | undefined> {
   readonly type: 'accepted'
-  readonly terms?: Record<string, unknown>
+  readonly terms?: Terms
+}
+
+/** A negotiation's offer: on these terms the agent does the task, if its client accepts them. */
+export interface Offered<Terms = Record<string, unknown>> {
+  readonly type: 'offer'
+  readonly terms: Terms
+  readonly message?: Words
+}
+
+/** A negotiation ends without a deal, and nothing that was offered stands any more. */
+export interface Declined {
+  readonly type: 'declined'
+  readonly message: Words
 }
 
 /** A text part (§4.1.6). */
@@ -63,9 +76,12 @@ export function text(value: string): Part {
   return { text: value }
 }
 
-/** A part with structured data: any JSON value, null included (§4.1.6). */
-export function data(value: JsonValue): Part {
-  return { data: value }
+/** What of a type JSON holds: nothing of functions, `undefined` and what is of no known type; interfaces are taken, too. */
+export type Json<T> = T extends JsonValue ? T : T extends (...given: never) => unknown ? never : T extends object ? { [Member in keyof T]: Json<T[Member]> } : never
+
+/** A part with structured data: any JSON value, null included (§4.1.6). `dataOf` reads it. */
+export function data<T>(value: T & Json<T>): Part {
+  return { data: value as JsonValue }
 }
 
 /** A part with a file's bytes (§4.1.6). */
@@ -107,7 +123,20 @@ export function reply(message: Words): Reply {
   return { type: 'reply', message }
 }
 
-/** Opens a task. The work gets the terms, and the task shows them in its metadata. */
-export function accepted(terms?: Record<string, unknown>): Accepted {
+/**
+ * Opens a task. The work gets the terms, and the task shows them in its metadata. In a `negotiation` left out they are those
+ * at hand: what the client proposes, or else the offer that stands.
+ */
+export function accepted<Terms extends object | undefined = undefined>(terms?: Terms): Accepted<Terms> {
   return { type: 'accepted', ...(terms && { terms }) }
+}
+
+/** Makes an offer, in a `negotiation`; it takes the place of the one before. `message` is what is said with it. */
+export function offer<Terms extends object>(terms: Terms, { message }: { readonly message?: Words } = {}): Offered<Terms> {
+  return { type: 'offer', terms, ...(message !== undefined && { message }) }
+}
+
+/** Ends a `negotiation` without a deal, and says why. Another may begin with the next message. */
+export function declined(message: Words): Declined {
+  return { type: 'declined', message }
 }

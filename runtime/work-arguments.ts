@@ -1,5 +1,6 @@
 import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
 import type { Task } from '../machines/protocol/objects.ts'
+import type { Message } from '../machines/protocol/parts.ts'
 import type { Question } from './questions.ts'
 import type { Scope } from './store.ts'
 import type { WorkInput } from './work-input.ts'
@@ -12,25 +13,53 @@ export interface StepArguments {
   readonly signal: AbortSignal
 }
 
+/** What a step of work as a function or as a generator is called with. */
+export interface SpokenStep extends StepArguments {
+  /**
+   * Says what belongs to the step, as the chunks of an artifact that a model is making: it is said again when the step
+   * runs again, for which an artifact is to be begun without `append`, and never once the step has its result. Words that
+   * are said within a step in another way are missed when the work runs again.
+   */
+  readonly emit: (words: WorkWords) => void
+}
+
 /**
  * Runs `run` and keeps its result, a JSON value, so that it does not run again when the work does. One that throws has no
  * result. Steps are told apart by their names, those of one name by their order.
  */
-export type Step = <T>(name: string, run: (step: StepArguments) => T | Promise<T>) => Promise<T>
+export type Step<Given = StepArguments> = <T>(name: string, run: (step: Given) => T | Promise<T>) => Promise<T>
 
-/** What work as a function or as a generator is called with. */
-export interface WorkArguments extends WorkInput {
+/** What work as a function or as a generator is called with. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
+export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<WorkInput<Input>, 'terms'> {
+  /** What a negotiation agreed upon: there always, if the agent's `negotiate` is a `negotiation`. */
+  readonly terms: Terms
   /** Aborts when the task is canceled or ends in another way, and when the work leaves memory to run again later. */
   readonly signal: AbortSignal
   /** Says how the work is getting on, or hands over an artifact or a chunk of one. Generators yield it instead. */
   readonly emit: (words: WorkWords) => void
   /** Asks, and resolves with the answer. One question at a time. Generators yield it instead: `yield* inputRequired(…)`. */
   readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
-  readonly step: Step
+  readonly step: Step<SpokenStep>
   /** Whose task it is: the tenant, and the principal who opened it. */
   readonly owner: Scope
-  /** Reads the task as it is committed: everything up to the answer that was given last. */
-  readonly readTask: () => Promise<Task>
+  /**
+   * Reads the task as it is committed: everything up to the answer that was given last. With an id it reads another task of
+   * the caller's; TaskNotFound if there is none.
+   */
+  readonly readTask: (taskId?: string) => Promise<Task>
+  /**
+   * Waits, also across restarts, until another task of the caller's has completed, and gives it as it is then, with its
+   * artifacts. One that will not complete is thrown as an error that fails this task, unless it is caught, with a reason for
+   * the client: UnsupportedOperation with the task's `state` in its `metadata` if it ended otherwise, TaskNotFound if there
+   * is none. It may wait for long: for a task that waits for its client; `deadlineMs` of the agent ends that.
+   */
+  readonly completed: (task: Task | string) => Promise<Task>
+  /**
+   * Reads the newest messages of the context before the one that opened the task, oldest first; 50 unless told. Those of
+   * the client are all there, and those of the agent: its replies, and what it said in tasks that had ended by then.
+   * Work that runs again reads the same, as far as nothing was removed.
+   */
+  readonly history: (limit?: number) => Promise<Message[]>
   /** Waits, also across restarts; in milliseconds, of any length. */
   readonly sleep: (ms: number) => Promise<void>
   /** Starts a child actor, which stops with the work. It is started again when the work runs again. */

@@ -1,17 +1,11 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { WorkEvent } from '../machines/task-events.ts'
 import { familyOf, hostOf } from './actor-host.ts'
+import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 import { KeptWith } from './kept-with.ts'
 import { gatedMachine, heldActions, inScope } from './gated-logic.ts'
-import { endedFor, messageOf, outcomeOf, workEventOf } from './outcomes.ts'
-import type { WorkMeta, WorkTag } from './setup-work.ts'
+import { endedFor, outcomeOf, workEventOf } from './outcomes.ts'
 import { wholeStep } from './whole-step.ts'
-
-/** The event with which an interruption begins, by the tag of the author's state. */
-const INTERRUPTIONS = {
-  'input-required': 'work.asked',
-  'auth-required': 'work.needsAuthorization'
-} as const satisfies Partial<Record<WorkTag, WorkEvent['type']>>
 
 /**
  * An author's statechart as the actor `work` of a task: its tags are the life cycle. Entering a state tagged
@@ -51,7 +45,9 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
       if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
       if ('queued' in event) voices.get(scope.self)?.takesQueued()
       try {
-        return wholeStep(scope, kept => settled(logic.transition(before, event, kept)))
+        const heard = isGiven(event) ? answered(before, event) : { event }
+        // A message that was queued for the question may be no answer to it.
+        return 'event' in heard ? wholeStep(scope, kept => settled(logic.transition(before, heard.event, kept))) : before
       } catch (error) {
         crash(scope, error)
         return before
@@ -67,7 +63,7 @@ const NOTHING = { status: 'active', output: undefined, error: undefined, value: 
 class Voice {
   readonly #self: AnyActorRef
   #words: WorkEvent[] = []
-  #question: Question | undefined
+  #question: ChartQuestion | undefined
   #failure: { error: unknown } | undefined
   #hasTakenQueued = false
   readonly #isRestored: boolean
@@ -76,7 +72,7 @@ class Voice {
   constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
     this.#self = self
     this.#isRestored = restored !== undefined
-    this.#question = restored && questionOf(restored)
+    this.#question = restored && chartQuestion(restored)
     self.subscribe({
       next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot),
       /* c8 ignore next -- what a chart throws is caught before; should something not be, its task hears of it as its parent */
@@ -112,7 +108,7 @@ class Voice {
     this.#hasTakenQueued = false
     try {
       if (this.#failure) throw this.#failure.error
-      const is = snapshot.status === 'active' ? questionOf(snapshot) : undefined
+      const is = snapshot.status === 'active' ? chartQuestion(snapshot) : undefined
       this.#question = is
       if (was && was.states !== is?.states) this.#say({ type: 'work.resumed' })
       for (const event of words) this.#say(event)
@@ -127,42 +123,16 @@ class Voice {
   }
 }
 
-interface Question {
-  readonly states: string
-  readonly words: string
-  readonly event: WorkEvent
-}
-
 /** The chart's end becomes the work's outcome; an error that it began with is thrown like every other. */
 function settled(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   if (snapshot.status === 'error') throw snapshot.error
   return snapshot.status === 'done' ? concluded(snapshot) : snapshot
 }
 
-/** What the chart waits for: the states that have the tag, and the words of the first that has some. */
-function questionOf(snapshot: AnyMachineSnapshot): Question | undefined {
-  const tag = snapshot.hasTag('auth-required') ? 'auth-required' : 'input-required'
-  const states = statesTagged(snapshot, tag)
-  if (states.length === 0) return undefined
-  const message = messageOf(wordsIn(snapshot, tag, 'prompt') ?? 'The agent needs an answer to go on.')
-  return { states: states.map(({ id }) => id).join(), words: JSON.stringify(message), event: { type: INTERRUPTIONS[tag], message } }
-}
-
 function concluded(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   const state = (['failed', 'rejected'] as const).find(tag => snapshot.hasTag(tag))
   const output = state ? endedFor(state, wordsIn(snapshot, state, 'reason')) : outcomeOf(snapshot.output)
   return { ...snapshot, output } as AnyMachineSnapshot
-}
-
-/** The words in the `meta` of the state that has the tag: themselves, or a function of the chart's context. */
-function wordsIn(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | 'reason'): unknown {
-  const meta: WorkMeta | undefined = statesTagged(snapshot, tag).find(({ meta }) => meta?.[member] !== undefined)?.meta
-  const words = meta?.[member]
-  return typeof words === 'function' ? words({ context: snapshot.context }) : words
-}
-
-function statesTagged(snapshot: AnyMachineSnapshot, tag: WorkTag) {
-  return snapshot._nodes.filter(({ tags }) => tags.includes(tag))
 }
 
 /** An error in the author's chart: its task has it start again, or fails. */

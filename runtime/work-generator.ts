@@ -9,7 +9,7 @@ import type { WorkWords } from './words.ts'
  * Work as an async generator: it yields what it says, and what it asks with `yield*`, which gives the answer; what it
  * returns completes the task. When the task ends before it does, its `finally` blocks run.
  */
-export type WorkGenerator = (work: WorkArguments) => AsyncGenerator<WorkWords | Question, WorkEnd>
+export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | undefined> = (work: WorkArguments<Input, Terms>) => AsyncGenerator<WorkWords | Question, WorkEnd>
 
 /** A work generator as the actor `work` of a task. */
 export function workGenerator(work: WorkGenerator): AnyActorLogic {

@@ -1,7 +1,8 @@
 import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { Task } from '../machines/protocol/objects.ts'
-import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task-events.ts'
+import type { Message } from '../machines/protocol/parts.ts'
+import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
 import { Asking } from './asking.ts'
 import { fault } from './fault.ts'
@@ -14,7 +15,7 @@ import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
 import type { Scope } from './store.ts'
 import { unheard } from './unheard.ts'
-import type { StepArguments, WorkArguments, WorkEnd } from './work-arguments.ts'
+import type { SpokenStep, WorkArguments, WorkEnd } from './work-arguments.ts'
 import type { WorkInput } from './work-input.ts'
 
 /** What a run calls, with what the author's code is given and the run itself. */
@@ -125,10 +126,8 @@ export class WorkRun {
   }
 
   emit(words: unknown): void {
-    if (this.#over) return this.#unheard('what a work said after its end was dropped')
-    const event = workEventOf(words)
-    // A status of its own would take the question away.
-    if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
+    const event = this.#heard(words)
+    if (!event) return
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
     if (word) this.#say(Object.assign({}, word, { ordinal }))
@@ -138,8 +137,12 @@ export class WorkRun {
     return this.#handed(this.#asked(question)) as Promise<Answer>
   }
 
-  step<T>(name: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
-    return this.#handed(this.#steps.run(name, run))
+  step<T>(name: string, run: (step: SpokenStep) => T | Promise<T>): Promise<T> {
+    return this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.#emitInStep(words) })))
+  }
+
+  history(limit?: number): Promise<Message[]> {
+    return this.#handed(this.#host.readHistory(this.#log.taskId, limit))
   }
 
   sleep(ms: number): Promise<void> {
@@ -151,8 +154,13 @@ export class WorkRun {
     return { tenant, principal }
   }
 
-  readTask(): Promise<Task> {
-    return this.#handed(this.#host.readTask(this.#log.taskId))
+  readTask(taskId = this.#log.taskId): Promise<Task> {
+    return this.#handed(this.#host.readTask(taskId))
+  }
+
+  completed(task: Task | string): Promise<Task> {
+    const taskId = typeof task === 'string' ? task : task.id
+    return this.#handed(this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal)))
   }
 
   spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
@@ -160,6 +168,21 @@ export class WorkRun {
     const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
     this.#children.push(child)
     return child.start() as unknown as ActorRefFrom<Logic>
+  }
+
+  /** Says a word of a step: without an ordinal, for a run that finds the step's result does not say it. */
+  #emitInStep(words: unknown): void {
+    const event = this.#heard(words)
+    if (event) this.#say(event)
+  }
+
+  /** What the author's words say to the task; nothing if nobody is to hear them. */
+  #heard(words: unknown): WorkWord | undefined {
+    if (this.#over) return this.#unheard('what a work said after its end was dropped')
+    const event = workEventOf(words)
+    // A status of its own would take the question away.
+    if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
+    return event
   }
 
   async #asked(question: Question): Promise<unknown> {
@@ -170,7 +193,7 @@ export class WorkRun {
   }
 
   /** Reports, once in a run for each reason, that a word goes unheard. */
-  #unheard(why: string): void {
+  #unheard(why: string): undefined {
     if (!this.#reported.has(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
     this.#reported.add(why)
   }

@@ -9,7 +9,7 @@ import type { WorkInput } from './work-input.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
 /** Work as a function: what it returns completes the task, what it throws fails it, or has it start again. */
-export type WorkFunction = (work: WorkArguments) => WorkEnd | Promise<WorkEnd>
+export type WorkFunction<Input = unknown, Terms = Record<string, unknown> | undefined> = (work: WorkArguments<Input, Terms>) => WorkEnd | Promise<WorkEnd>
 
 /**
  * `isRestored`: it was in memory before, so that its run is not the first. `isWaiting`: the work has asked and does nothing

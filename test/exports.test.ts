@@ -1,7 +1,9 @@
 import t from 'tap'
 import * as sdk from '../adapters/a2a-sdk/index.ts'
+import * as ai from '../adapters/ai/index.ts'
 import * as auth from '../adapters/auth/ready.ts'
 import * as http from '../adapters/http/serve.ts'
+import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
 import * as legacy from '../adapters/legacy/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
 import * as client from '../adapters/client/connect.ts'
@@ -10,14 +12,17 @@ import * as taskchart from '../runtime/index.ts'
 
 await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(taskchart).toSorted(), [
-    'A2AError', 'accepted', 'artifact', 'authRequired', 'createRuntime', 'data', 'defineAgent', 'failed', 'file', 'fromPromise',
-    'inputRequired', 'isA2AError', 'memoryStore', 'progress', 'rejected', 'reply', 'setupWork', 'text', 'textOf'
+    'A2AError', 'accepted', 'answerOf', 'artifact', 'artifactChoices', 'artifactToRefine', 'authRequired', 'chosenArtifact', 'createRuntime', 'data', 'dataOf',
+    'declined', 'defineAgent', 'failed', 'file', 'fromPromise', 'inputRequired', 'isA2AError', 'memoryStore', 'negotiation', 'offer', 'prerequisites', 'progress',
+    'readArtifact', 'refined', 'rejected', 'reply', 'setupWork', 'taskCompleted', 'text', 'textOf', 'typed', 'whichArtifact'
   ])
   t.same(Object.keys(websocket), ['serveWebSocket'])
-  t.same(Object.keys(client).toSorted(), ['A2AError', 'connect'])
+  t.same(Object.keys(client).toSorted(), ['A2AError', 'acceptance', 'answerSchemaOf', 'artifactVersions', 'connect', 'declining', 'offerOf', 'proposal'])
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
+  t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
   t.same(Object.keys(legacy), ['dialect03'])
   t.same(Object.keys(http).toSorted(), ['httpHandler', 'serve'])
+  t.same(Object.keys(openTelemetry), ['openTelemetry'])
 })

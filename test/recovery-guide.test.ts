@@ -41,7 +41,7 @@ await t.test('the cannon does not fire again', async t => {
 })
 
 await t.test('the painter goes on with what its first version stored', async t => {
-  const first = setupWork({ types: { context: {} as { colour: string } } }).createMachine({ id: 'painting', context: { colour: 'red' }, initial: 'choosing', states: { choosing: { tags: 'input-required' } } })
+  const first = setupWork({ types: { context: {} as { colour: string } } }).createMachine({ id: 'painting', context: { colour: 'red' }, initial: 'choosing', states: { choosing: { tags: 'input-required', on: { 'message.received': {} } } } })
   const life = lives(t, { work: first, version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
   await life.again(agentOf(1))

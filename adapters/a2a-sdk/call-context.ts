@@ -1,7 +1,9 @@
 import { STATE_HEADERS_KEY, ServerCallContext, type User } from '@a2a-js/sdk/server'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import type { Telemetry } from '../../runtime/telemetry.ts'
 import { callTerms } from '../json-rpc/service-parameters.ts'
+import { traceTerms } from '../json-rpc/trace-terms.ts'
 
 /** What a call of ours knows that the SDK has no place for. It travels in the state of the SDK's context. */
 type Terms = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>
@@ -11,9 +13,9 @@ const TERMS = 'taskchart.terms'
 /** The version that the SDK's older dialect speaks. */
 export const LEGACY_VERSION = '0.3'
 
-/** A call of an official server as the runtime takes it. An unauthenticated user is `anonymous`. */
-export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext): CallContext {
-  const given = (state.get(TERMS) ?? { conditions: callTerms(headersIn(state), { version: '', extensions: '' }, []).conditions }) as Terms
+/** A call of an official server as the runtime takes it, which may trace. An unauthenticated user is `anonymous`. */
+export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext, telemetry: Telemetry | undefined): CallContext {
+  const given = (state.get(TERMS) ?? termsIn(headersIn(state), telemetry)) as Terms
   const signal = given.signal ?? signalOf(user)
   return {
     ...given,
@@ -45,6 +47,11 @@ export function userNamed(principal: string | undefined): User {
 /** Activates those of the runtime's extensions that were asked for: before the answer, whose headers tell of them. */
 export function activateExtensions(context: ServerCallContext, supported: readonly string[]): void {
   for (const uri of supported) if (context.requestedExtensions?.includes(uri)) context.addActivatedExtension(uri)
+}
+
+function termsIn(headers: ReadonlyMap<string, string>, telemetry: Telemetry | undefined): Terms {
+  const { conditions } = callTerms(headers, { version: '', extensions: '' }, [])
+  return telemetry ? { conditions, ...traceTerms(telemetry, headers) } : { conditions }
 }
 
 function signalOf(user: User | undefined): AbortSignal | undefined {

@@ -1,12 +1,12 @@
 import * as sdk from '@a2a-js/sdk'
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { invalidParams } from '../json-rpc/invalid-params.ts'
 import { activateExtensions, callOf } from './call-context.ts'
 import { toSdkError } from './sdk-errors.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
@@ -39,14 +39,14 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
-  const { clock, extensions, limits } = runtime.settings
+  const { clock, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
-        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context) })) as object)
+        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context, telemetry) })) as object)
       } catch (error) {
         throw toSdkError(error)
       }
@@ -65,7 +65,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   // Activates at once, since the servers write their headers before they read the stream.
   const streamed = <Params>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
     activateExtensions(context, extensions)
-    return told(name, request.toJSON(params), callOf(context))
+    return told(name, request.toJSON(params), callOf(context, telemetry))
   }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk
@@ -89,5 +89,5 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 function checked(params: unknown, { jsonDepth }: Limits): unknown {
   const violation = checkJson(params, { depth: jsonDepth })
   if (!violation) return params
-  throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  throw invalidParams(violation)
 }

@@ -2,7 +2,8 @@ import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport, TransportFactory } from '@a2a-js/sdk/client'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { ClientCalls } from '../websocket/client-calls.ts'
+import type { Calls } from '../client/calls.ts'
+import { tracedCalls } from '../client/traced-calls.ts'
 import { openCalls, type ConnectOptions } from '../websocket/open-calls.ts'
 import { toSdkError } from './sdk-errors.ts'
 import type { Codec } from './sdk-objects.ts'
@@ -26,15 +27,17 @@ export class WebSocketTransportFactory implements TransportFactory {
 
   /** Connects to an agent. Rejects when nobody answers at `url`. */
   async create(url: string): Promise<WebSocketTransport> {
-    return new WebSocketTransport(await openCalls(url, this.#options))
+    const calls = await openCalls(url, this.#options)
+    const { telemetry } = this.#options
+    return new WebSocketTransport(telemetry ? tracedCalls(calls, { binding: 'WEBSOCKET' }, telemetry) : calls)
   }
 }
 
 /** One agent for the official client, over one WebSocket. `close` it when the client is not needed any more. */
 export class WebSocketTransport implements Transport {
-  readonly #calls: ClientCalls
+  readonly #calls: Calls
 
-  constructor(calls: ClientCalls) {
+  constructor(calls: Calls) {
     this.#calls = calls
   }
 

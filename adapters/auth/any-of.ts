@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import { DEFAULT_CHALLENGE, type Authenticate } from '../../runtime/authentication.ts'
 
 /**
  * Lets in whom one of these knows: they are asked in their order, and the first that knows wins. If none does and one could
- * not tell, nobody can tell yet. The card lists all their schemes, and that one of them is enough. A principal of the same
- * id is the same principal, whichever knew it.
+ * not tell, nobody can tell yet: its error is thrown, Overloaded before others. The card lists all their schemes, and that
+ * one of them is enough. A principal of the same id is the same principal, whichever knew it.
  */
 export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Authenticate {
   if (ways.length === 0 || ways.some(way => typeof way !== 'function')) throw new TypeError('anyOf takes authenticate functions: anyOf(bearerJwt({ … }), apiKey({ … })).')
@@ -19,7 +20,7 @@ export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Auth
         failures.push(error)
       }
     }
-    if (failures.length > 0) throw failures[0]
+    if (failures.length > 0) throw failures.find(error => isA2AError(error) && error.code === 'Overloaded') ?? failures[0]
     return undefined
   }
   const challenges = new Set(ways.map(({ challenge = DEFAULT_CHALLENGE }) => challenge))

@@ -11,6 +11,7 @@ import { liveText, progressLines } from './progress.ts'
 import { plainReporter, type Reporter } from './reporter.ts'
 import { showResults } from './results.ts'
 import { jsonLine } from './terminal-text.ts'
+import { USUAL_COLUMNS } from './terminal.ts'
 import { note, nothingYet, type Watched } from './watch-stream.ts'
 
 /** The options of every command that follows a stream. */
@@ -55,7 +56,7 @@ async function followWith(client: AgentClient, followed: Followed, io: Io): Prom
   return exitCode(watched.task?.state)
 }
 
-async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, reporter: Reporter, { stdout }: Io): Promise<void> {
+async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, reporter: Reporter, { stdout, terminal }: Io): Promise<void> {
   try {
     for await (const event of stream) {
       const before = watched.task?.state
@@ -63,7 +64,7 @@ async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watche
       const state = watched.task?.state
       if (followed.json) stdout.write(jsonLine(event))
       const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
-      for (const line of progressLines(event)) reporter[isProgress ? 'mention' : 'tell'](line)
+      for (const line of progressLines(event, terminal?.columns ?? USUAL_COLUMNS)) reporter[isProgress ? 'mention' : 'tell'](line)
       if (state && state !== before && followed.goesOnIn(state)) tellAll(reporter, answerHint(watched, followed))
     }
   } finally {

@@ -17,6 +17,8 @@ interface Parked {
   readonly runtime: Runtime
   readonly clock: Clock
   readonly logger: Logger
+  /** Comes last: has what is known of it leave the process. Does not reject. */
+  readonly flush?: (() => Promise<void>) | undefined
 }
 
 /**
@@ -24,7 +26,7 @@ interface Parked {
  * hear within a second that the server restarts; works get no more turns, and go on when a store that lasts is opened again;
  * those whose tasks have ended may clean up. Resolves within 9 seconds, whatever code of the author's or a store does then.
  */
-export async function park({ served, runtime, clock, logger }: Parked): Promise<void> {
+export async function park({ served, runtime, clock, logger, flush }: Parked): Promise<void> {
   fault('P19')
   logger.info?.('the agent stops: its work is parked', {})
   served.drain()
@@ -33,7 +35,7 @@ export async function park({ served, runtime, clock, logger }: Parked): Promise<
   await setImmediate()
   // The clients are told first: what a runtime that closes does to their calls and streams is not for them.
   const closed = [served.close(), runtime.close()].map(closing => closing.catch((error: unknown) => logger.error('not everything could be closed', { error })))
-  if (await within(clock, PARK_MS - SETTLE_MS, Promise.all(closed))) return
+  if (await within(clock, PARK_MS - SETTLE_MS, Promise.all(closed).then(flush))) return
   logger.warn('not everything has stopped in time, and is left as it is', { afterMs: PARK_MS })
 }
 

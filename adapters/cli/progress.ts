@@ -1,20 +1,25 @@
 import type { Artifact, StreamResponse, TaskStatus } from '../../machines/protocol/objects.ts'
+import { answerSchemaOf } from '../client/answer-schema.ts'
 import { bytesIn } from './artifact-parts.ts'
+import { expectedText } from './expected.ts'
 import { messageText } from './message-text.ts'
 import { stateText } from './state-text.ts'
 import { oneLine, sizeText } from './terminal-text.ts'
 import type { Watched } from './watch-stream.ts'
 
+const EXPECTS = 'expects: '
+
 /**
  * An event of a stream as lines for the user. Later chunks say nothing new, and answers come as results; a task that
- * others have watched before has a line for each artifact that is there.
+ * others have watched before has a line for each artifact that is there. A question has a line of what it expects, if the agent
+ * says so, of so many columns.
  */
-export function progressLines(event: StreamResponse): string[] {
+export function progressLines(event: StreamResponse, columns: number): string[] {
   if ('message' in event) return []
-  if ('statusUpdate' in event) return [statusText(event.statusUpdate.status)]
+  if ('statusUpdate' in event) return statusLines(event.statusUpdate.status, columns)
   if ('task' in event) {
     const { id, status, artifacts = [] } = event.task
-    return [`${statusText(status)} (task ${oneLine(id)})`, ...artifacts.map(artifactText)]
+    return [...statusLines(status, columns, ` (task ${oneLine(id)})`), ...artifacts.map(artifactText)]
   }
   const { artifact, append } = event.artifactUpdate
   return append ? [] : [`artifact ${nameOf(artifact)}`]
@@ -33,6 +38,11 @@ function artifactText(artifact: Artifact): string {
 
 function nameOf({ artifactId, name = artifactId }: Artifact): string {
   return oneLine(name)
+}
+
+function statusLines(status: TaskStatus, columns: number, more = ''): string[] {
+  const schema = answerSchemaOf(status.message)
+  return [`${statusText(status)}${more}`, ...(schema ? [`${EXPECTS}${expectedText(schema, columns - EXPECTS.length)}`] : [])]
 }
 
 function statusText({ state, message }: TaskStatus): string {

@@ -1,5 +1,7 @@
+import { offerIn } from '../../machines/protocol/negotiation.ts'
 import type { Given } from './artifact-parts.ts'
 import type { Io } from './command.ts'
+import { offerText } from './offer-text.ts'
 import { saveGiven } from './save-artifacts.ts'
 import { oneLine, plain, sizeText } from './terminal-text.ts'
 
@@ -18,7 +20,7 @@ export async function showResults(results: readonly Given[], { out, savesText, j
   for (const given of results) {
     const isSaved = out !== undefined && !('url' in given) && (savesText || !('text' in given))
     const path = isSaved ? await saveGiven(given, out, io.cwd) : undefined
-    if (!json && !('bytes' in given)) io.stdout.write(`${printed(given)}\n`)
+    if (!json && !('bytes' in given)) io.stdout.write(`${printed(given, io.clock.now())}\n`)
     if (path !== undefined) (json ? io.stderr : io.stdout).write(`saved ${oneLine(path)}${about(given)}\n`)
     else if (!json && 'bytes' in given) io.stdout.write(`${oneLine(given.name)}${about(given)}, not saved: add --out DIR to save files\n`)
   }
@@ -29,9 +31,11 @@ export function shortly(given: Given): string {
   return `${oneLine(given.name)}${about(given)}`
 }
 
-function printed(given: Exclude<Given, { bytes: Uint8Array }>): string {
+function printed(given: Exclude<Given, { bytes: Uint8Array }>, nowMs: number): string {
   if ('text' in given) return plain(given.text)
-  return 'url' in given ? `${shortly(given)}: ${oneLine(given.url)}` : plain(JSON.stringify(given.data, null, 2))
+  if ('url' in given) return `${shortly(given)}: ${oneLine(given.url)}`
+  const offer = offerIn({ parts: [{ data: given.data }] })
+  return offer ? offerText(offer, nowMs) : plain(JSON.stringify(given.data, null, 2))
 }
 
 function about(given: Given): string {

@@ -17,6 +17,7 @@ import { readLogForm } from './log.ts'
 import { openStore } from './open-store.ts'
 import { park } from './parking.ts'
 import { sendLine } from './paste-lines.ts'
+import { registeredTelemetry } from './telemetry.ts'
 import { jsonLine, oneLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
 import { tuneCollection } from './tuning.ts'
@@ -29,7 +30,7 @@ export const serveCommand: Command = {
   details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
 calls, and authorize tells who may. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or
 SIGTERM stops it within 10 seconds: clients are told, and works that clean up may finish that. A second one stops it at
-once.
+once. Where a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--import ./otel.js'), it is traced.
 
   --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
@@ -92,14 +93,15 @@ async function serve(
   if (!isLoopback(address.host) && !options.authenticate) throw usageError(`Without a key anyone could use the agent on ${address.host}. Give --api-key KEY, or leave out --host.`)
   tuneCollection()
   const { store, broken } = openStore(db, cwd, options.logger)
-  const runtime = createRuntime({ agent, store, clock, ...options })
+  const traced = await registeredTelemetry(options.logger)
+  const runtime = createRuntime({ agent, store, clock, ...options, ...(traced && { telemetry: traced.telemetry }) })
   const served = await listen(runtime, address).catch(async (error: unknown) => {
     await runtime.close()
     throw error
   })
   serving(served)
   await aborted(AbortSignal.any([signal, broken]))
-  await park({ served, runtime, clock, logger: options.logger })
+  await park({ served, runtime, clock, logger: options.logger, flush: traced?.flush })
   broken.throwIfAborted()
 }
 

@@ -14,8 +14,8 @@ export interface MaybeTerminal {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Terminals that do not know their width say 0. */
-const USUAL_COLUMNS = 80
+/** The width of a terminal that does not know it, and says 0. */
+export const USUAL_COLUMNS = 80
 
 /** The terminal that a stream is. Nothing for pipes and files, and for terminals that cannot move back (`TERM=dumb`). */
 export function terminalOf(stream: MaybeTerminal, env: Environment): Terminal | undefined {

@@ -96,7 +96,7 @@ export class Attempt implements Hearer {
     let answer: unknown
     const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
-      await this.#carrier.carry({ method: 'GetTask', params: this.#frame.params }, hearer, stop)
+      await this.#carrier.carry({ method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace }, hearer, stop)
       return validAnswer(TaskSchema, answer)
     } catch {
       return undefined

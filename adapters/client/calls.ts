@@ -20,16 +20,16 @@ export interface Calls {
   stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
 }
 
-/** The service parameters (§3.2.6) of a request, names in lower case: its own, the version, and the extensions to activate. */
-export function serviceParameters({ extensions = [] }: ConnectOptions, own: RequestFrame['parameters'] = {}): Record<string, string> {
+/** The service parameters (§3.2.6) of a request, names in lower case: its own, its trace, the version, and the extensions to activate. */
+export function serviceParameters({ extensions = [] }: ConnectOptions, { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}): Record<string, string> {
   const { 'a2a-extensions': more } = own
   const asked = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
-  return { 'a2a-version': PROTOCOL_VERSION, ...own, 'a2a-extensions': more ? `${asked},${more}` : asked }
+  return { 'a2a-version': PROTOCOL_VERSION, ...trace, ...own, 'a2a-extensions': more ? `${asked},${more}` : asked }
 }
 
 /** The service parameters of a request as HTTP headers: a subscription that goes on says so as SSE does, too. */
-export function httpParameters({ method, parameters }: RequestFrame, options: ConnectOptions): Record<string, string> {
-  const all = serviceParameters(options, parameters)
-  const cursor = method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
+export function httpParameters(frame: RequestFrame, options: ConnectOptions): Record<string, string> {
+  const all = serviceParameters(options, frame)
+  const cursor = frame.method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
   return cursor === undefined ? all : { ...all, 'last-event-id': cursor }
 }

@@ -86,5 +86,10 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   }
 }
 
+export { acceptance, declining, offerOf, proposal } from './negotiating.ts'
 export { A2AError }
+export { artifactVersions } from './artifact-versions.ts'
+export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
+export { answerSchemaOf } from './answer-schema.ts'
+export type { Offer } from './negotiating.ts'
 export type { ConnectOptions, LinkState }

@@ -28,6 +28,8 @@ export class LinkWatch {
   /** Comes into a state, and tells those who wait for it. */
   enter(state: LinkState): void {
     this.#state = state
-    for (const watcher of this.#watchers.get(state) ?? []) watcher()
+    // A copy: a watcher that goes and comes back would hear it again and again.
+    const watchers = [...(this.#watchers.get(state) ?? [])]
+    for (const watcher of watchers) watcher()
   }
 }

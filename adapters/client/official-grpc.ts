@@ -47,7 +47,7 @@ async function grpcCarrier(url: string, options: ConnectOptions): Promise<Carrie
   return {
     carry: async (frame, hearer, signal) => {
       const request = String((lastRequest += 1))
-      const parameters = checked({ ...currentHeaders(options), ...serviceParameters(options, frame.parameters) })
+      const parameters = checked({ ...currentHeaders(options), ...serviceParameters(options, frame) })
       const exchange: Exchange = { hearer, details: [] }
       exchanges.set(request, exchange)
       try {

@@ -1,6 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { checkTelemetry } from '../../runtime/telemetry.ts'
 import { readBindings, type Binding } from './bindings.ts'
 import type { Calls } from './calls.ts'
 import { fetchCard, isSocketAddress } from './discovery.ts'
@@ -8,6 +9,7 @@ import { checkHost } from './hosts.ts'
 import { offersOf } from './interfaces.ts'
 import type { ConnectOptions } from './options.ts'
 import type { TenantRule } from './tenant.ts'
+import { tracedCalls, type CalledAgent } from './traced-calls.ts'
 
 /** Opens the way to an agent at the address of an interface. `isReliable`: its card lists the reliability extension. */
 export type OpenCalls = (url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>
@@ -36,9 +38,11 @@ const OPENERS: Readonly<Record<Binding, Opener>> = {
 /** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
 export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
   const wanted = readBindings(options.bindings)
+  checkTelemetry(options.telemetry)
   if (isSocketAddress(url) && (wanted?.includes('WEBSOCKET') ?? true)) {
     const open = await OPENERS.WEBSOCKET.load()
-    return { calls: await open(url, options, false), binding: 'WEBSOCKET', tenant: 'as given' }
+    const binding = 'WEBSOCKET'
+    return { calls: traced(await open(url, options, false), options, { binding }), binding, tenant: 'as given' }
   }
   const card = await fetchCard(url, options.signal)
   let failure: A2AError | undefined
@@ -46,10 +50,14 @@ export async function openAgent(url: string, options: ConnectOptions): Promise<O
     checkHost(url, address, options.headers)
     const open = await OPENERS[binding].load().catch(cause => missing(url, binding, cause))
     options.signal?.throwIfAborted()
-    if (!(open instanceof A2AError)) return { calls: await open(address, options, isReliable(card)), binding, tenant: { asCard: tenant } }
+    if (!(open instanceof A2AError)) return { calls: traced(await open(address, options, isReliable(card)), options, { binding, name: card.name }), binding, tenant: { asCard: tenant } }
     failure ??= open
   }
   throw failure
+}
+
+function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent): Calls {
+  return telemetry ? tracedCalls(calls, agent, telemetry) : calls
 }
 
 function missing(url: string, binding: Binding, cause: unknown): A2AError {

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../runtime/clock.ts'
+import type { Telemetry } from '../../runtime/telemetry.ts'
 import type { BackOffOptions } from './back-off.ts'
 
 /** Headers of requests: as they are, or asked for again at each. */
@@ -26,6 +27,8 @@ export interface ConnectOptions {
   readonly clock?: Clock
   /** A random number from 0 up to 1, for the jitter of the back-off. Default `Math.random`. */
   readonly random?: () => number
+  /** Traces the calls: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
+  readonly telemetry?: Telemetry
 }
 
 const GIVE_UP_AFTER_MS = 5 * 60 * 1000

@@ -5,6 +5,7 @@ import { StreamResponseSchema, type StreamResponse } from '../../machines/protoc
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import type { Conditions } from '../../runtime/call.ts'
+import type { TraceCarrier } from '../../runtime/telemetry.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 
 /** What goes over the wire for a request: its method and params, and service parameters of its own. */
@@ -12,6 +13,8 @@ export interface RequestFrame {
   readonly method: string
   readonly params: unknown
   readonly parameters?: Readonly<Record<string, string>>
+  /** Where it belongs, if it is traced: further service parameters. */
+  readonly trace?: TraceCarrier | undefined
 }
 
 /** The service parameters that say a call's conditions, which count with the reliability extension. */
@@ -109,7 +112,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     }
     this.#isResumed = true
     const parameters = parametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
-    return { method: 'SubscribeToTask', params: { ...tenantOf(this.frame.params), id: this.#taskId }, parameters }
+    return { method: 'SubscribeToTask', params: { ...tenantOf(this.frame.params), id: this.#taskId }, parameters, trace: this.frame.trace }
   }
 
   result(value: unknown): void {
@@ -181,7 +184,7 @@ export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
 }
 
 /** The tenant that a request names, for those that go on with it. */
-export function tenantOf(params: unknown): { tenant?: unknown } {
+function tenantOf(params: unknown): { tenant?: unknown } {
   return isObject(params) && params.tenant !== undefined ? { tenant: params.tenant } : {}
 }
 

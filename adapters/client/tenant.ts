@@ -1,4 +1,4 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { invalidParams } from '../json-rpc/invalid-params.ts'
 
 /** Which tenant requests have to name (§8.3.2): as the card says, or as the caller does where there was no card. */
 export type TenantRule = { readonly asCard: string | undefined } | 'as given'
@@ -10,7 +10,7 @@ export function withTenant(params: object & { readonly tenant?: unknown }, rule:
   const { tenant = asCard } = params
   if (tenant !== asCard) {
     const description = asCard === undefined ? "must be left out: the agent's card names none" : `must be ${JSON.stringify(asCard)}, as the agent's card says`
-    throw new A2AError('InvalidParams', `Invalid parameters: tenant ${description}`, { violations: [{ field: 'tenant', description }] })
+    throw invalidParams({ field: 'tenant', description })
   }
   return asCard === undefined ? params : { ...params, tenant: asCard }
 }

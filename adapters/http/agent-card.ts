@@ -7,12 +7,14 @@ const MAX_AGE_SECONDS = 300
 
 /**
  * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and is asked for again by its ETag or its
- * date (§8.6.1), which is `since`: that of the start of the server. `card` is JSON in the dialect that was asked for.
+ * date (§8.6.1), which is `since`: that of the start of the server. `card` is JSON in the dialect that was asked for, `more`
+ * the headers of every answer to the request.
  */
-export function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Request): Response {
+export function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Request, more: Readonly<Record<string, string>>): Response {
   const body = JSON.stringify(card)
   const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
-  const headers = { ETag: etag, 'Last-Modified': since.toUTCString(), 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`, Vary: 'A2A-Version', ...SAFE }
+  const caching = { ETag: etag, 'Last-Modified': since.toUTCString(), 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`, Vary: 'A2A-Version, Origin' }
+  const headers = { ...more, ...caching, ...SAFE }
   if (isKnown(asked, etag, since)) return new LightResponse(null, { status: 304, headers })
   return pageAnswer(method, body, { 'Content-Type': 'application/json', ...headers })
 }

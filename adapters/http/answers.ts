@@ -14,9 +14,14 @@ export function jsonAnswer(body: string, headers: Headers = {}, status = 200): R
   return new LightResponse(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
-/** The answer to a request that does not get in. */
-export function refusalAnswer({ status, message, headers, error }: Refusal): Response {
-  return jsonAnswer(JSON.stringify(error ? { jsonrpc: '2.0', id: null, error: toWireError(error) } : { error: message }), headers, status)
+/** The answer to a request that does not get in; `more` are the headers of every answer to it. */
+export function refusalAnswer(refusal: Refusal, more: Headers = {}): Response {
+  return jsonAnswer(refusalText(refusal), { ...more, ...refusal.headers }, refusal.status)
+}
+
+/** The body that a refusal has. */
+export function refusalText({ message, error }: Refusal): string {
+  return JSON.stringify(error ? { jsonrpc: '2.0', id: null, error: toWireError(error) } : { error: message })
 }
 
 /** What is thrown as what a client may see of it: an error that is not ours is none of its business. */

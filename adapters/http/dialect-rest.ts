@@ -4,7 +4,10 @@ import type { Dialect } from '../legacy/dialect.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { bodyParameters } from './parameters.ts'
-import { streamed, type StreamTerms } from './streaming.ts'
+import { streamed } from './streaming.ts'
+
+/** How events stand in a stream: as they are. */
+const EVENTS = { encode: (event: object) => JSON.stringify(event), encodeError: statusText }
 
 /** Answers a request by the REST of an older version, which is below a prefix (`/v1/`); `undefined` if it is none of those. */
 export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], call: HttpCall): Promise<Response> | undefined {
@@ -17,17 +20,10 @@ async function perform(runtime: Runtime, dialect: Dialect, call: HttpCall): Prom
   const { request, path, query, headers } = call
   try {
     const body = request.method === 'POST' ? await bodyParameters(runtime, request) : undefined
-    const gone = new AbortController()
-    const signal = AbortSignal.any([request.signal, gone.signal])
-    const answer = dialect.rest({ verb: request.method, path, query, body }, { ...contextOf(call), signal })
-    if (!answer) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${dialect.version}.` }), headers, 404)
-    if (!answer.streaming) return jsonAnswer(JSON.stringify(await answer.answer), headers)
-    const { events } = answer
-    const open = ({ signal }: StreamTerms) => {
-      signal.addEventListener('abort', () => gone.abort(signal.reason), { once: true })
-      return events
-    }
-    return await streamed(runtime, call, open, { encode: event => JSON.stringify(event), encodeError: statusText })
+    const called = dialect.rest({ verb: request.method, path, query, body })
+    if (!called) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${dialect.version}.` }), headers, 404)
+    if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)
+    return await streamed(runtime, call, terms => called.events({ ...contextOf(call), ...terms }), EVENTS)
   } catch (error) {
     return statusAnswer(error, headers)
   }

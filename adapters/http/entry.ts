@@ -13,6 +13,12 @@ export interface Refusal {
   readonly error?: A2AError
 }
 
+/** What came of asking who calls. */
+export interface Identified {
+  readonly principal?: Principal
+  readonly refusal?: Refusal
+}
+
 type Settings = Runtime['settings']
 
 const CREDENTIAL_PARAMETERS = ['token', 'access_token', 'api_key', 'apikey', 'key', 'authorization']
@@ -49,19 +55,15 @@ export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
   return { status: 400, message: `Credentials in an address end up in logs. Send ${credential} in the Authorization header.` }
 }
 
-/** Who calls by these headers: nobody that is known, a refusal; `undefined` if everyone may call. */
-export async function identified(headers: () => Credentials['headers'], { authenticate, logger }: Settings): Promise<Principal | Refusal | undefined> {
-  if (!authenticate) return undefined
+/** Who calls by these headers; nobody if everyone may call. Refused is who is not known, and whose credentials have run out. */
+export async function identified(headers: () => Credentials['headers'], { authenticate, clock, logger }: Settings): Promise<Identified> {
+  if (!authenticate) return {}
   try {
-    return (await identify({ authenticate, logger }, { headers: headers() })) ?? unauthenticated(authenticate.challenge)
+    const principal = await identify({ authenticate, logger }, { headers: headers() })
+    return principal && clock.now() < (principal.expiresAtMs ?? Infinity) ? { principal } : { refusal: unauthenticated(authenticate.challenge) }
   } catch (error) {
-    return undecided(error as A2AError)
+    return { refusal: undecided(error as A2AError) }
   }
-}
-
-/** True for what {@link identified} gives when nobody was. */
-export function isRefusal(who: Principal | Refusal | undefined): who is Refusal {
-  return who !== undefined && 'status' in who
 }
 
 function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {

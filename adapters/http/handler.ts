@@ -4,12 +4,13 @@ import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
+import { traceTerms } from '../json-rpc/trace-terms.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { cardAnswer, pageOf } from './agent-card.ts'
 import { refusalAnswer, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
 import { answerDialect } from './dialect-rest.ts'
-import { hostRefusal, identified, isRefusal, originRefusal, queryRefusal } from './entry.ts'
+import { hostRefusal, identified, originRefusal, queryRefusal } from './entry.ts'
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, type Offer } from './interfaces.ts'
 import { answerRest, notAllowed } from './rest.ts'
@@ -43,9 +44,10 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, outgoing) => {
-    const principal = await identified(() => Object.fromEntries(request.headers), settings)
-    if (isRefusal(principal)) return refusalAnswer(principal)
-    const call: HttpCall = { request, outgoing, path, query, principal, terms, interfaces, headers: { ...headers, ...activation(request, terms.activated) } }
+    const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
+    if (refusal) return refusalAnswer(refusal, headers)
+    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, path === '/' ? 'JSONRPC' : 'HTTP+JSON')
+    const call: HttpCall = { request, outgoing, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     if (path === '/') return answerRpc(runtime, methods, call)
     return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
   })
@@ -69,10 +71,10 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const since = new Date(settings.clock.now())
   const publicUrl = url ?? settings.publicUrl
 
-  const card = (request: Request, version: string, interfaces: readonly AgentInterface[]) => {
+  const card = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
     const made = runtime.agentCard(interfaces)
     const dialect = offer.dialects.find(dialect => dialect.version === version)
-    return cardAnswer(dialect ? dialect.card(made) : made, since, request)
+    return cardAnswer(dialect ? dialect.card(made) : made, since, request, headers)
   }
 
   let listed: { readonly address: string; readonly interfaces: readonly AgentInterface[] } | undefined
@@ -87,9 +89,9 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH) {
-      return isRead ? card(request, asked(terms.version), interfaces) : notAllowed(['GET', 'HEAD'], headers)
+      return isRead ? card(request, asked(terms.version), interfaces, headers) : notAllowed(['GET', 'HEAD'], headers)
     }
-    if (below === OLD_CARD_PATH && isRead && offer.dialects[0]) return card(request, offer.dialects[0].version, interfaces)
+    if (below === OLD_CARD_PATH && isRead && offer.dialects[0]) return card(request, offer.dialects[0].version, interfaces, headers)
     const isHome = below === '/' || pathname === '/'
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)

@@ -3,6 +3,7 @@ import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+import type { TraceTerms } from '../json-rpc/trace-terms.ts'
 
 /** Node's response to a request, which hono's node server hands over with it: by it a client is cut off that reads nothing. */
 export interface NodeResponse {
@@ -23,6 +24,8 @@ export interface HttpCall {
   readonly headers: Readonly<Record<string, string>>
   /** Where the agent is reached. */
   readonly interfaces: readonly AgentInterface[]
+  /** Where it belongs, if the runtime traces. */
+  readonly traced: TraceTerms | undefined
 }
 
 /** The names that 0.3 and server-sent events have for service parameters. */
@@ -46,9 +49,9 @@ export function termsOf({ headers }: Request, query: URLSearchParams, supported:
 }
 
 /** The context of a call, whose waiting ends when its client is gone. */
-export function contextOf({ request, principal, terms, interfaces }: HttpCall): CallContext {
+export function contextOf({ request, principal, terms, interfaces, traced }: HttpCall): CallContext {
   const { activated: _, ...context } = terms
-  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id, claims: principal.claims }) }
+  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id, claims: principal.claims }), ...traced }
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { refusalText } from './answers.ts'
 import { isLoopback, type Refusal } from './entry.ts'
 import type { Handler } from './handler.ts'
 import { incomingRefusal } from './incoming.ts'
@@ -43,7 +44,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const refusal = isDraining ? GOING : underWay >= settings.limits.connections ? FULL : incomingRefusal(request, settings)
     if (refusal) {
-      response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(JSON.stringify({ error: refusal.message }))
+      response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(refusalText(refusal))
       return
     }
     underWay += 1

@@ -1,6 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { invalidParams } from '../json-rpc/invalid-params.ts'
 import { bodyOf } from './body.ts'
 import type { HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
@@ -13,7 +14,7 @@ export async function parametersOf(runtime: Runtime, { request, query }: HttpCal
   const params = request.method === 'POST' ? await bodyParameters(runtime, request) : queryParameters(query)
   for (const [name, encoded] of Object.entries(parameters)) {
     const [value, other] = [decoded(name, encoded), params[name] ?? '']
-    if (other !== '' && other !== value) throw invalid(name, 'must be that of the path')
+    if (other !== '' && other !== value) throw invalidParams({ field: name, description: 'must be that of the path' })
     params[name] = value
   }
   return params
@@ -24,7 +25,7 @@ export function decoded(name: string, encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {
-    throw invalid(name, 'must be percent-encoded UTF-8')
+    throw invalidParams({ field: name, description: 'must be percent-encoded UTF-8' })
   }
 }
 
@@ -41,7 +42,7 @@ export async function bodyParameters({ settings: { limits } }: Runtime, request:
   }
   if (!isObject(body)) throw new A2AError('InvalidParams', 'Invalid parameters: the body must be an object.')
   const violation = checkJson(body, { depth: limits.jsonDepth, root: 'body' })
-  if (violation) throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  if (violation) throw invalidParams(violation)
   return body
 }
 
@@ -49,7 +50,7 @@ export async function bodyParameters({ settings: { limits } }: Runtime, request:
 function queryParameters(query: URLSearchParams): Params {
   const params: Params = {}
   for (const [name, value] of query) {
-    if (Object.hasOwn(params, name)) throw invalid(name, 'must be given once')
+    if (Object.hasOwn(params, name)) throw invalidParams({ field: name, description: 'must be given once' })
     const flag = FLAGS.includes(name) ? BOOLEANS.get(value) : undefined
     Object.defineProperty(params, name, { value: flag ?? value, enumerable: true, configurable: true, writable: true })
   }
@@ -59,7 +60,3 @@ function queryParameters(query: URLSearchParams): Params {
 /** The parameters that are booleans, which a query writes as text (§11.5). Numbers may be text everywhere. */
 const FLAGS = ['includeArtifacts', 'include_artifacts']
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
-
-function invalid(field: string, description: string): A2AError {
-  return new A2AError('InvalidParams', `Invalid parameters: ${field} ${description}`, { violations: [{ field, description }] })
-}

@@ -12,7 +12,7 @@ export interface Encoding {
 }
 
 /** What a stream adds to the context of its call. */
-export interface StreamTerms {
+interface StreamTerms {
   readonly signal: AbortSignal
   readonly numbered: (generation: number) => void
 }

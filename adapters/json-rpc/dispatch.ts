@@ -4,11 +4,7 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/vers
 import { checkVersion, type CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
-
-/** A method that clients call: what it answers, or its stream. Errors come with those. */
-export type Method =
-  | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
-  | { readonly streaming: true; readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }
+import type { Method } from './method.ts'
 
 /** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
 export type Operations = Readonly<Record<OperationMethod, Method>>
@@ -19,7 +15,10 @@ export type Methods = (name: string, version: string) => Method | undefined
 /** The operations of a runtime as methods. */
 export function operationsOf(runtime: Runtime): Operations {
   const calls = runtime as unknown as Record<OperationName, (params: unknown, call: CallContext) => unknown>
-  const methods = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => [method, methodBy(streaming, (params, call) => calls[name](params, call))])
+  const methods = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => {
+    const call = (params: unknown, call: CallContext) => calls[name](params, call)
+    return [method, streaming ? { streaming, events: call } : { streaming, answer: call }]
+  })
   return Object.fromEntries(methods) as Operations
 }
 
@@ -30,7 +29,7 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
   return (name, version) => {
     const asked = normaliseVersion(version) ?? ''
     const dialect = older.get(asked)
-    return operations.get(name) ?? (dialect ? methodIn(dialect, name) : asked === PROTOCOL_VERSION ? undefined : unserved(version))
+    return operations.get(name) ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(version))
   }
 }
 
@@ -39,18 +38,7 @@ function unserved(version: string): Method {
   return { streaming: false, answer: async () => checkVersion(version) }
 }
 
-function methodIn(dialect: Dialect, name: string): Method | undefined {
-  const method = dialect.method(name)
-  return method && methodBy(method.streaming, (params, call) => dialect.call(name, params, { ...call, version: PROTOCOL_VERSION }))
-}
-
 /** The error for a name that is no method. */
 export function noSuchMethod(name: string): A2AError {
   return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${PROTOCOL_VERSION}.`)
-}
-
-function methodBy(streaming: boolean, call: (params: unknown, call: CallContext) => unknown): Method {
-  return streaming
-    ? { streaming, events: call as (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }
-    : { streaming, answer: call as (params: unknown, call: CallContext) => Promise<unknown> }
 }

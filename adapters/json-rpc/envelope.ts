@@ -1,6 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
+import { invalidParams } from './invalid-params.ts'
 
 /** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
 export type RequestId = string | number
@@ -53,10 +54,7 @@ function requestOf(id: RequestId, method: string, params: unknown, given: unknow
   if (!serviceParameters) return invalid(id, 'InvalidRequest', `${SERVICE_PARAMETERS} has to be an object whose members are strings.`)
   if (params !== undefined && !isObject(params)) return invalid(id, 'InvalidParams', 'Invalid parameters: params must be an object.')
   const violation = checkJson(params, { depth })
-  if (violation) {
-    const error = new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
-    return { kind: 'invalid', id, error }
-  }
+  if (violation) return { kind: 'invalid', id, error: invalidParams(violation) }
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
 }
 

@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import { list } from '../../machines/protocol/collections.ts'
 import { decode } from '../../machines/protocol/decode.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/fields.ts'
 import { complain, wanted } from '../../machines/protocol/issues.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
 import { message, oneOf } from '../../machines/protocol/message.ts'
 import { bytes, flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
+import { invalidParams } from '../json-rpc/invalid-params.ts'
 
 /** A JSON-RPC method of 0.3. */
 export interface Method03 {
@@ -85,7 +85,7 @@ export function method03(name: string): Method03 | undefined {
 export function checkedParams({ params: schema, name }: Method03, params: unknown, depth: number): Record<string, unknown> {
   const given = params === undefined && name === 'agent/getAuthenticatedExtendedCard' ? {} : params
   const violation = checkJson(given, { depth })
-  if (violation) throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  if (violation) throw invalidParams(violation)
   return withBlocking(decode(schema, given) as Record<string, unknown>)
 }
 

@@ -75,18 +75,17 @@ export function dialect03(runtime: Runtime): Dialect {
 
   return {
     version: LEGACY_VERSION,
-    method: method03,
-    call: (name, params, call) => {
+    method: name => {
       const method = method03(name)
-      if (!method) return Promise.reject(new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A 0.3.`))
-      return method.streaming ? stream(method, params, call) : unary(method, params, call)
+      if (!method?.streaming) return method && { streaming: false, answer: (params, call) => unary(method, params, call) }
+      return { streaming: true, events: (params, call) => stream(method, params, call) }
     },
-    rest: (request, call) => {
+    rest: request => {
       const route = route03(request)
       if (!route) return undefined
       const { method, params, write } = route
-      if (!method.streaming) return { streaming: false, answer: unary(method, params, call).then(write) }
-      return { streaming: true, events: written(stream(method, params, call), write) }
+      if (!method.streaming) return { streaming: false, answer: async call => write(await unary(method, params, call)) }
+      return { streaming: true, events: call => written(stream(method, params, call), write) }
     },
     card: card03
   }

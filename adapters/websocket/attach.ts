@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
+import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -35,7 +36,7 @@ const CLOSE_TIMEOUT_MS = 5_000
 /** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. */
 export function attach(runtime: Runtime, server: Server, path: string, offer: Offer): Served {
   const { settings } = runtime
-  const { limits, clock } = settings
+  const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
   const sockets = new WebSocketServer({ noServer: true, handleProtocols, ...bounds })
@@ -43,12 +44,14 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const address = addressOf(server, path)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer) }
   let isDraining = false
+  let handshakes = 0
   let closing: Promise<void> | undefined
 
   const upgrade = async (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (isDraining) return refuse(socket, GOING)
-    if (sockets.clients.size >= limits.connections) return refuse(socket, FULL)
-    const terms = await readHandshake(request, settings, versions)
+    if (sockets.clients.size + handshakes >= limits.connections) return refuse(socket, FULL)
+    handshakes += 1
+    const terms = await readHandshake(request, settings, versions).finally(() => (handshakes -= 1))
     if ('status' in terms) return refuse(socket, terms)
     if (isDraining) return refuse(socket, GOING)
     sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, terms))
@@ -57,7 +60,10 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     socket.on('error', () => socket.destroy())
     const [asked] = String(request.url).split('?')
     if (asked !== path) return isNobodys(server, String(asked)) && !socket.writableEnded ? refuse(socket, elsewhere(path)) : undefined
-    upgrade(request, socket, head).catch(() => refuse(socket, { status: 400, message: 'The handshake could not be read.' }))
+    upgrade(request, socket, head).catch((error: unknown) => {
+      logger.error('a handshake failed', { error })
+      refuse(socket, broken())
+    })
   }
   server.on('upgrade', onUpgrade)
   PATHS.set(server, [...pathsOn(server), path])
@@ -100,6 +106,12 @@ function pathsOn(server: Server): readonly string[] {
 function isNobodys(server: Server, path: string): boolean {
   const ours = pathsOn(server)
   return server.listenerCount('upgrade') <= ours.length && !ours.includes(path)
+}
+
+/** What is wrong is ours, and nothing for the client to see. */
+function broken(): Refusal {
+  const error = new A2AError('InternalError')
+  return { status: ERRORS.InternalError.http, message: error.message, error }
 }
 
 function elsewhere(path: string): Refusal {

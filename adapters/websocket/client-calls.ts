@@ -40,8 +40,8 @@ export class ClientCalls implements Calls, LinkUser {
       }
       const settled = () => signal?.removeEventListener('abort', abort)
       const request = new UnaryRequest(frame, value => (settled(), resolve(value)), error => (settled(), reject(error)))
-      this.#begin(request)
       signal?.addEventListener('abort', abort, { once: true })
+      this.#begin(request)
     })
   }
 
@@ -109,10 +109,11 @@ export class ClientCalls implements Calls, LinkUser {
   }
 
   /** Sends a request under a new id; without a connection it waits for the next one. */
-  #send(request: ClientRequest, { method, params, parameters }: RequestFrame): void {
+  #send(request: ClientRequest, frame: RequestFrame): void {
+    const { method, params } = frame
     const id = this.#nextId++
     this.#pending.set(id, { request, sentOn: this.link.state === 'open' ? this.#connection : 0 })
-    this.#write({ id, method, params }, parameters)
+    this.#write({ id, method, params }, frame)
   }
 
   #leave(stream: StreamRequest): void {
@@ -130,8 +131,8 @@ export class ClientCalls implements Calls, LinkUser {
     return undefined
   }
 
-  #write(frame: object, parameters?: RequestFrame['parameters']): void {
-    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, parameters) }))
+  #write(frame: object, terms?: Pick<RequestFrame, 'parameters' | 'trace'>): void {
+    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, terms) }))
   }
 
   #noteExtensions(parameters: Record<string, unknown>): void {

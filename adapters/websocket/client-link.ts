@@ -1,14 +1,14 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { BackOff, type BackOffOptions } from '../client/back-off.ts'
 import { LinkWatch, type LinkState } from '../client/link-state.ts'
-import { closedHere, wasLost } from '../client/lost-errors.ts'
+import { closedHere, nobodyAnswers, wasLost } from '../client/lost-errors.ts'
 import type { ClientSocket } from './client-socket.ts'
 
 /** What a link is made of. */
 export interface LinkOptions extends BackOffOptions {
   readonly url: string
-  /** Opens a socket; rejects when nobody answers. */
-  readonly open: (signal?: AbortSignal) => Promise<ClientSocket>
+  /** Opens a socket; rejects when nobody answers, and when the signal aborts. */
+  readonly open: (signal: AbortSignal) => Promise<ClientSocket>
 }
 
 /** What uses a link. */
@@ -21,6 +21,9 @@ export interface LinkUser {
   /** The link is at its end. */
   closed(error: unknown): void
 }
+
+/** How long opening a socket may take. */
+const OPENING_MS = 10_000
 
 /** Silence after which the other side is asked for a sign of life, and how long that may take. */
 const SILENCE_MS = 25_000
@@ -36,6 +39,7 @@ export class Link {
   readonly #backOff: BackOff
   readonly #watch = new LinkWatch('connecting')
   #socket: ClientSocket | undefined
+  #opening = new AbortController()
   #timer: unknown
   #closed = Promise.resolve()
 
@@ -54,10 +58,10 @@ export class Link {
     return this.#watch.on(state, watcher)
   }
 
-  /** Connects for the first time. Rejects, and is at its end, if nobody answers. */
+  /** Connects for the first time. Rejects, and is at its end, if nobody answers or the signal aborts. */
   async start(signal?: AbortSignal): Promise<void> {
     try {
-      this.#opened(await this.#options.open(signal))
+      this.#opened(await this.#open(signal))
     } catch (error) {
       this.#end(error)
       throw error
@@ -77,12 +81,26 @@ export class Link {
     await this.#closed
   }
 
+  /** Opens a socket. Nothing waits for it once it has taken too long, or the link is at its end. */
+  async #open(signal?: AbortSignal): Promise<ClientSocket> {
+    const { clock, open, url } = this.#options
+    const opening = new AbortController()
+    this.#opening = opening
+    const timer = clock.setTimeout(() => opening.abort(nobodyAnswers(url)), OPENING_MS)
+    try {
+      return await open(signal ? AbortSignal.any([signal, opening.signal]) : opening.signal)
+    } finally {
+      clock.clearTimeout(timer)
+    }
+  }
+
   #opened(socket: ClientSocket): void {
     if (this.state === 'closed') return socket.close(1000, 'The client is done.')
     this.#socket = socket
-    this.#backOff.reset()
     socket.addEventListener('message', ({ data }) => {
       if (this.#socket !== socket) return
+      // Not when it opens: what takes connections and drops them would be tried for ever.
+      this.#backOff.reset()
       this.#listen(SILENCE_MS)
       this.#user.received(String(data))
     })
@@ -128,7 +146,7 @@ export class Link {
 
   #tryNow(): void {
     this.#watch.enter('connecting')
-    this.#options.open().then(
+    this.#open().then(
       socket => this.#opened(socket),
       error => {
         if (this.state === 'closed') return
@@ -141,6 +159,7 @@ export class Link {
   #end(error: unknown): void {
     if (this.state === 'closed') return
     this.#options.clock.clearTimeout(this.#timer)
+    this.#opening.abort(error)
     this.#socket = undefined
     this.#watch.enter('closed')
     this.#user.closed(error)

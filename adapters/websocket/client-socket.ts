@@ -14,20 +14,20 @@ export interface ClientSocket {
   addEventListener(type: 'close', listener: (event: { code: number; reason: string }) => void): void
 }
 
-/** Opens a WebSocket: the browser's own, elsewhere that of `ws`, which can also send headers. */
-export async function openSocket(url: string, { headers = {}, signal }: { headers?: Readonly<Record<string, string>>; signal?: AbortSignal | undefined }): Promise<ClientSocket> {
+/** Opens a WebSocket: the browser's own, elsewhere that of `ws`, which can also send headers. Rejects if nobody answers, and when the signal aborts. */
+export async function openSocket(url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ClientSocket> {
   const ws = inBrowser() ? undefined : await import('ws')
-  signal?.throwIfAborted()
+  signal.throwIfAborted()
   const refused = { status: undefined as number | undefined }
   const socket: ClientSocket = ws ? nodeSocket(new ws.WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false }), refused) : new globalThis.WebSocket(url, WEBSOCKET_SUBPROTOCOL)
   return new Promise((resolve, reject) => {
     const abort = () => {
       socket.close()
-      reject(signal?.reason)
+      reject(signal.reason)
     }
-    signal?.addEventListener('abort', abort, { once: true })
+    signal.addEventListener('abort', abort, { once: true })
     socket.addEventListener('open', () => {
-      signal?.removeEventListener('abort', abort)
+      signal.removeEventListener('abort', abort)
       resolve(socket)
     })
     socket.addEventListener('error', () => reject(noAnswer(url, refused.status)))

@@ -8,10 +8,12 @@ import type { Principal } from '../../runtime/authentication.ts'
 import { fault } from '../../runtime/fault.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Table } from '../../runtime/table.ts'
-import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts'
+import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
+import type { Method } from '../json-rpc/method.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+import { traceTerms } from '../json-rpc/trace-terms.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate } from './frame-rate.ts'
 import { FrameWatch } from './frame-watch.ts'
@@ -41,9 +43,6 @@ const STRAY_RESPONSES = 10
 /** How long a client may be silent in the middle of a frame. */
 const UNFINISHED_MS = 30_000
 
-/** The longest time that a timer takes, in milliseconds: longer ones are set in parts. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-
 /** Events that one stream sends before the others, and the other work of the process, get their turn. */
 const EVENTS_PER_TURN = 32
 
@@ -58,7 +57,8 @@ export class Connection {
   readonly #usual: CallTerms
   readonly #outbox: Outbox
   readonly #rate: FrameRate
-  readonly #stopExpiry: () => void
+  readonly #expiresAtMs: number
+  readonly #expiry: unknown
   readonly #frames = new FrameWatch()
   #unfinished: unknown
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
@@ -76,9 +76,11 @@ export class Connection {
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     setMaxListeners(0, this.#gone.signal)
-    this.#outbox = new Outbox(socket, stream, runtime.settings.clock)
-    this.#rate = new FrameRate(runtime.settings.limits.framesPerSecond)
-    this.#stopExpiry = this.#expireInTime()
+    const { clock, limits } = runtime.settings
+    this.#outbox = new Outbox(socket, stream, clock)
+    this.#rate = new FrameRate(limits.framesPerSecond)
+    this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
+    this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
     stream.on('data', (bytes: Buffer) => this.#watchFrame(bytes))
     socket.on('message', (data: Buffer, isBinary) => this.#receive(data, isBinary))
     socket.on('close', () => this.#closed())
@@ -94,7 +96,7 @@ export class Connection {
     const pace = this.#rate.count(clock.now())
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
     const envelope = readEnvelope(data.toString('utf8'), limits)
-    if (clock.now() >= (this.#terms.principal?.expiresAtMs ?? Infinity)) {
+    if (clock.now() >= this.#expiresAtMs) {
       if (envelope.kind === 'request') this.#outbox.send(errorFrame(envelope.id, expired()))
       return this.#expire()
     }
@@ -125,10 +127,11 @@ export class Connection {
     void this.#perform(request, called, terms, stop?.signal ?? this.#gone.signal)
   }
 
-  async #perform({ id, params }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
+  async #perform({ id, params, serviceParameters }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
     try {
       const { principal } = this.#terms
-      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id, claims: principal.claims })
+      const { telemetry } = this.#runtime.settings
+      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id, claims: principal.claims }, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
       if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
         const answer = await method.answer(params, call)
@@ -192,20 +195,7 @@ export class Connection {
     this.#unfinished = clock.setTimeout(close, UNFINISHED_MS)
   }
 
-  /** Closes the connection when its credentials run out: whatever is under way is told so. The answer stops the watch. */
-  #expireInTime(): () => void {
-    const { clock } = this.#runtime.settings
-    const { expiresAtMs = Infinity } = this.#terms.principal ?? {}
-    let timer: unknown
-    const wait = () => {
-      const leftMs = expiresAtMs - clock.now()
-      if (leftMs <= 0) this.#expire()
-      else if (leftMs < Infinity) timer = clock.setTimeout(wait, Math.min(leftMs, LONGEST_TIMER_MS))
-    }
-    wait()
-    return () => clock.clearTimeout(timer)
-  }
-
+  /** The credentials have run out: whatever is under way is told so. */
   #expire(): void {
     for (const { id } of this.#inFlight.values()) this.#outbox.send(errorFrame(id, expired()))
     this.#socket.close(CLOSE_CODES.unauthenticated, 'The credentials have run out.')
@@ -213,8 +203,9 @@ export class Connection {
 
   /** The client is gone: its calls and streams end, the tasks go on. */
   #closed(): void {
-    this.#stopExpiry()
-    this.#runtime.settings.clock.clearTimeout(this.#unfinished)
+    const { clock } = this.#runtime.settings
+    clock.clearTimeout(this.#expiry)
+    clock.clearTimeout(this.#unfinished)
     this.#gone.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()
   }

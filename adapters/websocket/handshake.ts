@@ -3,9 +3,9 @@ import type { Socket } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
-import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { identified, isRefusal, originRefusal, queryRefusal, type Refusal } from '../http/entry.ts'
+import { refusalText } from '../http/answers.ts'
+import { identified, originRefusal, queryRefusal, type Refusal } from '../http/entry.ts'
 import { headersOf, incomingRefusal } from '../http/incoming.ts'
 import type { ConnectionTerms } from './connection.ts'
 
@@ -26,13 +26,14 @@ export async function readHandshake(request: IncomingMessage, settings: Settings
     versionRefusal(version, versions)
   if (refusal) return refusal
   const extensions = headerOr(request, 'a2a-extensions', url)
-  const principal = await identified(() => headersOf(request), settings)
-  return isRefusal(principal) ? principal : { principal, version, extensions }
+  const { principal, refusal: stranger } = await identified(() => headersOf(request), settings)
+  return stranger ?? { principal, version, extensions }
 }
 
 /** Answers a refused handshake and closes the connection. */
-export function refuse(socket: Socket, { status, message, headers = {}, error }: Refusal): void {
-  const body = JSON.stringify(error ? { jsonrpc: '2.0', id: null, error: toWireError(error) } : { error: message })
+export function refuse(socket: Socket, refusal: Refusal): void {
+  const { status, headers = {} } = refusal
+  const body = refusalText(refusal)
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',

@@ -7,12 +7,16 @@ export const PING_INTERVAL_MS = 30_000
 /** Pings in a row that a client may leave unanswered before its connection is cut. */
 const MISSED_PONGS = 2
 
-/** Pings every connected client and cuts off those that are gone without a word. The answer stops it. */
+/**
+ * Pings every connected client and cuts off those that are gone without a word. One from which nothing is read just now
+ * cannot answer: the `Outbox` watches it meanwhile. The answer stops it.
+ */
 export function startHeartbeat(clients: ReadonlySet<WebSocket>, clock: Clock): () => void {
   const missed = new WeakMap<WebSocket, number>()
   let timer: unknown
   const beat = () => {
     for (const client of clients) {
+      if (client.isPaused) continue
       const count = missed.get(client)
       if (count === undefined) client.on('pong', () => missed.set(client, 0))
       if ((count ?? 0) >= MISSED_PONGS) {

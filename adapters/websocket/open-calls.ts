@@ -16,7 +16,7 @@ export async function openCalls(url: string, options: ConnectOptions): Promise<C
 /** Connects to the WebSocket at a `ws:` address. */
 export async function openSocketCalls(url: string, options: ConnectOptions): Promise<ClientCalls> {
   const { extensions = [], signal } = options
-  const open = (signal?: AbortSignal) => openSocket(url, { headers: currentHeaders(options), signal })
+  const open = async (signal: AbortSignal) => openSocket(url, currentHeaders(options), signal)
   const calls = new ClientCalls({ url, open, ...backOffOptions(options) }, extensions)
   await calls.link.start(signal)
   return calls

@@ -7,6 +7,12 @@ export const RELIABILITY_EXTENSION = 'urn:taskchart:extension:reliability:1'
 /** The extension under which negotiated terms travel, as a data part and in a task's metadata (§4.6). */
 export const NEGOTIATION_EXTENSION = 'urn:taskchart:extension:negotiation:1'
 
+/** The extension of a card that says what the message that opens a task has to hold: its `params` are `{ schema }`, a JSON Schema (§4.6). */
+export const INPUT_EXTENSION = 'urn:taskchart:extension:input:1'
+
+/** The key in the metadata of a question's message under which the JSON Schema of its answer stands (§4.1.4). */
+export const ANSWER_SCHEMA = 'urn:taskchart:answer-schema:1'
+
 /** Where an agent's card is found on its host (§8.2). */
 export const AGENT_CARD_PATH = '/.well-known/agent-card.json'
 

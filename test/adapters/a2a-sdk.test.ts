@@ -5,15 +5,16 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocketServer } from 'ws'
+import { z } from 'zod'
 import { WebSocketTransport, WebSocketTransportFactory } from '../../adapters/a2a-sdk/websocket-transport.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import sailboat from '../../examples/sailboat.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
-import { createRuntime } from '../../runtime/index.ts'
+import { createRuntime, defineAgent, negotiation, offer, type Agent } from '../../runtime/index.ts'
 
-/** Serves the sailboat agent, and makes the official client for it out of its card. */
-async function officialClient(t: Test): Promise<Client> {
-  const runtime = createRuntime({ agent: sailboat })
+/** Serves an agent, the sailboat's if no other, and makes the official client for it out of its card. */
+async function officialClient(t: Test, agent: Agent = sailboat): Promise<Client> {
+  const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -76,6 +77,31 @@ await t.test('the official client', async t => {
     t.not(red?.artifactId, first.artifacts[0]?.artifactId)
     const content = red?.parts[0]?.content
     t.same(content?.$case === 'raw' && Array.from(content.value.subarray(1, 4)), Array.from(Buffer.from('PNG')), 'the bytes of a PNG')
+  })
+
+  await t.test('negotiates by data parts: it reads an offer, makes a counter-offer, and accepts the next', async t => {
+    const uri = 'urn:taskchart:extension:negotiation:1'
+    const respond = negotiation({ terms: z.object({ euros: z.number() }), respond: ({ proposal }) => offer({ euros: proposal ? proposal.euros + 5 : 40 }) })
+    const agent = defineAgent({ card: { name: 'Bargainer', description: 'Bargains.' }, negotiate: respond, work: ({ terms }) => ({ artifact: `${terms.euros} euros` }) })
+    const client = await officialClient(t, agent)
+    const card = await client.getAgentCard()
+    t.match(card.capabilities?.extensions.find(extension => extension.uri === uri), { params: { rounds: 5, offerMs: 600_000, terms: { type: 'object' } } })
+    const moving = (move: object, contextId: string) =>
+      client.sendMessage(saying('', { contextId, parts: [{ content: { $case: 'data', value: { [uri]: move } }, metadata: undefined, filename: '', mediaType: '' }] }))
+    const offerOf = (answer: Message | Task) => {
+      if ('status' in answer) throw new TypeError('The agent answered with a task.')
+      const content = answer.parts.at(-1)?.content
+      return Object(content?.$case === 'data' && content.value)[uri].offer
+    }
+
+    const hello = await client.sendMessage(saying('hello'))
+    t.match(offerOf(hello), { round: 1, terms: { euros: 40 } })
+    const { contextId } = hello
+    const second = offerOf(await moving({ propose: { terms: { euros: 30 } } }, contextId))
+    t.match(second, { round: 3, terms: { euros: 35 } })
+    const task = taskIn(await moving({ accept: { offerId: second.offerId } }, contextId))
+    t.match(task, { status: { state: TaskState.TASK_STATE_COMPLETED }, metadata: { [uri]: { terms: { euros: 35 } } } })
+    await t.rejects(moving({ propose: { terms: { euros: '30' } } }, contextId), { name: 'RequestMalformedError' })
   })
 
   await t.test('reads, cancels and subscribes to tasks', async t => {

@@ -313,9 +313,14 @@ await t.test('any of several ways is enough, and the first that knows wins', asy
 
 await t.test('a way that cannot tell does not keep the others from it, and is heard of if none knows', async t => {
   const broken: Authenticate = () => { throw new A2AError('Overloaded', 'later') }
-  const authenticate = anyOf(broken, apiKey({ keys: { bob: 'b-key' } }), () => Promise.reject(new Error('other')))
-  t.match(await authenticate({ headers: { 'x-api-key': 'b-key' } }), { id: 'bob' })
-  t.match(await rejection(Promise.resolve(authenticate({ headers: {} }))), { code: 'Overloaded', message: 'later' })
+  const other: Authenticate = () => Promise.reject(new Error('other'))
+  const keys = apiKey({ keys: { bob: 'b-key' } })
+  for (const ways of [[broken, keys, other], [other, broken, keys]] as const) {
+    const authenticate = anyOf(...ways)
+    t.match(await authenticate({ headers: { 'x-api-key': 'b-key' } }), { id: 'bob' })
+    t.match(await rejection(Promise.resolve(authenticate({ headers: {} }))), { code: 'Overloaded', message: 'later' })
+  }
+  t.match(await rejection(Promise.resolve(anyOf(keys, other)({ headers: {} }))), { message: 'other' })
 })
 
 await t.test('ways that cannot stand beside each other are refused', async t => {

@@ -9,7 +9,7 @@ import { recordingLogger, say, taskIn } from '../fixtures/runtime-helpers.ts'
 
 const source = (state: string, more = '') => `
 import { defineAgent, setupWork } from 'taskchart'
-const work = setupWork({}).createMachine({ id: 'work', initial: '${state}', states: { '${state}': { tags: 'input-required' }, b: { tags: 'input-required' } } })
+const work = setupWork({}).createMachine({ id: 'work', initial: '${state}', states: { '${state}': { tags: 'input-required', on: { 'message.received': {} } }, b: { tags: 'input-required', on: { 'message.received': {} } } } })
 export default defineAgent({ card: { name: 'A' }, work, version: '2'${more} })
 `
 
@@ -19,7 +19,7 @@ async function stored(t: Test) {
     'same.ts': source('a'), 'changed.ts': source('c'), 'migrating.ts': source('c', ", migrate: ({ snapshot }) => (snapshot.value === 'b' ? snapshot : { ...snapshot, value: 'c' })"),
     'function.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
   })
-  const work = setupWork({}).createMachine({ id: 'work', initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': 'b' } }, b: { tags: 'input-required' } } })
+  const work = setupWork({}).createMachine({ id: 'work', initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': 'b' } }, b: { tags: 'input-required', on: { 'message.received': {} } } } })
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'A' }, work, version: '1' }), store: sqliteStore(join(cwd, 'tasks.db')), logger: recordingLogger().logger })
   t.teardown(() => runtime.close())
   const ids = [taskIn(await runtime.sendMessage(say('one'))).id, taskIn(await runtime.sendMessage(say('two'))).id]

@@ -1,11 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { z } from 'zod'
 import { emit } from 'xstate'
-import { artifact, data, failed, file, rejected, reply, setupWork, text } from '../../runtime/index.ts'
+import { expectedText } from '../../adapters/cli/expected.ts'
+import { accepted, artifact, data, failed, file, inputRequired, negotiation, offer, rejected, reply, setupWork, text } from '../../runtime/index.ts'
 import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
 import { scripted } from '../fixtures/scripted-agent.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47])
 
@@ -52,6 +55,25 @@ await t.test('an agent that answers with a message', async t => {
     t.strictSame(JSON.parse(stdout).message.parts, answer)
     t.equal(stdout.split('\n').length, 2)
   })
+})
+
+await t.test('an offer is printed in one line, with its terms and how long it stands, and saved as it is', async t => {
+  const terms = z.object({ euros: z.number(), day: z.string(), list: z.array(z.number()) })
+  const { url } = await serve(t, {
+    negotiate: negotiation({ terms, respond: ({ message }) => (message.parts.some(part => 'text' in part && part.text === 'ok') ? accepted() : offer({ euros: 40, day: 'fri\nday\u0007', list: [1] }, { message: 'Hm.' })), offerMs: 3_600_000 }),
+    work: ({ terms }) => ({ artifact: JSON.stringify(terms) })
+  }, { clock: new TestClock() })
+  const clock = new TestClock()
+  clock.increment(999)
+  const { stdout, stderr } = await send(url, ['hi'], { clock })
+  t.equal(stdout, 'Hm.\nOffer: euros 40, day fri day, list [1] (stands for 1h)\n')
+  clock.increment(3_599_001)
+  t.match((await send(url, ['hi'], { clock })).stdout, /\(has expired\)\n$/)
+  const cwd = t.testdir()
+  t.match((await send(url, ['hi', '--out', 'out'], { cwd })).stdout, 'saved out/message.json')
+  t.match(JSON.parse(readFileSync(join(cwd, 'out/message.json'), 'utf8')), { 'urn:taskchart:extension:negotiation:1': { offer: { terms: { euros: 40 } } } })
+  const line = lineIn(stderr)
+  t.match((await send(line.url, ['ok', ...line.args])).stdout, /^\{"euros":40/, 'words accept it')
 })
 
 await t.test('an agent that does a task', async t => {
@@ -279,4 +301,31 @@ await t.test('a connection that is lost is told of', async t => {
     if (line.startsWith('The connection is lost')) stop.abort()
   }
   t.match(await send(url, ['wait'], { signal: stop.signal, heard }), { code: 130, stderr: /The connection is lost; trying again\.\n/ })
+})
+
+await t.test('a question that shows what it wants has a line of that, as wide as the terminal', async t => {
+  const { url } = await serve(t, { work: async function* () { yield* inputRequired('How much?', { schema: z.coerce.number().min(50) }) } })
+  t.match((await send(url, ['x'])).stderr, /\ninput-required: How much\?\nexpects: a number from 50\n\nAnswer with:\n/)
+  const long = await serve(t, { work: async function* () { yield* inputRequired('Which?', { schema: z.enum(Array.from({ length: 100 }, (_, i) => `n${i}`)) }) } })
+  const line = (stderr: string) => /expects: [^\r\n]*…/.exec(stderr)?.[0]
+  t.equal(line((await send(long.url, ['x'])).stderr)?.length, 79, 'dots may be wide')
+  t.equal(line((await send(long.url, ['x'], { terminal: { columns: 40, hasColours: false } })).stderr), 'expects: one of n0, n1, n2, n3, n4, n5…')
+})
+
+await t.test('what a schema expects is said in words if it is simple, else by itself, whatever is in it', async t => {
+  let deep: unknown = 1
+  for (let depth = 0; depth < 100_000; depth += 1) deep = [deep]
+  const safe = Number.MAX_SAFE_INTEGER
+  const cases: [schema: Record<string, unknown>, text: string][] = [
+    [{ type: 'number' }, 'a number'], [{ type: 'number', minimum: 1, maximum: 2.5 }, 'a number from 1 to 2.5'],
+    [{ type: 'integer', minimum: -safe, maximum: safe }, 'a whole number'], [{ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9 }, 'a whole number above 0 below 9'],
+    [{ type: 'number', minimum: '\u001b[31m' }, 'a number'], [{ type: 'boolean' }, 'true or false'], [{ $schema: 'x', type: 'string' }, 'text'],
+    [{ type: 'string', format: 'date', pattern: '^x$' }, 'a date, as in 2027-05-01'], [{ type: 'string', format: 'constructor' }, '{"type":"string","format":"constructor"}'],
+    [{ enum: ['a\u001b[2J', 1, null, ['b']] }, 'one of a[2J, 1, null, ["b"]'], [{ enum: [] }, 'one of'],
+    [{ type: 'object', properties: { a: {} } }, '{"type":"object","properties":{"a":{}}}'], [{}, '{}'], [{ type: ['string', 'null'] }, '{"type":["string","null"]}'],
+    [{ title: '\u009b2J\n\u007f' }, '{"title":"2J\\n"}'], [{ items: deep }, 'more than can be shown: its schema is nested too deep'],
+    [{ type: 'string', minLength: 3 }, '{"type":"string","minLength":3}']
+  ]
+  for (const [schema, text] of cases) t.equal(expectedText(schema, 80), text)
+  t.equal(expectedText({ type: 'string', format: 'date' }, 10), 'a date, …')
 })

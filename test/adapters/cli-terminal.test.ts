@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { LiveLine } from '../../adapters/cli/live-line.ts'
 import { cutToWidth } from '../../adapters/cli/cut-to-width.ts'
+import { messageText } from '../../adapters/cli/message-text.ts'
 import { liveText } from '../../adapters/cli/progress.ts'
 import { terminalOf, type Terminal } from '../../adapters/cli/terminal.ts'
 import { note, nothingYet } from '../../adapters/cli/watch-stream.ts'
@@ -253,6 +254,13 @@ await t.test('on a terminal', async t => {
     t.equal((await ended).code, 1)
     t.match(screen.lines, ['working (task t1)', '', /^Task t1 goes on/, /npx/, 'taskchart: Out of paint.', ''])
   })
+})
+
+await t.test('what an agent says is shown as text: files are named, and data only where nothing else is said', t => {
+  const shown = (...parts: Part[]) => messageText({ messageId: 'm', role: 'ROLE_AGENT', parts })
+  t.equal(shown({ text: 'Which one?' }, { data: { name: 'a' } }, { raw: 'AAAA', filename: 'b.png' }), 'Which one? b.png (3 bytes)')
+  t.equal(shown({ data: 1 }, { data: 2, filename: 'two.json' }), 'message two.json')
+  t.end()
 })
 
 await t.test('the live text', async t => {

@@ -4,7 +4,7 @@ import { connect } from '../../adapters/client/connect.ts'
 import { httpAgent, result } from '../fixtures/scripted-http.ts'
 import { refusal } from '../fixtures/runtime-helpers.ts'
 
-// From here on nothing finds the official client.
+// From here on nothing finds the official client, or OpenTelemetry's API.
 register('../fixtures/without-peers.js', import.meta.url)
 
 await t.test('without the official client connecting says which line installs it', async t => {
@@ -24,4 +24,9 @@ await t.test('without the official client its bindings are passed over, if there
   t.equal(client.binding, 'JSONRPC')
   t.match(await client.getTask({ id: 't' }), { id: 't' })
   t.match(await refusal(connect(agent.url, { bindings: ['HTTP+JSON', 'GRPC'] })), { message: /HTTP\+JSON, for which/ }, 'the error is of the one to prefer')
+})
+
+await t.test("without OpenTelemetry's API openTelemetry says which line installs it", async t => {
+  const { openTelemetry } = await import('../../adapters/opentelemetry/open-telemetry.ts')
+  t.throws(() => openTelemetry(), new TypeError('openTelemetry traces by the API of OpenTelemetry. Install it: npm install @opentelemetry/api'))
 })

@@ -17,6 +17,7 @@ import { artifact, reply } from '../../runtime/words.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
 import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../fixtures/http-agent.ts'
 import { brief, generationOf, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { standsStill } from '../fixtures/stands-still.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 
@@ -176,10 +177,20 @@ await t.test('a client that leaves ends its stream or its waiting, and never the
   await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_COMPLETED' })).totalSize === 2)
 })
 
+/** Work that tells so many artifacts of 64 KiB, more than fit between two ends of a connection. */
+const flood = (chunks: number) => async function* () {
+  for (let i = 0; i < chunks; i += 1) yield artifact('x'.repeat(64 * 1024))
+}
+
+/** Waits until a stream waits for its client: beside the timer of its keep-alive that for who reads nothing is set, and stays. */
+function unread(clock: TestClock, before: number): Promise<void> {
+  return standsStill(() => clock.size === before + 2 && clock.size, 'the stream to be full')
+}
+
 await t.test('a client that reads nothing is waited for, then cut off, and others are served meanwhile', async t => {
-  const chunk = artifact('x'.repeat(64 * 1024))
   const printed = t.capture(console, 'error').args
-  const { url, runtime, clock, log } = await serveAll(t, { work: async function* () { for (let i = 0; i < 600; i += 1) yield chunk } })
+  const { url, runtime, clock, log } = await serveAll(t, { work: flood(600) })
+  const before = clock.size
   const { port } = new URL(url)
   const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
   t.teardown(() => socket.destroy())
@@ -189,19 +200,27 @@ await t.test('a client that reads nothing is waited for, then cut off, and other
   await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_COMPLETED' })).totalSize === 1)
   const { json } = await ask(`${url}tasks?contextId=slow`)
   t.match(json, { totalSize: 1 })
-  await rest()
+  await unread(clock, before)
+  clock.increment(STUCK_MS - 1)
+  t.equal(clock.size, before + 2, 'not yet')
+  clock.increment(1)
+  t.equal(clock.size, before, 'now')
   const closed = once(socket, 'close')
-  clock.increment(STUCK_MS)
   socket.resume()
   await closed
+  t.ok(socket.bytesRead < 600 * 64 * 1024, 'what it had not read is not sent')
   t.same(log, [])
   t.same(printed(), [], 'a client cannot have the server print')
 })
 
-await t.test('one that reads slowly gets every event once', async t => {
-  const { url } = await serveAll(t, { work: async function* () { for (let i = 0; i < 300; i += 1) yield artifact(`${i} ${'x'.repeat(8 * 1024)}`) } })
-  const { text } = await ask(`${url}message:stream`, { body: JSON.stringify(say('a')) })
-  t.strictSame(sentEvents(text).map(({ id }) => Number(id)), Array.from({ length: 303 }, (_, i) => i + 1))
+await t.test('one that reads late gets every event once', async t => {
+  const { url, clock } = await serveAll(t, { work: flood(300) })
+  const before = clock.size
+  const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
+  await unread(clock, before)
+  const ids = []
+  for (let event = await stream.next(); event; event = await stream.next()) ids.push(Number(event.id))
+  t.strictSame(ids, Array.from({ length: 303 }, (_, i) => i + 1))
 })
 
 await t.test('the extension that a request activates is echoed, and its conditions count', async t => {
@@ -271,6 +290,14 @@ await t.test('pages of allowed origins may call and read, others may not', async
   for (const answer of [await rpc(url, 'ListTasks', {}, page), await ask(`${url}tasks/nobody`, { headers: page }), await ask(`${url}nothing/at/all/here`, { headers: page })]) {
     t.match(Object.fromEntries(answer.headers), { 'access-control-allow-origin': 'https://app.example', 'access-control-expose-headers': /A2A-Extensions/, vary: /Origin/ })
   }
+  const locked = await serveAll(t, { work: echo }, { origins: ['https://app.example'], authenticate: () => undefined })
+  const refused = await rpc(locked.url, 'ListTasks', {}, page)
+  t.equal(refused.status, 401)
+  const card = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: page })
+  const known = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: { ...page, 'if-none-match': card.headers.get('etag') ?? '' } })
+  t.equal(known.status, 304)
+  for (const { headers } of [refused, card, known]) t.equal(headers.get('access-control-allow-origin'), 'https://app.example')
+  t.equal((await ask(`${url}${AGENT_CARD_PATH.slice(1)}`)).headers.get('vary'), 'A2A-Version, Origin', 'a cache keeps the answers to pages apart')
   for (const origin of ['https://evil.example', 'null', 'http://localhost']) {
     for (const method of ['OPTIONS', 'GET', 'POST']) t.equal((await ask(url, { method, headers: { origin } })).status, 403)
   }
@@ -296,6 +323,21 @@ await t.test('who calls is asked of every request but those for the card and the
   t.match((await rpc(url, 'GetTask', { id }, { authorization: 'Ada' })).json, { result: { id } })
   const [foreign, absent] = [await ask(`${url}tasks/${id}`, { headers: { authorization: 'Bob' } }), await ask(`${url}tasks/${'x'.repeat(id.length)}`, { headers: { authorization: 'Bob' } })]
   t.equal(foreign.text.replaceAll(id, 'x'.repeat(id.length)), absent.text, 'what is somebody else\'s is not there')
+})
+
+await t.test('credentials that have run out let nobody in', async t => {
+  const clock = new TestClock()
+  const { url } = await serveAll(t, { work: echo }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: Number(headers['x-until']) }) })
+  const status = async (untilMs: number) => (await ask(`${url}tasks`, { headers: { 'x-until': String(untilMs) } })).status
+  t.equal(await status(clock.now() + 1), 200)
+  t.equal(await status(clock.now()), 401)
+})
+
+await t.test('a principal may have more members than we know', async t => {
+  const anna = { id: 'anna', status: 'active', message: 'hello', headers: { 'x-internal': 's3cret' } }
+  const { url } = await serveAll(t, { work: echo }, { authenticate: () => anna })
+  t.match((await ask(`${url}tasks`)).json, { totalSize: 0 })
+  t.match(await (await JsonSocket.open(t, url.replace('http', 'ws'))).call('ListTasks', {}), { result: { totalSize: 0 } })
 })
 
 await t.test('a request for another host, or past what the server takes, or while it closes, is refused', async t => {

@@ -1,10 +1,12 @@
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { WebSocketServer, WebSocket } from 'ws'
+import { WebSocketServer, WebSocket, type VerifyClientCallbackAsync } from 'ws'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
+import { Link } from '../../adapters/websocket/client-link.ts'
+import { openSocket } from '../../adapters/websocket/client-socket.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
@@ -53,20 +55,25 @@ interface Sent {
 
 /** A server that says what the test wants. Pings of clients are answered by the way, and are not among what was sent. */
 async function scripted(t: Test, { greets = true, isReliable = true } = {}) {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'a2a.v1' })
+  const handshakes: IncomingMessage[] = []
+  const behaviour = { greets, answersHandshakes: true }
+  const verifyClient: VerifyClientCallbackAsync = ({ req }, answer) => {
+    handshakes.push(req)
+    if (behaviour.answersHandshakes) answer(true)
+    // Who does not read does not see that the other side goes.
+    else req.socket.resume()
+  }
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'a2a.v1', verifyClient })
   t.teardown(() => {
-    for (const client of server.clients) client.terminate()
+    for (const { socket } of handshakes) socket.destroy()
     server.close()
   })
   await once(server, 'listening')
   const sent: Sent[] = []
   const sockets: WebSocket[] = []
-  const handshakes: IncomingMessage[] = []
-  const behaviour = { greets }
   const parameters = isReliable ? { 'a2a-service-parameters': { 'a2a-extensions': RELIABILITY_EXTENSION } } : {}
-  server.on('connection', (socket, request) => {
+  server.on('connection', socket => {
     sockets.push(socket)
-    handshakes.push(request)
     socket.on('message', (data: Buffer) => {
       const frame: Sent = JSON.parse(data.toString('utf8'))
       if (frame.method !== 'ping') sent.push(frame)
@@ -492,25 +499,51 @@ await t.test('a stream of an agent without the extension goes on as a subscripti
   t.strictSame((await collect(stream)).map(brief), ['task:input-required'], 'and ends where a reply ends')
 })
 
-await t.test('tries go on with growing waits until it has been too long', async t => {
+/** Options for a client that waits as long as it may before each try, and what looks whether it tries after these waits, each time in vain. */
+function unhurried() {
   const clock = new TestClock()
+  let waits = 0
+  const random = () => {
+    waits += 1
+    return 1
+  }
+  const expectTries = async (t: Test, client: AgentClient, waitsMs: readonly number[]) => {
+    let tries = 0
+    client.on('connecting', () => (tries += 1))
+    for (const [tried, waitMs] of waitsMs.entries()) {
+      await until(() => waits === tried + 1, `the wait of ${waitMs}`)
+      clock.increment(waitMs - 1)
+      t.equal(tries, tried, `no try after ${waitMs - 1}`)
+      clock.increment(1)
+      t.equal(tries, tried + 1, `a try after ${waitMs}`)
+    }
+    await until(() => client.state === 'closed')
+  }
+  return { options: { clock, random, giveUpAfterMs: 2000 }, expectTries }
+}
+
+await t.test('tries go on with growing waits until it has been too long', async t => {
+  const { options, expectTries } = unhurried()
   const { url, server, socket, request } = await scripted(t)
-  const client = await connected(t, url, { clock, random: () => 1, giveUpAfterMs: 2000 })
+  const client = await connected(t, url, options)
   const call = refusal(client.getTask({ id: 't' }))
   await request(0)
   const first = await socket(0)
   server.close()
   first.terminate()
-  await until(() => client.state === 'lost')
-  for (const waitMs of [250, 500, 1000, 2000]) {
-    clock.increment(waitMs - 1)
-    t.equal(clock.pending, 1, 'not yet')
-    clock.increment(1)
-    t.equal(clock.pending, 0, 'now')
-    await until(() => clock.pending > 0 || client.state === 'closed', `the try after ${waitMs}`)
-  }
+  await expectTries(t, client, [250, 500, 1000, 2000])
   t.match(await call, { code: 'Overloaded', message: /Nobody answers/ })
-  t.equal(client.state, 'closed')
+})
+
+await t.test('a server that takes connections and drops each before a word is given up', async t => {
+  const { options, expectTries } = unhurried()
+  const { url, server, sockets, socket } = await scripted(t, { greets: false })
+  const client = await connected(t, url, options)
+  const first = await socket(0)
+  server.on('connection', dropped => dropped.terminate())
+  first.terminate()
+  await expectTries(t, client, [250, 500, 1000, 2000])
+  t.equal(sockets.length, 5)
 })
 
 await t.test('a server that refuses a client which comes again ends the tries', async t => {
@@ -556,6 +589,91 @@ await t.test('a server that falls silent is asked for a sign of life, and lost w
   await roundTrip(2, 1)
 })
 
+await t.test('a client whose headers cannot be had, or whose handshake is never answered, tries again later', async t => {
+  const clock = new TestClock()
+  const { url, sockets, handshakes, behaviour, socket } = await scripted(t)
+  let isLoggedIn = true
+  const headers = () => {
+    if (isLoggedIn) return {}
+    throw new Error('not logged in')
+  }
+  const client = await connected(t, url, { clock, headers, random: () => 0 })
+  isLoggedIn = false
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  let tries = 0
+  client.on('connecting', () => (tries += 1))
+  const triedAgain = () => {
+    clock.increment(0)
+    return tries
+  }
+  await until(() => triedAgain() === 3)
+  behaviour.answersHandshakes = false
+  isLoggedIn = true
+  const { socket: unanswered } = await until(() => triedAgain() > 3 && handshakes[1])
+  const tried = tries
+  clock.increment(9_999)
+  t.equal(triedAgain(), tried)
+  t.notOk(unanswered.destroyed)
+  clock.increment(1)
+  await once(unanswered, 'end')
+  behaviour.answersHandshakes = true
+  await until(() => triedAgain() > tried && client.state === 'open')
+  t.equal(sockets.length, 2)
+})
+
+await t.test('connecting fails when the handshake is not answered in 10 seconds', async t => {
+  const clock = new TestClock()
+  const { url, handshakes, behaviour } = await scripted(t)
+  behaviour.answersHandshakes = false
+  const failed = refusal(connect(url, { clock }))
+  await until(() => handshakes.length === 1)
+  clock.increment(10_000)
+  t.match(await failed, { code: 'Overloaded', message: /Nobody answers/ })
+  t.equal(clock.pending, 0)
+})
+
+await t.test('a client that is closed during a handshake lets go of it', async t => {
+  const clock = new TestClock()
+  const { url, handshakes, behaviour, socket } = await scripted(t)
+  const client = await connected(t, url, { clock, random: () => 0 })
+  behaviour.answersHandshakes = false
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  const { socket: unanswered } = await until(() => handshakes[1])
+  const left = once(unanswered, 'end')
+  await client.close()
+  await left
+  t.equal(clock.pending, 0)
+})
+
+await t.test('a listener may come back while it is called', async t => {
+  const { url } = await scripted(t)
+  const client = await connected(t, url)
+  let heard = 0
+  let stop = () => {}
+  const listen = () => {
+    stop = client.on('closed', () => {
+      heard += 1
+      stop()
+      if (heard < 10) listen()
+    })
+  }
+  listen()
+  await client.close()
+  t.equal(heard, 1)
+})
+
+await t.test('a call of a closed client leaves nothing on its signal', async t => {
+  const { url } = await scripted(t)
+  const client = await connected(t, url)
+  await client.close()
+  const { signal } = new AbortController()
+  await t.rejects(client.getTask({ id: 't' }, { signal }), { code: 'Overloaded' })
+  t.equal(getEventListeners(signal, 'abort').length, 0)
+})
+
 await t.test('a client that is closed while its connection is lost stays closed', async t => {
   const clock = new TestClock()
   const { url, socket, sockets } = await scripted(t)
@@ -566,17 +684,20 @@ await t.test('a client that is closed while its connection is lost stays closed'
   await client.close()
   t.equal((await call).code, 'Overloaded')
   t.equal(clock.pending, 0)
-  const other = await connect(url, { clock, random: () => 0 })
-  ;(await socket(1)).terminate()
-  await until(() => other.state === 'lost')
-  clock.increment(0)
-  t.equal(other.state, 'connecting')
-  await other.close()
-  const third = await socket(2)
-  if (third.readyState !== third.CLOSED) await once(third, 'close')
-  t.equal(other.state, 'closed')
-  t.equal(sockets.length, 3)
-  t.equal(clock.pending, 0)
+  t.equal(sockets.length, 1)
+})
+
+await t.test('a socket that opens just when its link is closed is closed too', async t => {
+  const { url, socket } = await scripted(t)
+  const user = { opened: () => t.fail('the link is closed'), received: () => {}, silent: () => {}, closed: () => {} }
+  const opened = await openSocket(url, {}, new AbortController().signal)
+  const link = new Link({ url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 }, user)
+  const started = link.start()
+  await link.close()
+  await started
+  const there = await socket(0)
+  if (there.readyState !== there.CLOSED) await once(there, 'close')
+  t.equal(link.state, 'closed')
 })
 
 await t.test('a client that is closed during a try which fails stays closed', async t => {

@@ -1,8 +1,9 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
+import { Outbox, STUCK_MS } from '../../adapters/websocket/outbox.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -13,8 +14,9 @@ import { setupWork } from '../../runtime/setup-work.ts'
 import { artifact, reply } from '../../runtime/words.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../fixtures/raw-socket.ts'
-import { brief, deferred, generationOf, open, reaches, recordingLogger, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { brief, deferred, generationOf, open, reaches, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { eventIn, JsonSocket, obedient, serve, type Reply } from '../fixtures/served-agent.ts'
+import { standsStill } from '../fixtures/stands-still.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const VERSION = { 'a2a-version': '1.0' }
@@ -416,14 +418,16 @@ await t.test('what is wrong with a handshake is said before anyone is authentica
   t.equal((await answered(t, url, ['A2A-Version: 9.9'])).status, 400)
 })
 
-await t.test('a handshake in which our own code breaks gets 400', async t => {
-  const logger = { ...recordingLogger().logger, error: () => { throw new Error('no log') } }
-  const { runtime } = start(t, { work: obedient }, { authenticate: () => Promise.reject(new Error('no')) })
-  const served = await serveWebSocket({ ...runtime, settings: { ...runtime.settings, logger } }, { port: 0 })
+await t.test('a handshake in which our own code breaks gets 500 without a word of it, and stands in the log', async t => {
+  const { runtime, log } = start(t, { work: obedient })
+  const settings = { ...runtime.settings, get origins(): string[] { throw new Error('s3cret') } }
+  const served = await serveWebSocket({ ...runtime, settings }, { port: 0 })
   t.teardown(() => served.close())
-  const { status, body } = await answered(t, served.url)
-  t.equal(status, 400)
-  t.strictSame(JSON.parse(body), { error: 'The handshake could not be read.' })
+  const { status, body } = await answered(t, served.url, ['Origin: https://app.example'])
+  t.equal(status, 500)
+  t.match(JSON.parse(body), { error: { code: -32603, data: [{ reason: 'INTERNAL' }] } })
+  t.notMatch(body, 's3cret')
+  t.match(log, [{ level: 'error', message: 'a handshake failed', details: { error: { message: 's3cret' } } }])
 })
 
 await t.test('to others a task is not there: the answer is that for a task that never was, to the byte', async t => {
@@ -486,8 +490,7 @@ await t.test('credentials that last longer than a timer, or have run out at the 
   const clock = new TestClock()
   const until = { long: clock.now() + 2 ** 31 + 5, past: clock.now() }
   const { url } = await serve(t, { work: obedient }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: headers['x-long'] ? until.long : until.past }) })
-  const past = await JsonSocket.open(t, url, { headers: VERSION })
-  t.match(await past.closed(), { code: 4401 })
+  t.equal((await answered(t, url)).status, 401)
   const long = await JsonSocket.open(t, url, { headers: { ...VERSION, 'x-long': '1' }, autoPong: true })
   t.match(await long.call('GetTask', { id: 'x' }), { error: { code: -32001 } })
   t.equal(clock.pending, 2, 'one timer of the connection, one of the heartbeat')
@@ -771,7 +774,7 @@ await t.test('a client that goes while it is authenticated leaves nothing behind
 
 await t.test('a client that reads nothing for 30 seconds while much waits for it is cut off with 4413, and its tasks go on', async t => {
   const tap = deferred()
-  const { url, runtime, sockets, clock } = await observed(t, { work: flood(480, tap.promise) })
+  const { url, runtime, sockets, clock } = await observed(t, { work: flood(800, tap.promise) })
   const task = await open(runtime)
   await reaches(runtime, task.id, 'working')
   const raw = await RawSocket.open(t, url)
@@ -784,10 +787,12 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
   await reaches(runtime, task.id, 'completed')
   clock.increment(29_999)
   t.notOk(server.destroyed)
-  for (let count = 0; count < 150; count += 1) await raw.frame()
-  await stuck(server)
-  clock.increment(29_999)
-  t.notOk(server.destroyed, 'who reads now and then is not cut off')
+  for (let round = 0; round < 3; round += 1) {
+    for (let count = 0; count < 150; count += 1) await raw.frame()
+    await stuck(server)
+    clock.increment(29_999)
+    t.notOk(server.destroyed, 'who reads now and then is not cut off, though its pongs are not read meanwhile')
+  }
   const waiting = server.writableLength
   clock.increment(1)
   t.ok(server.writableLength > waiting, 'the close frame waits as well')
@@ -799,15 +804,29 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
 })
 
 /** Waits until a connection is full and nothing goes out any more. */
-async function stuck(server: Socket): Promise<void> {
-  let [gone, turns] = [-1, 0]
-  await until(() => {
-    const now = server.bytesWritten - server.writableLength
-    turns = now === gone ? turns + 1 : 0
-    gone = now
-    return server.writableLength > MEBIBYTE && turns > 200
-  }, 'the connection to be full')
+function stuck(server: Socket): Promise<void> {
+  return standsStill(() => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength, 'the connection to be full')
 }
+
+await t.test('a connection that drains a little in 30 seconds goes on, one that drains nothing does not', async t => {
+  const clock = new TestClock()
+  const closes: unknown[] = []
+  const stream = Object.assign(new EventEmitter(), { writableLength: 0, cork() {}, uncork() {} })
+  const socket = { readyState: 1, OPEN: 1, send: () => (stream.writableLength = 2 * MEBIBYTE), pause() {}, resume() {}, terminate() {}, close: (code: number) => closes.push(code) }
+  const outbox = new Outbox(socket as never, stream as never, clock)
+  outbox.send('much')
+  const drained = outbox.drained
+  for (let round = 0; round < 3; round += 1) {
+    stream.writableLength -= 1
+    clock.increment(STUCK_MS)
+  }
+  t.strictSame(closes, [])
+  clock.increment(STUCK_MS)
+  t.strictSame(closes, [4413])
+  stream.emit('close')
+  await drained
+  t.equal(clock.pending, 0)
+})
 
 await t.test('frames over the rate are refused one by one, and close with 4429 in the third second in a row', async t => {
   const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { framesPerSecond: 3 } })
@@ -841,6 +860,18 @@ await t.test('one connection more than the server takes gets 503, and another on
   client.socket.close()
   await client.closed()
   await until(async () => (await answered(t, url)).status === 101, 'room for one')
+})
+
+await t.test('a handshake that waits for its credentials counts as a connection', async t => {
+  const answer = deferred<Principal>()
+  const asked = deferred()
+  const { url } = await serve(t, { work: obedient }, { limits: { connections: 1 }, authenticate: () => (asked.resolve(), answer.promise) })
+  const first = answered(t, url)
+  await asked.promise
+  const second = answered(t, url)
+  t.equal((await second).status, 503)
+  answer.resolve({ id: 'anna' })
+  t.equal((await first).status, 101)
 })
 
 await t.test('ping is answered with an empty object at once, and without a look at the version', async t => {

@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
 import { runCommand } from '../fixtures/run-command.ts'
@@ -67,18 +69,28 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
   return addresses
 }
 
+/** Runs a command: `taskchart` in this process, a script of its own with the address of the agent. */
+async function outputOf(command: string, addresses: ReadonlyMap<string, string>): Promise<string> {
+  const [, program, ...args] = wordsOf(command)
+  if (program === 'tsx') {
+    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', ...args, ...addresses.values()], { env: { PATH: process.env.PATH } })
+    return stdout
+  }
+  let written = ''
+  const write = (text: string) => (written += text)
+  await runCommand(args, { printed: write, heard: write })
+  return written
+}
+
 async function replay(t: Test, name: string): Promise<void> {
   const steps = stepsOf(readFileSync(`${folder}/${name}.txt`, 'utf8'))
   const isServe = ({ command }: Step) => command.startsWith('npx taskchart serve ')
   const addresses = await serveAgents(t, steps.filter(isServe))
   const ids = new Map<string, string>()
   for (const { command, output } of steps.filter(step => !isServe(step))) {
-    t.ok(command.startsWith('npx taskchart '), command)
     const known = command.replaceAll(ID, id => ids.get(id) ?? id)
     const real = [...addresses].reduce((line, [address, served]) => line.replaceAll(address, served), known)
-    let written = ''
-    const write = (text: string) => (written += text)
-    await runCommand(wordsOf(real).slice(2), { printed: write, heard: write })
+    const written = await outputOf(real, addresses)
     const shown = [...addresses].reduce((text, [address, served]) => text.replaceAll(served, address), written.trimEnd())
     const match = patternOf(output, ids).exec(shown)
     t.ok(match, command, { wanted: output, found: shown })

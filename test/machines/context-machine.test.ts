@@ -3,7 +3,9 @@ import type { Test } from 'tap'
 import { createActor, fromPromise, waitFor } from 'xstate'
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import { contextMachine } from '../../machines/context.machine.ts'
-import type { ContextContext, ContextFact, ContextInput, ContextMachineEvent, ContextRequest, NegotiationOutcome } from '../../machines/context.machine.ts'
+import type { ContextContext, ContextFact, ContextInput, ContextMachineEvent, Refusal } from '../../machines/context.machine.ts'
+import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
+import { negotiationMachine } from '../../machines/negotiation.machine.ts'
 import type { RestartType } from '../../machines/supervision.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { TaskMachineEvent, WorkOutcome } from '../../machines/task-events.ts'
@@ -13,7 +15,7 @@ import { testCompiled } from '../fixtures/compiled-paths.ts'
 
 type Arriving = ContextMachineEvent | DoneActorEvent<NegotiationOutcome> | DoneActorEvent<undefined> | ErrorActorEvent
 type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unknown ? Omit<Outcome, 'request'> : never) : never
-type Expected = { facts?: ContextFact[]; sent?: { to: string; event: TaskMachineEvent }[]; tasks?: string[]; negotiations?: string[] }
+type Expected = { facts?: ContextFact[]; sent?: { to: string; event: TaskMachineEvent | ContextMachineEvent | { type: string } }[]; tasks?: string[]; negotiations?: string[]; isBargaining?: boolean }
 
 const words = { parts: [{ text: 'words' }] }
 const terms = { price: 3 }
@@ -28,14 +30,19 @@ const DECISIONS: Decision[] = [
   { decision: 'failed' }
 ]
 
+const CROWDED: Decision = { decision: 'crowded' }
+
 /** A task that stays as it is, whatever it hears, until its end is told to the context by the test. */
 const patient = Object.assign(taskMachine.provide({}), { transition: <Snapshot>(snapshot: Snapshot) => snapshot })
+/** A negotiation that lasts and stays as it is, whatever it hears, until what it decides is told to the context by the test. */
+const lasting = Object.assign(negotiationMachine.provide({}), { transition: <Snapshot>(snapshot: Snapshot) => snapshot })
 const machine = withTask(patient)
 
 const opening = contextOf({ negotiates: false, taskLimit: 2 }, [one, two, three])
 const narrow = contextOf({ negotiates: true, taskLimit: 1 }, [one, two])
 const negotiating = contextOf({ negotiates: true, taskLimit: 2 }, [one, two])
-const charts = [opening, narrow, negotiating]
+const bargaining = contextOf({ negotiates: false, bargains: { rounds: 5, waitingLimit: 1 }, taskLimit: 1 }, [one, two])
+const charts = [opening, narrow, negotiating, bargaining]
 
 await t.test('on every path of the context chart', async t => testChartPaths(t, charts))
 await t.test('compiled', async t => testCompiled(t, charts))
@@ -43,11 +50,11 @@ await t.test('compiled', async t => testCompiled(t, charts))
 await t.test('over all paths', async t => {
   const turns = charts.flatMap(chart => pathsOf(chart).flatMap(path => actorTurns(chart, path)))
 
-  await t.test('the children are the tasks and negotiations of the context, and it is idle when there are none', async t => {
+  await t.test('the children are the tasks and negotiations of the context, and it is idle when nothing is under way', async t => {
     same(t, turns.map(({ value, children, context }) => {
-      const { tasks, negotiations }: ContextContext = Object(context)
-      const ids = [...tasks, ...negotiations].toSorted()
-      return { name: ids.join(), found: { value, children }, wanted: { value: ids.length > 0 ? 'busy' : 'idle', children: ids } }
+      const { tasks, negotiations, bargains, isBargaining }: ContextContext = Object(context)
+      const ids = [...tasks, ...(bargains ? [] : negotiations), ...(isBargaining ? ['bargaining'] : [])].toSorted()
+      return { name: ids.join(), found: { value, children }, wanted: { value: tasks.length + negotiations.length > 0 ? 'busy' : 'idle', children: ids } }
     }))
   })
 
@@ -70,6 +77,7 @@ await t.test('over all paths', async t => {
   await t.test('every kind of event is accepted somewhere', async t => {
     const kinds: Record<ContextMachineEvent['type'] | 'xstate.done.actor' | 'xstate.error.actor', boolean> = {
       'request.received': true,
+      'request.decided': true,
       'message.received': true,
       'message.steered': true,
       'message.queued': true,
@@ -181,6 +189,42 @@ await t.test('a negotiation', async t => {
   })
 })
 
+await t.test('a negotiation that lasts', async t => {
+  const heard = (request: ContextRequest) => ({ to: 'bargaining', event: ask(request) })
+  const news = (type: 'deal.made' | 'deal.off') => ({ to: 'bargaining', event: { type } })
+
+  await t.test('begins with the first request, and hears them all; when it has answered them the context is idle with it', async t => {
+    checkTurn(t, bargaining, [ask(one)], { sent: [heard(one)], negotiations: ['r1'], isBargaining: true })
+    checkTurn(t, bargaining, [ask(one), ask(two)], { sent: [heard(two)], negotiations: ['r1', 'r2'], isBargaining: true })
+    checkTurn(t, bargaining, [ask(one), told(one, { decision: 'replied', reply: words })], { facts: [{ type: 'request.answered', request: one, reply: words }], isBargaining: true })
+    checkTurn(t, bargaining, [ask(one), told(one, { decision: 'replied', reply: words }), ask(two)], { sent: [heard(two)], negotiations: ['r2'], isBargaining: true })
+  })
+
+  await t.test('that agrees opens the task with the terms, and hears that it did', async t => {
+    checkTurn(t, bargaining, [ask(one), told(one, { decision: 'accepted', terms })], {
+      facts: [{ type: 'task.opened', request: one, terms }], sent: [news('deal.made')], tasks: ['t1'], isBargaining: true
+    })
+    checkTurn(t, bargaining, [ask(one), told(one, { decision: 'rejected', reason: words })], {
+      facts: [opened(one)], sent: [{ to: 't1', event: { type: 'task.reject', taskId: 't1', message: words } }, news('deal.made')], tasks: ['t1'], isBargaining: true
+    })
+  })
+
+  await t.test('hears that the deal is off where there is no room for its task', async t => {
+    const full = [ask(one), told(one, { decision: 'accepted', terms }), ask(two)]
+    checkTurn(t, bargaining, [...full, told(two, { decision: 'accepted', terms })], { facts: [refused(two, 'full')], sent: [news('deal.off')], tasks: ['t1'], isBargaining: true })
+  })
+
+  await t.test('has a request refused that finds no place, or that it could not answer', async t => {
+    for (const decision of ['crowded', 'failed'] as const) checkTurn(t, bargaining, [ask(one), told(one, { decision })], { facts: [refused(one, decision)], isBargaining: true })
+  })
+
+  await t.test('that breaks has its requests told of, and the next begins another', async t => {
+    const facts: ContextFact[] = [{ type: 'child.crashed', actorId: 'r1' }, { type: 'child.crashed', actorId: 'r2' }]
+    checkTurn(t, bargaining, [ask(one), ask(two), crashed('bargaining')], { facts, isBargaining: false })
+    checkTurn(t, bargaining, [ask(one), crashed('bargaining'), ask(two)], { sent: [heard(two)], negotiations: ['r2'], isBargaining: true })
+  })
+})
+
 await t.test('an event for a task', async t => {
   await t.test('is passed on as it is to that task alone', async t => {
     for (const event of forTask('t2')) {
@@ -286,17 +330,17 @@ await t.test('a real negotiation', async t => {
 })
 
 /** Checks all that came of the last event, live and restored: what was told, what was sent on, and who lives now; by default nothing and nobody. */
-function checkTurn(t: Test, chart: Chart, path: readonly Arriving[], { facts = [], sent = [], tasks = [], negotiations = [] }: Expected): void {
+function checkTurn(t: Test, chart: Chart, path: readonly Arriving[], { facts = [], sent = [], tasks = [], negotiations = [], isBargaining }: Expected): void {
   const value = tasks.length + negotiations.length > 0 ? 'busy' : 'idle'
-  const children = [...tasks, ...negotiations].toSorted()
-  const expected = { status: 'active', value, context: { ...Object(chart.input), tasks, negotiations }, children, facts, sent }
+  const children = [...tasks, ...(isBargaining === undefined ? negotiations : isBargaining ? ['bargaining'] : [])].toSorted()
+  const expected = { status: 'active', value, context: { ...Object(chart.input), tasks, negotiations, ...(isBargaining !== undefined && { isBargaining }) }, children, facts, sent }
   for (const restoring of [false, true]) {
     t.strictSame(new Follower(chart, { restoring }).walk(path).at(-1), expected, `${path.map(({ type }) => type).join(', ')}${restoring ? ', restored' : ''}`)
   }
 }
 
 function withTask(task: typeof taskMachine) {
-  return contextMachine.provide({ actors: { task, negotiation: fromPromise<NegotiationOutcome, ContextRequest>(never) } })
+  return contextMachine.provide({ actors: { task, negotiation: fromPromise<NegotiationOutcome, ContextRequest>(never), bargaining: lasting } })
 }
 
 function deciding(decide: (request: ContextRequest) => Promise<NegotiationOutcome>) {
@@ -308,7 +352,7 @@ function contextOf(input: Omit<ContextInput, 'contextId'>, requests: ContextRequ
     machine,
     input: { contextId: 'c1', ...input },
     events: snapshot => arriving(snapshot.context, requests),
-    memory: ({ context: { tasks, negotiations } }) => [tasks, negotiations]
+    memory: ({ context: { tasks, negotiations, isBargaining } }) => [tasks, negotiations, isBargaining]
   }
 }
 
@@ -316,7 +360,7 @@ function contextOf(input: Omit<ContextInput, 'contextId'>, requests: ContextRequ
  * What may come to a context: requests that are not under way, events for tasks that live or do not, and the ends of
  * what lives. Without a child an end comes too, which nobody awaits.
  */
-function arriving({ tasks, negotiations }: ContextContext, requests: ContextRequest[]): Arriving[] {
+function arriving({ tasks, negotiations, bargains, isBargaining }: ContextContext, requests: ContextRequest[]): Arriving[] {
   const fresh = requests.filter(({ callId, taskId }) => !negotiations.includes(callId) && !tasks.includes(taskId))
   const busy = tasks.length + negotiations.length > 0
   return [
@@ -324,8 +368,10 @@ function arriving({ tasks, negotiations }: ContextContext, requests: ContextRequ
     ...requests.flatMap<Arriving>(({ taskId }) => forTask(taskId)),
     ...(busy ? tasks : ['t1']).map(ended),
     ...tasks.map(crashed),
-    ...negotiations.map(crashed),
-    ...requests.filter(({ callId }) => negotiations.includes(callId)).flatMap(request => DECISIONS.map(decision => decided(request, decision)))
+    ...(isBargaining ? [crashed('bargaining'), ended('bargaining')] : []),
+    ...(bargains ? [] : negotiations.map(crashed)),
+    ...requests.filter(({ callId }) => negotiations.includes(callId)).flatMap<Arriving>(request =>
+      bargains ? [...DECISIONS, CROWDED].map(decision => told(request, decision)) : DECISIONS.map(decision => decided(request, decision)))
   ]
 }
 
@@ -356,6 +402,10 @@ function decided(request: ContextRequest, decision: Decision): DoneActorEvent<Ne
   return { type: `xstate.done.actor.${request.callId}`, actorId: request.callId, output: { request, ...decision } }
 }
 
+function told(request: ContextRequest, decision: Decision): ContextMachineEvent {
+  return { type: 'request.decided', output: { request, ...decision } }
+}
+
 /** The crash of a task's work, which is started again once, if at all. */
 function crashOf(taskId: string, type: RestartType): Extract<ContextMachineEvent, { type: 'work.crashed' }> {
   return { type: 'work.crashed', taskId, message: words, crash: { atMs: 1000, policy: { type, intensity: 1, periodMs: 5000 } } }
@@ -377,7 +427,7 @@ function opened(request: ContextRequest): ContextFact {
   return { type: 'task.opened', request }
 }
 
-function refused(request: ContextRequest, reason: 'full' | 'failed'): ContextFact {
+function refused(request: ContextRequest, reason: Refusal): ContextFact {
   return { type: 'request.refused', request, reason }
 }
 

@@ -12,6 +12,8 @@ await t.test('the URIs of our binding and extensions are these', async t => {
     WEBSOCKET_BINDING: 'urn:taskchart:binding:websocket:1',
     RELIABILITY_EXTENSION: 'urn:taskchart:extension:reliability:1',
     NEGOTIATION_EXTENSION: 'urn:taskchart:extension:negotiation:1',
+    INPUT_EXTENSION: 'urn:taskchart:extension:input:1',
+    ANSWER_SCHEMA: 'urn:taskchart:answer-schema:1',
     AGENT_CARD_PATH: '/.well-known/agent-card.json',
     WEBSOCKET_SUBPROTOCOL: 'a2a.v1',
     SERVICE_PARAMETERS: 'a2a-service-parameters'

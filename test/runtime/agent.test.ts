@@ -1,5 +1,8 @@
 import t from 'tap'
-import { defineAgent, progress, setupWork } from '../../runtime/index.ts'
+import { z } from 'zod'
+import { createMachine, fromPromise, type AnyStateMachine } from 'xstate'
+import { nearest } from '../../runtime/known-names.ts'
+import { defineAgent, progress, reply, setupWork, type AgentDefinition } from '../../runtime/index.ts'
 import { echo } from '../fixtures/agents.ts'
 
 const card = { name: 'A' }
@@ -55,5 +58,108 @@ await t.test('a grace period that is no time is refused', async t => {
       name: 'RangeError',
       message: `cancelGraceMs has to be milliseconds from 0, not ${String(wrong)}.`
     })
+  }
+})
+
+await t.test('a member that an agent does not have is refused with the one that is meant', async t => {
+  const wrong: [definition: object, message: RegExp][] = [
+    [{ card, worker: echo }, /^defineAgent has no worker\. Is work meant\?$/],
+    [{ card, work: echo, Restart: 'transient' }, /^defineAgent has no Restart\. Is restart meant\?$/],
+    [{ card, work: echo, deadline: 1000 }, /^defineAgent has no deadline\. Is deadlineMs meant\?$/],
+    [{ card, work: echo, onMessage: echo }, /^defineAgent has no onMessage\. There are card, extendedCard, extensions, .*, deadlineMs\.$/]
+  ]
+  for (const [definition, message] of wrong) t.throws(() => defineAgent(definition as AgentDefinition), { name: 'TypeError', message })
+  t.doesNotThrow(() => defineAgent({ card, work: echo, worker: undefined } as AgentDefinition))
+  const agent = defineAgent({ card, work: echo, input: z.string(), inputJsonSchema: {} })
+  t.strictSame(defineAgent(agent), agent, 'an agent may be defined from another')
+})
+
+await t.test('what is not the author’s to say on a card is refused with where it is said', async t => {
+  const wrong: [more: object, message: RegExp][] = [
+    [{ url: 'http://localhost' }, /^card\.url follows from where the agent is served\. Leave it out, or say createRuntime\(\{ publicUrl \}\)\.$/],
+    [{ supportedInterfaces: [] }, /^card\.supportedInterfaces follows from where/],
+    [{ capabilities: {} }, /^card\.capabilities follows from how .* defineAgent\(\{ extensions \}\)\.$/],
+    [{ signatures: [] }, /^card\.signatures would be of a card that is not served/],
+    [{ protocolVersion: '1.0' }, /^card\.protocolVersion follows/],
+    [{ security: [] }, /^card\.security is called securityRequirements\.$/],
+    [{ skill: [] }, /^card has no skill\. Is skills meant\?$/],
+    [{ name: '' }, /^card\.name must be a non-empty string$/],
+    [{ author: 'me' }, /^card has no author\. There are name, description, /]
+  ]
+  for (const [more, message] of wrong) {
+    t.throws(() => defineAgent({ card: { ...card, ...more }, work: echo }), { name: 'TypeError', message })
+    t.throws(() => defineAgent({ card, extendedCard: { ...more }, work: echo }), { name: 'TypeError', message: new RegExp(message.source.replace('^card', '^extendedCard')) })
+  }
+  t.throws(() => defineAgent({ work: echo } as never), { name: 'TypeError', message: /^card\.name is required/ })
+  t.doesNotThrow(() => defineAgent({ card: { ...card, url: undefined } as typeof card, work: echo }))
+})
+
+await t.test('a chart that cannot do what its author means is refused with what to write instead', async t => {
+  const x = fromPromise(async () => {})
+  const one = (state: object, more: object = {}) => createMachine({ id: 'shop', initial: 'a', states: { a: state, b: { type: 'final' } }, ...more } as never)
+  const asks = { tags: 'input-required', on: { 'message.received': 'b' } }
+  const schema = z.string()
+  const wrong: [what: string, work: AnyStateMachine, message: string | RegExp][] = [
+    ['logic without a name', one({ invoke: { src: fromPromise(async () => {}) } }), "The state shop.a invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."],
+    ['logic that is not there', one({ invoke: { src: 'paint' } }), 'The state shop.a invokes paint, of which there is no actor. Give it: setupWork({ actors: { paint: fromPromise(…) } }).'],
+    ['a time that is not there', one({ after: { 1000: 'b', soon: 'b' } }), 'The state shop.a goes on after soon, of which there is no delay. Give it: setupWork({ delays: { soon: 1000 } }).'],
+    ['a question at the end', one({ ...asks, on: {}, type: 'final' }), "The state shop.a is final, and tagged input-required: nothing is heard in it any more. Leave out type: 'final', and go on from there on 'message.received'."],
+    ['a failure that is no end', one({ tags: 'failed', on: { 'message.received': 'b' } }), "The state shop.a is tagged failed, but is not final: the task would not end there. Add type: 'final'."],
+    ['two questions at once', one({ ...asks, tags: ['input-required', 'auth-required'] }), 'The state shop.a is tagged input-required and auth-required: it can ask for one of them. Make it two states.'],
+    ['two ends at once', one({ type: 'final', tags: ['failed', 'rejected'] }), 'The state shop.a is tagged failed and rejected: a task ends in one of them. Make it two states.'],
+    ['a question and an end at once', one({ tags: ['rejected', 'auth-required'] }), 'The state shop.a is tagged auth-required and rejected: who asks has not ended. Make it two states.'],
+    ['a tag in another spelling', one({ ...asks, tags: 'inputRequired' }), "The state shop.a is tagged 'inputRequired'. Is 'input-required' meant?"],
+    ['a tag as on the wire', one({ ...asks, tags: 'TASK_STATE_AUTH_REQUIRED' }), /'auth-required' meant/],
+    ['a tag with a slip', one({ ...asks, tags: 'auth-requierd' }), /'auth-required' meant/],
+    ['a tag that is too short', one({ type: 'final', tags: 'fail' }), /'failed' meant/],
+    ['words that nobody hears', one({ meta: { prompt: 'Which?' }, on: { 'message.received': 'b' } }), "The state shop.a has a prompt in its meta, but asks nothing. Tag it: tags: 'input-required'."],
+    ['a schema that nobody answers', one({ meta: { schema } }), /^The state shop\.a has a schema in its meta, but asks nothing/],
+    ['a JSON Schema that nobody answers', one({ meta: { jsonSchema: {} } }), /^The state shop\.a has a jsonSchema in its meta, but asks nothing/],
+    ['a reason for nothing', one({ type: 'final', meta: { reason: 'No.' } }), "The state shop.a has a reason in its meta, but is no end that needs one. Tag it: type: 'final', tags: 'failed', or 'rejected'."],
+    ['words that are none', one({ ...asks, meta: { prompt: 7 } }), /^The state shop\.a has words in its meta that cannot be said\. Give text/],
+    ['a reason that is none', one({ type: 'final', tags: 'failed', meta: { reason: { parts: [] } } }), /^The state shop\.a has words in its meta/],
+    ['a schema that is none', one({ ...asks, meta: { schema: { parse: Number } } }), /^schema of the state shop\.a has to be a schema of Standard Schema/],
+    ['a JSON Schema that is too long', one({ ...asks, meta: { schema, jsonSchema: { title: 'x'.repeat(20_000) } } }), /^The JSON Schema of schema of the state shop\.a has 20012 bytes/],
+    ['a question without an answer', one({ tags: 'input-required' }), "The state shop.a asks, but hears no answer. Add on: { 'message.received': … } to it."],
+    ['a login without an answer', one({ tags: 'auth-required', on: { paid: 'b' } }), "The state shop.a asks, but hears no answer. Add on: { 'authorization.received': … } to it."],
+    ['a question whose answer another state hears', one({ tags: 'input-required' }, { states: { a: { tags: 'input-required' }, c: { on: { 'message.received': 'a' } } } }), /asks, but hears no answer/],
+    ['an answer in another spelling', one({ ...asks, on: { 'message.recieved': 'b' } }), "The state shop.a hears 'message.recieved'. Is 'message.received' meant?"],
+    ...['on', 'after', 'always', 'invoke'].map((member): [string, AnyStateMachine, string] => [
+      `what comes after the end: ${member}`,
+      one({ type: 'final', [member]: { on: { x: 'b' }, after: { 1: 'b' }, always: { target: 'b' }, invoke: { src: 'x' } }[member] }).provide({ actors: { x } }),
+      `The state shop.a is final: the chart has ended there, and its ${member} never counts. Leave it out, or make it a state that is not final.`
+    ])
+  ]
+  for (const [what, work, message] of wrong) t.throws(() => defineAgent({ card, work }), { message }, what)
+})
+
+await t.test('a chart that is right is taken, however it hears its answers', async t => {
+  const asks = { tags: 'input-required' }
+  const actors = { x: fromPromise(async () => {}) }
+  const right: [what: string, states: object, given?: object][] = [
+    ['around it', { a: { initial: 'c', states: { c: asks }, on: { 'message.received': 'b' } }, b: { type: 'final' } }],
+    ['in it', { a: { ...asks, initial: 'c', states: { c: { on: { 'message.received': 'd' } }, d: {} } } }],
+    ['by a wildcard', { a: { ...asks, on: { 'message.*': 'a' } } }],
+    ['by any event', { a: { ...asks, on: { '*': 'a' } } }],
+    ['as a message while it waits for a login', { a: { tags: 'auth-required', on: { 'message.received': 'a' } } }],
+    ['beside it', { a: { type: 'parallel', states: { c: { initial: 'e', states: { e: asks } }, d: { on: { 'message.received': {} } } } } }],
+    ['never, but its time comes', { a: { ...asks, after: { 10: 'b' } }, b: {} }],
+    ['never, but an actor leads on', { a: { ...asks, invoke: { src: 'x' } } }],
+    ['never, but it goes on by itself', { a: { ...asks, always: { target: 'b' } }, b: {} }],
+    ['never, but an actor of its own sends what leads on', { a: { ...asks, on: { paid: 'b' } }, b: {} }],
+    ['never, but it sends itself what leads on', { a: { ...asks, entry: () => {}, on: { paid: 'b' } }, b: {} }, {}],
+    ['not at all, with tags of its own', { a: { tags: ['loading', 'sailed', 'auth'] }, b: { type: 'final', tags: 'failed' } }],
+    ['not at all, with an end in a state', { a: { initial: 'c', states: { c: { type: 'final', on: { x: 'c' } } } } }]
+  ]
+  for (const [what, states, given = actors] of right) {
+    t.doesNotThrow(() => defineAgent({ card, work: createMachine({ initial: 'a', states } as never).provide({ actors: given }) }), what)
+  }
+  t.doesNotThrow(() => defineAgent({ card, negotiate: () => reply('x') }))
+})
+
+await t.test('a name is near another that differs in case, separators, an ending, or a letter in six', async t => {
+  const names = ['input-required', 'failed', 'work', 'messageBytes']
+  for (const [word, name] of [['INPUT_REQUIRED', 'input-required'], ['inputrequird', 'input-required'], ['fialed', undefined], ['faild', 'failed'], ['sailed', undefined], ['worker', 'work'], ['workers', undefined], ['wor', 'work'], ['w', undefined], ['', undefined], ['messagebyets', 'messageBytes']] as const) {
+    t.equal(nearest(word, names), name, word)
   }
 })

@@ -144,7 +144,7 @@ await t.test('a task’s alarms', async t => {
     const hand = fromCallback(({ system, self }) => void hosts.push({ host: hostOf(system), taskId: familyOf(self) }))
     const work = setupWork({ actors: { hand } }).createMachine({
       initial: 'handing',
-      states: { handing: { invoke: { src: 'hand' }, after: { 0: 'asking' } }, asking: { tags: 'input-required' } }
+      states: { handing: { invoke: { src: 'hand' }, after: { 0: 'asking' } }, asking: { tags: 'input-required', on: { 'message.received': {} } } }
     })
     return { work, host: () => until(() => hosts.at(-1)) }
   }

@@ -510,7 +510,7 @@ await t.test('a new start', async t => {
 
   await t.test('fails the tasks whose chart no longer has their state, and goes on with the others', async t => {
     const store = throughJson(memoryStore())
-    const asking = (state: string) => setupWork({}).createMachine({ initial: state, states: { [state]: { tags: 'input-required' } } })
+    const asking = (state: string) => setupWork({}).createMachine({ initial: state, states: { [state]: { tags: 'input-required', on: { 'message.received': {} } } } })
     const before = start(t, { work: asking('old') }, { store })
     const { id } = taskIn(await before.runtime.sendMessage(say('x')))
     await before.runtime.close()

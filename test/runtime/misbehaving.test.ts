@@ -154,7 +154,7 @@ await t.test('work as a chart that misbehaves fails its task alone, with a reaso
     ['emits garbage', words(42), INVALID],
     ['emits a Proxy that throws', words(trap()), ERROR],
     ['emits an artifact that is no JSON', words(artifact({ data: cyclic } as never)), NOT_JSON],
-    ['asks garbage', setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { prompt: trap() as never } } } }), ERROR],
+    ['asks garbage', setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { prompt: () => trap() as never }, on: { 'message.received': {} } } } }), ERROR],
     ['outputs a Proxy that throws', setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: () => trap() }), ERROR],
     ['has a promise that rejects with undefined', setupWork({ actors: { p: fromPromise(async () => { throw undefined }) } }).createMachine({ invoke: { src: 'p' } }), ERROR],
     ['outputs more artifacts than a task may hold', setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: () => ({ artifacts: many }) }), TOO_MANY],

@@ -337,7 +337,9 @@ await t.test('the defaults are the machine’s own clock, random ids and the con
   await fired.promise
   t.match(timestamp(systemClock), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   t.match(randomIds(), /^[\w-]{21}$/)
-  t.equal(new Set(Array.from({ length: 1000 }, () => randomIds())).size, 1000)
+  const many = Array.from({ length: 10_000 }, () => randomIds())
+  t.equal(new Set(many).size, many.length)
+  t.notOk(many.some(id => id.startsWith('-')), 'none is taken for an option')
   for (const level of ['warn', 'error'] as const) {
     const written = t.capture(console, level, () => {})
     consoleLogger[level]('it happened', { taskId: 't' })
@@ -392,6 +394,8 @@ await t.test('leaf logic without a start, and logic that observes, wait for the 
 await t.test('a limit that is not above 0 is refused at once, by its name', t => {
   t.same(limitsWith(), defaultLimits)
   t.equal(limitsWith({ jsonDepth: 3 }).jsonDepth, 3)
+  t.throws(() => limitsWith({ messageByte: 3 } as never), { name: 'TypeError', message: 'limits has no messageByte. Is messageBytes meant?' })
+  t.throws(() => limitsWith({ size: 3 } as never), { name: 'TypeError', message: /^limits has no size\. There are tasksPerContext, eventsPerTask, / })
   for (const wrong of [0, -1, NaN]) t.throws(() => limitsWith({ messageBytes: wrong }), { name: 'RangeError', message: /limits\.messageBytes has to be a number above 0/ })
   t.end()
 })

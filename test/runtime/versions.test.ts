@@ -274,9 +274,9 @@ await t.test('a chart of another version', async t => {
     }
   })
 
-  await t.test('has a timer without a delay come at once, and fails if the delay throws', async t => {
-    for (const [delay, end] of [['unknown', 'completed'], ['bad', 'failed: The work ended with an error.']] as const) {
-      const chart = (after: object) => setupWork({ delays: { bad: () => { throw new Error('no time') } } }).createMachine({ id: 'work', initial: 'a', states: { a: { after }, b: { type: 'final' } } })
+  await t.test('has a timer whose time is over come at once, and fails if the delay throws', async t => {
+    for (const [delay, end] of [['none', 'completed'], ['bad', 'failed: The work ended with an error.']] as const) {
+      const chart = (after: object) => setupWork({ delays: { none: 0, bad: () => { throw new Error('no time') } } }).createMachine({ id: 'work', initial: 'a', states: { a: { after }, b: { type: 'final' } } })
       const life = lives(t, { work: chart({}), version: '1' })
       const id = await upgraded(life, { work: chart({ [delay]: 'b' }) })
       await life.pass(0)

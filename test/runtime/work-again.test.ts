@@ -2,7 +2,8 @@ import t from 'tap'
 import { assign, fromPromise as plainPromise, createActor } from 'xstate'
 import { z } from 'zod'
 import type { Task } from '../../machines/protocol/objects.ts'
-import { artifact, authRequired, fromPromise, inputRequired, isA2AError, memoryStore, progress, setupWork, text, textOf as wordsOf, type Question, type Runtime, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkWords } from '../../runtime/index.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import { accepted, artifact, authRequired, fromPromise, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, textOf as wordsOf, type Question, type Runtime, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkWords } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lastingStore, lives, type Lives } from '../fixtures/lives.ts'
 import { brief, collect, deferred, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
@@ -181,6 +182,56 @@ await t.test('steps', async t => {
       t.strictSame([stateName(status.state), textOf(status.message)], ['failed', "The agent's code produced something that is not valid A2A: the result of step count must be JSON: without cycles and BigInt."])
       t.equal(log.length, 1)
     }
+  })
+
+  await t.test('say words of their own: again when they run again, and never once they have a result', async t => {
+    const gate = deferred()
+    let tries = 0
+    const draft = async ({ step, emit, ask }: WorkArguments) => {
+      emit(progress('begins'))
+      await step('kept', ({ emit }) => emit(progress('in a step')))
+      await step('draws', async ({ emit }) => {
+        tries += 1
+        emit(artifact({ artifactId: 'a', parts: [text(`try ${tries}`)] }))
+        if (tries === 1) await gate.promise
+        emit(artifact({ artifactId: 'a', parts: [text('drawn')] }, { append: true, lastChunk: true }))
+        return 'drawn'
+      })
+      emit(progress('drawn'))
+      const answer = await ask(inputRequired('Good?'))
+      emit(artifact({ artifactId: 'b', parts: answer.parts }))
+    }
+    const life = lives(t, { work: draft })
+    const { id } = await open(life.runtime)
+    await until(() => tries === 1)
+    await rest()
+    await life.kill()
+    await reaches(life.runtime, id, 'input-required')
+    await life.again()
+    await life.runtime.sendMessage(say('yes', { taskId: id }))
+    t.strictSame(await life.told(id), [
+      'submitted', 'working', 'working: begins', 'working: in a step', 'artifact: try 1', 'artifact: try 2', 'artifact: drawn', 'working: drawn', 'input-required: Good?', 'working', 'artifact: yes', 'completed'
+    ])
+    t.equal(tries, 2)
+    t.strictSame((await life.runtime.getTask({ id })).artifacts?.[0]?.parts, [text('try 2'), text('drawn')], 'the second try begins the artifact again')
+    t.strictSame(life.log, [])
+  })
+
+  await t.test('say nothing after the end of their task, nor progress while there is a question', async t => {
+    const { runtime, log } = start(t, {
+      work: async ({ step, ask }) => {
+        const asking = ask(inputRequired('?'))
+        await step('says', ({ emit }) => emit(progress('unheard')))
+        await asking
+        let late = () => {}
+        await step('ends', ({ emit }) => { late = () => emit(progress('late')) })
+        setImmediate(() => late())
+      }
+    })
+    const { id } = taskIn(await runtime.sendMessage(say('x')))
+    await runtime.sendMessage(say('y', { taskId: id }))
+    await until(() => log.length === 2)
+    t.strictSame(log.map(({ message }) => message), ['progress was not told, for the task waits for an answer', 'what a work said after its end was dropped'])
   })
 
   await t.test('of one name are told apart by their order, also beside each other; names may hold anything', async t => {
@@ -543,5 +594,65 @@ await t.test('promises of a chart with steps', async t => {
     })
     const { runtime } = start(t, { work })
     t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
+  })
+})
+
+await t.test('history', async t => {
+  const texts = (messages: Message[]) => messages.map(message => `${message.role === 'ROLE_USER' ? '>' : '<'} ${textOf(message)}`)
+
+  await t.test('is what was said in the context before the task, by both sides, and the same when the work runs again', async t => {
+    const seen: string[][] = []
+    const work: WorkFunction = async ({ message, ask, emit, history }) => {
+      if (wordsOf(message) === 'look') {
+        seen.push(texts(await history()), texts(await history(2)), texts(await history(0)))
+        await ask(inputRequired('Seen?'))
+        seen.push(texts(await history()))
+        return {}
+      }
+      emit(progress('on it'))
+      const answer = wordsOf(await ask(inputRequired(`${wordsOf(message)}?`)))
+      return { message: `${answer}!` }
+    }
+    const life = lives(t, { work, negotiate: ({ message }) => (wordsOf(message) === 'hello' ? reply('Hello!') : accepted()) })
+    const send = async (words: string, more: Partial<Message> = {}) => {
+      const answer = await life.runtime.sendMessage(say(words, { contextId: 'c', ...more }))
+      return 'task' in answer ? answer.task.id : ''
+    }
+    const ended = await send('one')
+    const goesOn = await send('two')
+    await send('hello')
+    await send('yes', { taskId: ended })
+    await life.runtime.sendMessage(say('elsewhere', { contextId: 'd' }))
+    await send('bare')
+    const looks = await send('look')
+    life.clock.increment(SECOND)
+    await send('later', { taskId: goesOn })
+    await send('hello')
+    await life.again()
+    await send('ok', { taskId: looks })
+    const before = ['> one', '< on it', '< one?', '> two', '> hello', '< Hello!', '> yes', '< yes!', '> bare']
+    t.strictSame(seen, [before, before.slice(-2), [], before, before.slice(-2), [], before], 'of tasks that went on then only what the client had said')
+  })
+
+  await t.test('is found however much was said since', async t => {
+    const seen: string[][] = []
+    const work: WorkFunction = async ({ ask, history }) => {
+      for (let asked = 0; asked < 9; asked += 1) await ask(inputRequired('And?'))
+      seen.push(texts(await history(2)))
+    }
+    const { runtime } = start(t, { work, negotiate: ({ message }) => (wordsOf(message).startsWith('hello') ? reply('Hi!') : accepted()) })
+    await runtime.sendMessage(say('hello 1', { contextId: 'c' }))
+    await runtime.sendMessage(say('hello 2', { contextId: 'c' }))
+    const { id } = taskIn(await runtime.sendMessage(say('go', { contextId: 'c' })))
+    for (let sent = 0; sent < 9; sent += 1) await runtime.sendMessage(say('x', { taskId: id }))
+    t.strictSame(seen, [['> hello 2', '< Hi!']])
+  })
+
+  await t.test('refuses a limit that is not a whole number from 0', async t => {
+    for (const limit of [-1, 1.5, NaN, Infinity]) {
+      const { runtime, log } = start(t, { work: async ({ history }) => { await history(limit) } })
+      t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'failed')
+      t.match(log, [{ details: { error: { name: 'RangeError', message: `The limit of history has to be a whole number from 0, not ${limit}.` } } }])
+    }
   })
 })

@@ -214,8 +214,7 @@ await t.test('questions', async t => {
       ['one that is async', validating(async () => ({ value: 1 })), /has to validate at once/],
       ['a thenable', validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))), /has to validate at once/],
       ['one that throws', validating(() => { throw new Error('broken') }), /broken/],
-      ['one that answers nothing', validating(() => undefined), /undefined/],
-      ['none', 7 as never, /validate/]
+      ['one that answers nothing', validating(() => undefined), /undefined/]
     ]
     for (const [what, schema, why] of schemas) {
       const caught: unknown[] = []

@@ -1,9 +1,10 @@
 /* oxlint-disable typescript/no-unnecessary-type-parameters -- types are compared by them */
 import t from 'tap'
 import { z } from 'zod'
+import { assign } from 'xstate'
 import {
-  artifact, authRequired, defineAgent, failed, fromPromise, inputRequired, progress, setupWork, text,
-  type StandardSchema, type Authorization, type Message, type Question, type WorkFunction, type WorkGenerator
+  accepted, answerOf, artifact, authRequired, data, dataOf, declined, defineAgent, failed, fromPromise, inputRequired, negotiation, offer, progress, reply, setupWork, text,
+  typed, type OpenOffer, type StandardSchema, type Authorization, type Message, type Question, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkInput
 } from '../../runtime/index.ts'
 
 /** Holds if two types are the same, and not only assignable to each other. */
@@ -111,4 +112,165 @@ export function answersAreTyped() {
   ]
 }
 
+interface Order {
+  readonly dish: string
+  readonly people?: number
+}
+
+/** Never called: that it compiles, and what does not, is the test. */
+export function inputIsTyped() {
+  const card = { name: 'A' }
+  const order = z.object({ dish: z.string(), people: z.string().transform(Number) })
+  type Ordered = { dish: string; people: number }
+  const functional: WorkFunction<Ordered> = ({ input }) => holds<Same<typeof input, Ordered>>()
+  const general: WorkFunction = ({ input }) => holds<Same<typeof input, unknown>>()
+  const chart = setupWork({ types: { context: typed<Ordered>(), input: typed(order) } }).createMachine({
+    context: ({ input }) => {
+      holds<Same<typeof input, WorkInput<Ordered>>>()
+      return input.input
+    },
+    initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: ({ context }) => `For ${context.people}?`, schema: order },
+        on: {
+          'message.received': {
+            target: 'done',
+            actions: assign(({ event }) => {
+              holds<Same<typeof event.answer, unknown>>()
+              const answer = answerOf(event, order)
+              holds<Same<typeof answer, Ordered>>()
+              return answer
+            })
+          }
+        }
+      },
+      done: { type: 'final' }
+    },
+    output: ({ context }) => ({ artifact: data(context) })
+  })
+  const start = { left: 3 }
+  const begun = setupWork({ types: { context: start } }).createMachine({ context: start, output: ({ context }) => ({ artifact: data(context.left) }) })
+  const wanting = setupWork({ types: { input: typed<string>() } }).createMachine({})
+  const agnostic = setupWork({}).createMachine({})
+
+  const read = dataOf({ parts: [text('x')] }, order)
+  holds<Same<typeof read, Ordered>>()
+  const byInterface: Order = { dish: 'soup' }
+  data(byInterface)
+  data(null)
+  data([1, { a: ['b', null] }])
+  // @ts-expect-error -- JSON holds no functions
+  data({ dish: () => 'soup' })
+  // @ts-expect-error -- nor what may be anything
+  data(JSON.parse('1') as unknown)
+  // @ts-expect-error -- JSON Schema without a schema would check nothing
+  inputRequired('?', { jsonSchema: { type: 'string' }, deadlineMs: 1 })
+
+  return [
+    defineAgent({
+      card, input: order,
+      work({ input }) {
+        holds<Same<typeof input, Ordered>>()
+      }
+    }),
+    defineAgent({
+      card, input: order,
+      work: async function* ({ input }) {
+        holds<Same<typeof input, Ordered>>()
+        const day = yield* inputRequired('When?', { schema: trip, jsonSchema: { type: 'object' } })
+        holds<Same<typeof day, { day: string; people: number }>>()
+        return { artifact: data(input) }
+      }
+    }),
+    defineAgent({
+      card,
+      work({ input }) {
+        holds<Same<typeof input, undefined>>()
+      }
+    }),
+    defineAgent({ card, input: order, work: functional }),
+    defineAgent({ card, input: order, work: general }),
+    defineAgent({ card, work: general }),
+    defineAgent({ card, input: order, work: chart }),
+    defineAgent({ card, input: order, work: agnostic }),
+    defineAgent({ card, work: agnostic }),
+    defineAgent({ card, work: begun }),
+    // @ts-expect-error -- the work wants an input that nobody checks
+    defineAgent({ card, work: functional }),
+    // @ts-expect-error -- the chart wants an input that nobody checks
+    defineAgent({ card, work: chart }),
+    // @ts-expect-error -- the chart wants another input
+    defineAgent({ card, input: order, work: wanting }),
+    // @ts-expect-error -- the work wants another input
+    defineAgent({ card, input: z.string(), work: functional }),
+    // @ts-expect-error -- there is no such member
+    defineAgent({ card, worker: general }),
+    // @ts-expect-error -- there is no such tag
+    setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'inputRequired' } } }),
+    // @ts-expect-error -- what to ask is said in meta
+    setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { question: 'Which day?' } } } }),
+    // @ts-expect-error -- a schema is one of Standard Schema
+    setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { prompt: '?', schema: { parse: Number } } } } })
+  ]
+}
+
+t.ok(inputIsTyped, 'and inputs, too')
+t.ok(answersAreTyped, 'answers, results and wrong uses are what the types say, for this file compiles')
+
+const price = z.object({ euros: z.number() })
+
+/** Never called, likewise. */
+export function termsAreTyped() {
+  const card = { name: 'A' }
+  return [
+    defineAgent({
+      card,
+      negotiate: negotiation({
+        terms: price,
+        respond: ({ proposal, standing, round }) => {
+          holds<Same<typeof proposal, { euros: number } | undefined>>()
+          holds<Same<typeof standing, OpenOffer<{ euros: number }> | undefined>>()
+          if (round > 3) return declined('no')
+          return proposal && proposal.euros > 40 ? accepted() : offer({ euros: 40 }, { message: 'What about that?' })
+        }
+      }),
+      work: async ({ terms }) => {
+        holds<Same<typeof terms, { euros: number }>>()
+        return { artifact: `${terms.euros}` }
+      }
+    }),
+    defineAgent({
+      card,
+      async *work({ terms }) {
+        holds<Same<typeof terms, { euros: number }>>()
+        yield progress(`${terms.euros}`)
+      },
+      negotiate: negotiation({ terms: price, respond: async () => accepted({ euros: 1 }) })
+    }),
+    // @ts-expect-error -- the schema says what terms are, not what is offered
+    negotiation({ terms: price, respond: () => offer({ pounds: 1 }) }),
+    // @ts-expect-error -- nor what is accepted
+    negotiation({ terms: price, respond: () => accepted({ euros: '1' }) }),
+    // @ts-expect-error -- terms are an object
+    negotiation({ terms: z.string(), respond: () => reply('x') }),
+    defineAgent({
+      card,
+      negotiate: ({ message }) => (message.parts.length > 1 ? accepted({ euros: 5 }) : reply('How much?')),
+      work: ({ terms }) => holds<Same<typeof terms, { euros: number }>>()
+    }),
+    defineAgent({
+      card,
+      negotiate: ({ message }) => (message.parts.length > 1 ? accepted() : accepted({ euros: 5 })),
+      work: ({ terms }) => holds<Same<typeof terms, { euros: number } | undefined>>()
+    }),
+    defineAgent({ card, negotiate: () => accepted(), work: ({ terms }) => holds<Same<typeof terms, undefined>>() }),
+    defineAgent({ card, work: ({ terms }) => holds<Same<typeof terms, Record<string, unknown> | undefined>>() }),
+    // @ts-expect-error -- a work for other terms
+    defineAgent({ card, negotiate: negotiation({ terms: price, respond: () => accepted() }), work: ({ terms }: WorkArguments<unknown, { pounds: number }>) => void terms })
+  ]
+}
+
+t.ok(termsAreTyped, 'and so are terms')
 t.ok(answersAreTyped, 'answers, results and wrong uses are what the types say, for this file compiles')

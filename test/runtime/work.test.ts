@@ -215,7 +215,7 @@ await t.test('work as a chart', async t => {
       initial: 'a',
       states: {
         a: { entry: [emit(progress('one')), emit(artifact('two')), emit(progress('three'))], always: 'b' },
-        b: { tags: 'input-required', meta: { prompt: 'four?' } }
+        b: { tags: 'input-required', meta: { prompt: 'four?' }, on: { 'message.received': {} } }
       }
     })
     const { runtime } = start(t, { work })
@@ -339,7 +339,7 @@ await t.test('work as a chart', async t => {
       ['an invoked promise', one({ invoke: { src: 'broken' } })],
       ['a callback’s start', one({ invoke: { src: 'thrower' } })],
       ['the input of an actor', one({ invoke: { src: 'shape', input: bad } })],
-      ['the prompt', one({ tags: 'input-required', meta: { prompt: bad } })],
+      ['the prompt', one({ tags: 'input-required', meta: { prompt: bad }, on: { 'message.received': {} } })],
       ['the reason', one({ type: 'final', tags: 'failed', meta: { reason: bad } })],
       ['the output', one({ type: 'final' }, bad)],
       ['an event’s making', one({ entry: raise(bad as never) })],

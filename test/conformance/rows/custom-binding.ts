@@ -1,14 +1,18 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { PING_INTERVAL_MS } from '../../../adapters/websocket/heartbeat.ts'
-import { HIGH_WATER_BYTES } from '../../../adapters/websocket/outbox.ts'
+import { STUCK_MS } from '../../../adapters/websocket/outbox.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { ERRORS } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod } from '../../../machines/protocol/operations.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
+import type { WorkFunction } from '../../../runtime/work-runner.ts'
+import { artifact } from '../../../runtime/words.ts'
 import { brief, say, until } from '../../fixtures/runtime-helpers.ts'
 import { eventIn, JsonSocket } from '../../fixtures/served-agent.ts'
+import { standsStill } from '../../fixtures/stands-still.ts'
 import { byName, type Column, type Test } from '../column.ts'
 import { row, type Row } from '../row.ts'
 import { WEBSOCKET_ONLY } from './reasons.ts'
@@ -115,7 +119,15 @@ export const customBinding: readonly Row[] = [
     foreign.on('error', () => {})
     const [, { statusCode }] = (await once(foreign, 'unexpected-response')) as [unknown, { statusCode: number }]
     t.equal(statusCode, 403)
-    t.equal(HIGH_WATER_BYTES, 2 ** 20)
+    const site = await column.serve(t, {}, { work: flood })
+    const slow = await connected(t, site)
+    slow.request('SendStreamingMessage', say('x'))
+    slow.socket.pause()
+    const timers = site.clock.size
+    await standsStill(() => site.clock.size > timers && site.clock.size, 'the connection to be full')
+    site.clock.increment(STUCK_MS)
+    slow.socket.resume()
+    t.match(await slow.closed(), { code: 4413 })
   }, WEBSOCKET_ONLY),
   row(153, 'D', '12.5', 'While a thousand streams are open on a connection calls are answered as ever', async (t, column) => {
     const socket = await connected(t, column)
@@ -131,6 +143,14 @@ export const customBinding: readonly Row[] = [
   }, WEBSOCKET_ONLY)
 ]
 
-function connected(t: Test, { address }: Column): Promise<JsonSocket> {
+/** Tells more than fits between two ends of a connection. */
+const flood: WorkFunction = async ({ emit, signal }) => {
+  for (let i = 0; i < 300 && !signal.aborted; i += 1) {
+    emit(artifact('x'.repeat(64 * 1024)))
+    await setImmediate()
+  }
+}
+
+function connected(t: Test, { address }: Pick<Column, 'address'>): Promise<JsonSocket> {
   return JsonSocket.open(t, address.replace('http', 'ws'))
 }

@@ -1,0 +1,76 @@
+import type { FinishReason, InferGenerateOutput, ModelMessage, OutputInterface } from 'ai'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { JsonValue } from '../../machines/protocol/json.ts'
+import type { WorkArguments } from '../../runtime/work-arguments.ts'
+import { data, type WorkResult } from '../../runtime/words.ts'
+import { AnswerArtifact } from './answer-artifact.ts'
+import { checkAnswerOptions, type AnswerOptions } from './answer-options.ts'
+import { conversation } from './conversation.ts'
+import { callModel, type ModelCall } from './model-call.ts'
+import { MODEL_METADATA } from './model-metadata.ts'
+import { loadAi } from './peer.ts'
+import { toolResults } from './tool-results.ts'
+import { shownTools } from './tools.ts'
+import { sumOf } from './usage.ts'
+
+const MAX_STEPS = 20
+
+/** How a model has answered. It can be returned from work as it is: the task completes, and shows the usage in its metadata. */
+export interface ModelAnswer<Output = string> extends WorkResult {
+  /** What the model said last. */
+  readonly text: string
+  /** The typed output, if one was wanted; else the text. */
+  readonly output: Output
+  readonly finishReason: FinishReason
+  /** What was added to the conversation: what the model said, and the results of its tools. */
+  readonly messages: readonly ModelMessage[]
+}
+
+/**
+ * Has a model answer in a task. Its text comes in chunks of one artifact; tools that need approval ask the client; each
+ * call of the model and of a tool is a step, so that what was said and done is kept when the work runs again. Answers of
+ * one work come one after the other. Throws what the SDK throws when the model cannot be called, and InvalidAgentResponse
+ * when it withholds its answer, ends with an error of its own, or comes to none within `maxSteps` calls.
+ */
+export async function answerWithModel<Output extends OutputInterface = OutputInterface<string, string, never>>(
+  work: WorkArguments,
+  options: AnswerOptions<Output>
+): Promise<ModelAnswer<InferGenerateOutput<Output>>> {
+  checkAnswerOptions(options)
+  const { model, tools = {}, output, maxSteps = MAX_STEPS, messages: told, history, artifact = {}, showTools = true, showReasoning = false, ...passedOn } = options
+  const ai = await loadAi()
+  const prompt = told ?? (await conversation(work, history))
+  const shown = shownTools(ai, tools)
+  const answer = artifact && !output ? new AnswerArtifact(work, artifact) : undefined
+  const calls: ModelCall[] = []
+  const messages: ModelMessage[] = []
+  while (calls.length < maxSteps) {
+    const before = [...prompt, ...messages]
+    const request = { options: { ...passedOn, model, showReasoning, ...(output && { output }) }, tools: shown, messages: before }
+    const call = await work.step('model', async step => callModel(ai, step, request, await answer?.stream(step)))
+    calls.push(call)
+    answer?.add(call.said)
+    messages.push(...call.messages)
+    if (!call.goesOn) return { ...ended(call, calls, output && artifact), messages }
+    const content = await toolResults(ai, work, call, { tools, messages: before, options: { ...passedOn, showTools } })
+    if (content.length > 0) messages.push({ role: 'tool', content })
+  }
+  throw new A2AError('InvalidAgentResponse', `The model came to no answer within ${maxSteps} calls.`)
+}
+
+function ended<Output extends OutputInterface>(
+  { text, output = text, finishReason }: ModelCall,
+  calls: readonly ModelCall[],
+  artifact: AnswerOptions['artifact']
+): Omit<ModelAnswer<InferGenerateOutput<Output>>, 'messages'> {
+  if (finishReason === 'content-filter') throw new A2AError('InvalidAgentResponse', 'The model withheld its answer.')
+  if (finishReason === 'error') throw new A2AError('InvalidAgentResponse', 'The model ended with an error.')
+  const usage = sumOf(calls.map(call => call.usage))
+  return {
+    text, finishReason,
+    output: output as InferGenerateOutput<Output>,
+    ...(artifact && { artifact: { artifactId: 'answer', ...artifact, parts: [data(output as JsonValue)] } }),
+    ...(finishReason === 'length' && { message: 'The answer is cut off: it became too long for the model.' }),
+    ...(Object.keys(usage).length > 0 && { metadata: { [MODEL_METADATA]: { usage } } })
+  }
+}

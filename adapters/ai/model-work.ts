@@ -1,0 +1,15 @@
+import type { OutputInterface } from 'ai'
+import type { WorkFunction } from '../../runtime/work-runner.ts'
+import { checkAnswerOptions, type AnswerOptions } from './answer-options.ts'
+import { answerWithModel } from './answer-with-model.ts'
+import { checkAi } from './peer.ts'
+
+/**
+ * Work that a model does, as {@link answerWithModel} says: `defineAgent({ card, work: modelWork({ model, system: '…' }) })`.
+ * Throws TypeError or RangeError for options that cannot be meant, and if the AI SDK is not installed.
+ */
+export function modelWork<Output extends OutputInterface = OutputInterface<string, string, never>>(options: AnswerOptions<Output>): WorkFunction {
+  checkAi()
+  checkAnswerOptions(options)
+  return work => answerWithModel(work, options)
+}

@@ -1,0 +1,61 @@
+import type { ModelMessage, ToolModelMessage, ToolSet } from 'ai'
+import type { WorkArguments } from '../../runtime/work-arguments.ts'
+import { progress } from '../../runtime/words.ts'
+import type { AnswerOptions } from './answer-options.ts'
+import type { ModelCall } from './model-call.ts'
+import { aside } from './model-metadata.ts'
+import type { Ai } from './peer.ts'
+import { approval, toolQuestion } from './tool-questions.ts'
+import { executed, outputOf, type AiTool, type ToolCall, type ToolOutput } from './tools.ts'
+
+type ToolContent = ToolModelMessage['content']
+
+/** What the tools of an answer are called with. */
+export interface ToolSurroundings {
+  readonly tools: ToolSet
+  /** What the model was told before it called them. */
+  readonly messages: ModelMessage[]
+  readonly options: Pick<AnswerOptions, 'showTools' | 'experimental_context'>
+}
+
+/**
+ * Does what a model wants done, and gives what it is told of that. First the calls that need nobody run, beside each other;
+ * then the client is asked about the others, one after the other; then those that it approved run. Each call is a step.
+ */
+export async function toolResults(ai: Ai, work: WorkArguments, { calls, approvals }: ModelCall, { tools, messages, options }: ToolSurroundings): Promise<ToolContent> {
+  const toolOf = ({ toolName }: ToolCall): AiTool | undefined => (Object.hasOwn(tools, toolName) ? tools[toolName] : undefined)
+  const isAsked = (call: ToolCall) => toolOf(call)?.execute === undefined
+  const run = async (call: ToolCall) => {
+    const { toolName } = call
+    const tool = toolOf(call) as AiTool
+    if (options.showTools) work.emit(progress(aside(`Calls ${tool.title ?? toolName}.`, { tool: toolName })))
+    const { experimental_context } = options
+    const output = await work.step(`tool ${toolName}`, ({ idempotencyKey, signal }) =>
+      // Ids that models give to calls need not be unique; the key is, and is the same at every try.
+      executed(ai, tool, call, { toolCallId: idempotencyKey, messages, abortSignal: signal, experimental_context })
+    )
+    return resultOf(call, output)
+  }
+  const ask = async (call: ToolCall) => {
+    const tool = toolOf(call)
+    // It has the name of what every object has, such as `constructor`.
+    if (!tool) return resultOf(call, { type: 'error-text', value: `There is no tool ${call.toolName}.` })
+    return resultOf(call, await outputOf(tool, call, await work.ask(toolQuestion(call))))
+  }
+  const waiting = new Set(approvals.map(({ call }) => call.toolCallId))
+  const free = calls.filter(({ toolCallId }) => !waiting.has(toolCallId))
+  const content: ToolContent = await Promise.all(free.filter(call => !isAsked(call)).map(run))
+  const approved = free.filter(isAsked)
+  for (const request of approvals) {
+    const decision = await work.ask(approval(request))
+    if (request.isProviders) content.push({ type: 'tool-approval-response', approvalId: request.approvalId, providerExecuted: true, ...decision })
+    else if (decision.approved) approved.push(request.call)
+    else content.push(resultOf(request.call, { type: 'execution-denied', ...(decision.reason !== undefined && { reason: decision.reason }) }))
+  }
+  for (const call of approved.filter(isAsked)) content.push(await ask(call))
+  return content.concat(await Promise.all(approved.filter(call => !isAsked(call)).map(run)))
+}
+
+function resultOf({ toolCallId, toolName }: ToolCall, output: ToolOutput): ToolContent[number] {
+  return { type: 'tool-result', toolCallId, toolName, output }
+}

@@ -1,0 +1,93 @@
+import type { Context, Span } from '@opentelemetry/api'
+import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry.ts'
+import { ATTRIBUTES } from '../../runtime/trace-attributes.ts'
+import { openTelemetryApi, type Api } from './api.ts'
+
+/**
+ * Traces with OpenTelemetry, for `createRuntime({ agent, telemetry: openTelemetry() })` and `connect(url, { telemetry })`:
+ * by the tracer provider, the propagator and the context manager that the app registers, before or after. Without a provider
+ * nothing is traced. Errors in these are told to OpenTelemetry's `diag` alone. Throws TypeError where `@opentelemetry/api`
+ * is not installed.
+ */
+export function openTelemetry(): Telemetry {
+  const api = openTelemetryApi()
+  const tracer = api.trace.getTracer('taskchart')
+  return {
+    get fields() {
+      return api.propagation.fields().map(name => name.toLowerCase())
+    },
+    begin: start => {
+      const kind = { client: api.SpanKind.CLIENT, server: api.SpanKind.SERVER, internal: api.SpanKind.INTERNAL }[start.kind]
+      const parent = quietly(api, () => parentOf(api, start)) ?? api.ROOT_CONTEXT
+      const span = quietly(api, () => tracer.startSpan(start.name, { kind, attributes: start.attributes }, parent))
+      return new OpenSpan(api, span ?? api.trace.wrapSpanContext(api.INVALID_SPAN_CONTEXT), parent)
+    }
+  }
+}
+
+/** Where a span belongs. What serves a request within a span of the same trace, of an HTTP server say, is nearer to that than to the client. */
+function parentOf({ context, propagation, trace, ROOT_CONTEXT }: Api, { kind, parent }: SpanStart): Context {
+  const active = context.active()
+  if (!parent) return active
+  const given = propagation.extract(ROOT_CONTEXT, parent)
+  const [here, there] = [trace.getSpanContext(active), trace.getSpanContext(given)]
+  return kind === 'server' && here && here.traceId === there?.traceId ? active : given
+}
+
+class OpenSpan implements TelemetrySpan {
+  readonly carrier: TraceCarrier
+  readonly #api: Api
+  readonly #span: Span
+  readonly #context: Context
+  #isOver = false
+
+  constructor(api: Api, span: Span, parent: Context) {
+    this.#api = api
+    this.#span = span
+    this.#context = api.trace.setSpan(parent, span)
+    this.carrier = {}
+    quietly(api, () => api.propagation.inject(this.#context, this.carrier))
+  }
+
+  run<T>(code: () => T): T {
+    return this.#api.context.with(this.#context, code)
+  }
+
+  set(attributes: SpanStart['attributes']): void {
+    this.#tell(() => this.#span.setAttributes(attributes))
+  }
+
+  event(name: string, attributes: SpanStart['attributes']): void {
+    this.#tell(() => this.#span.addEvent(name, attributes))
+  }
+
+  link(carrier: TraceCarrier): void {
+    const { propagation, trace, ROOT_CONTEXT } = this.#api
+    this.#tell(() => {
+      const context = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, carrier))
+      if (context) this.#span.addLink({ context })
+    })
+  }
+
+  end(errorType?: string): void {
+    this.#tell(() => {
+      if (errorType !== undefined) this.#span.setAttribute(ATTRIBUTES.errorType, errorType).setStatus({ code: this.#api.SpanStatusCode.ERROR })
+      this.#span.end()
+    })
+    this.#isOver = true
+  }
+
+  #tell(tell: () => void): void {
+    if (!this.#isOver) quietly(this.#api, tell)
+  }
+}
+
+/** What traces must not break what is traced. */
+function quietly<T>({ diag }: Api, run: () => T): T | undefined {
+  try {
+    return run()
+  } catch (error) {
+    diag.error('taskchart: what traces has failed', error)
+    return undefined
+  }
+}

@@ -1,0 +1,46 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { answerOf, defineAgent, fromPromise, progress, setupWork, text, typed } from 'taskchart'
+import { assign, emit } from 'xstate'
+import { z } from 'zod'
+
+const size = z.enum(['small', 'large'], 'has to be small or large')
+const BREWING_MS = 200
+type Cup = { size: z.infer<typeof size>; coffee: string }
+
+/** Makes coffee: a statechart whose tags are the task's life cycle, with a question that only its schema's sizes answer. */
+const barista = setupWork({
+  types: { context: typed<Cup>() },
+  actors: { brew: fromPromise<string, Pick<Cup, 'size'>>(({ input, signal }) => pause(BREWING_MS, `a ${input.size} coffee`, { signal })) }
+}).createMachine({
+  id: 'barista',
+  context: { size: 'small', coffee: '' },
+  initial: 'asking',
+  states: {
+    asking: {
+      tags: 'input-required',
+      meta: { prompt: 'Small or large?', schema: size },
+      on: { 'message.received': { target: 'brewing', actions: assign({ size: ({ event }) => answerOf(event, size) }) } }
+    },
+    brewing: {
+      entry: emit(({ context }) => progress(`Brewing a ${context.size} one.`)),
+      invoke: {
+        src: 'brew',
+        input: ({ context }) => ({ size: context.size }),
+        onDone: { target: 'served', actions: assign({ coffee: ({ event }) => event.output }) },
+        onError: 'spilt'
+      }
+    },
+    served: { type: 'final' },
+    spilt: { type: 'final', tags: 'failed', meta: { reason: 'The coffee was spilt.' } }
+  },
+  output: ({ context }) => ({ artifact: { name: 'coffee.txt', parts: [text(context.coffee)] } })
+})
+
+export default defineAgent({
+  card: {
+    name: 'Barista',
+    description: 'Makes coffee, small or large.',
+    skills: [{ id: 'coffee', name: 'Make coffee', description: 'Asks for the size and makes a coffee.', tags: ['coffee'], examples: ['a coffee'] }]
+  },
+  work: barista
+})

@@ -1,0 +1,43 @@
+import { defineAgent, failed, prerequisites, progress, rejected, text, textOf } from 'taskchart'
+
+/** What can be booked, by the first words that fit: what one gets, and how long booking takes. */
+const OFFERS = [
+  { kind: 'spa', asked: /\bspa\b/i, booked: 'An hour in the spa.', seconds: 1 },
+  { kind: 'snowmobile', asked: /\bsnowmobile\b/i, booked: 'A day with a snowmobile.', seconds: 5 },
+  { kind: 'hotel', asked: /\bhotel\b/i, booked: 'Three nights in a hotel.', seconds: 1 },
+  { kind: 'flight', asked: /\b(?:flight|fly)\b/i, booked: 'A flight to Helsinki.', seconds: 1 }
+]
+
+/**
+ * Books the parts of a trip side by side: each message is a task of its own, which waits for the tasks that it is based on
+ * (`referenceTaskIds`), and fails if one of them does.
+ */
+export default defineAgent({
+  card: {
+    name: 'Helsinki',
+    description: 'Books flights, hotels, snowmobiles and spas, each in a task of its own.',
+    skills: [
+      {
+        id: 'book',
+        name: 'Book a part of a trip',
+        description: 'Books what the message says, once the tasks that it refers to are done.',
+        tags: ['travel'],
+        examples: ['Book a flight to Helsinki.', 'Based on the flight, book a hotel.']
+      }
+    ]
+  },
+  deadlineMs: 24 * 3600 * 1000,
+  work: async work => {
+    const wish = textOf(work.message)
+    const offer = OFFERS.find(({ asked }) => asked.test(wish))
+    if (!offer) return rejected('I book flights, hotels, snowmobiles and spas.')
+
+    const basis = await prerequisites(work)
+    work.emit(progress(`Booking: ${offer.kind}.`))
+    await work.sleep(offer.seconds * 1000)
+    if (/\bigloo\b/i.test(wish)) return failed('All igloos are taken.')
+
+    const before = basis.flatMap(({ artifacts = [] }) => artifacts.map(textOf))
+    return { artifact: { name: `${offer.kind}.txt`, parts: [text([...before, offer.booked].join('\n'))] } }
+  }
+})

@@ -1,0 +1,24 @@
+import { defineAgent, progress, rejected, text, textOf } from 'taskchart'
+
+const MS = { s: 1000, second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+const REMINDER = /in (?<when>(?<count>\d{1,6}) ?(?<unit>second|minute|hour|day|s)s?)\b,? *(?:to |that )?(?<what>.*)/i
+
+/**
+ * Reminds: scheduled for later. The work says when it will be done, and sleeps; the client may leave meanwhile and look
+ * again with `taskchart watch`, and the process may end and start again (with `--db FILE`): it sleeps on.
+ */
+export default defineAgent({
+  card: {
+    name: 'Reminder',
+    description: 'Reminds you later.',
+    skills: [{ id: 'remind', name: 'Remind', description: 'Reminds you of what the message says, when it says.', tags: ['time'], examples: ['remind me in 10 minutes to call Ann'] }]
+  },
+  work: async function* ({ message, sleep }) {
+    const { when, count, unit = '', what } = REMINDER.exec(textOf(message))?.groups ?? {}
+    const ms = Object.entries(MS).find(([name]) => name === unit.toLowerCase())?.[1]
+    if (ms === undefined) return rejected('Say when, and of what: remind me in 10 minutes to call Ann.')
+    yield progress(`I will remind you in ${when}.`)
+    await sleep(Number(count) * ms)
+    return { artifact: { name: 'reminder.txt', parts: [text(`Remember: ${what}`)] } }
+  }
+})

@@ -1,0 +1,17 @@
+import { textOf, type Message } from 'taskchart'
+
+/** Whether a message is about drawing at all. */
+export function isAboutDrawing(message: Message): boolean {
+  return /\b(?:sail|boat|sailboat|ship|yacht|draw|paint)/i.test(textOf(message)) || isChange(message)
+}
+
+/** A wish to change a picture: it refers to one, or says "make it red". */
+export function isChange(message: Message): boolean {
+  return message.referenceTaskIds !== undefined || /\b(?:make|turn|paint|colou?r|modify|change) (?:it|that|this|the)\b/i.test(textOf(message))
+}
+
+/** The first of `sailboat_image.png`, `sailboat_image_2.png`, … that is not taken. */
+export function freeName(taken: readonly (string | undefined)[]): string {
+  const count = new Set(taken).size
+  return count === 0 ? 'sailboat_image.png' : `sailboat_image_${count + 1}.png`
+}

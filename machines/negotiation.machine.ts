@@ -1,0 +1,202 @@
+import { assign, emit, fromPromise, setup } from 'xstate'
+import type { Arrival, ContextRequest, Matter, NegotiationFact, NegotiationLimits, NegotiationMachineEvent, NegotiationOutcome, Opinion, StandingOffer, Terms } from './negotiation-events.ts'
+import { offerPart, type Offer } from './protocol/negotiation.ts'
+import type { MessageContent } from './task-events.ts'
+
+type Request = ContextRequest & { arrived: Arrival }
+type Answered = { output: Opinion }
+type Offered = Extract<Opinion, { decision: 'offered' }>
+type Situation = { context: NegotiationContext }
+
+/** `round`: offers made so far, by either side. `standing`: the agent's last. `requests`: the one at hand, and those that wait. */
+export type NegotiationContext = NegotiationLimits & { round: number; standing: StandingOffer | null; requests: Request[] }
+
+/**
+ * The negotiation of one context, which lasts as long as the context does: requests are answered one after the other.
+ *
+ * What needs an opinion is put to the author's logic, the actor `respond`: free words, and terms that the client proposes,
+ * which is a counter-offer while an offer stands. All else is protocol: an offer is accepted by its id, once, before it
+ * expires; there are so many offers and no more. A deal is told, and the offer stands until the task is there. Time comes
+ * with the requests, so that nothing has to happen when an offer expires.
+ */
+export const negotiationMachine = setup({
+  types: {
+    context: {} as NegotiationContext,
+    events: {} as NegotiationMachineEvent,
+    emitted: {} as NegotiationFact,
+    input: {} as NegotiationLimits
+  },
+  actors: { respond: fromPromise<Opinion, Matter>(notProvided) },
+  guards: {
+    hasAnsweredAll: ({ context }) => context.requests.length === 0,
+    hasPlace: ({ context }) => context.requests.length <= context.waitingLimit,
+    hasExpired: ({ context }) => context.standing !== null && context.standing.expiresAtMs <= atHand(context).arrived.atMs,
+    acceptsOffer: ({ context }) => context.standing !== null && context.standing.offerId === atHand(context).arrived.accepts,
+    declinesOffer: ({ context }) => context.standing !== null && context.standing.offerId === atHand(context).arrived.declines,
+    meansNoOffer: ({ context }) => (atHand(context).arrived.accepts ?? atHand(context).arrived.declines) !== undefined,
+    proposesTooOften: ({ context }) => atHand(context).arrived.proposes !== undefined && context.round >= context.rounds,
+    offersTooOften: ({ context }, opinion: Opinion) => opinion.decision === 'offered' && roundOf(context) >= context.rounds,
+    agrees: ({ context }, opinion: Opinion) => opinion.decision === 'rejected' || acceptedTerms(context, opinion) !== undefined,
+    accepts: (_, opinion: Opinion) => opinion.decision === 'accepted',
+    offers: (_, opinion: Opinion) => opinion.decision === 'offered',
+    declines: (_, opinion: Opinion) => opinion.decision === 'declined',
+    replies: (_, opinion: Opinion) => opinion.decision === 'replied'
+  },
+  actions: {
+    hear: assign({ requests: ({ context }, request: Request) => [...context.requests, request] }),
+    tell: emit((_, outcome: NegotiationOutcome) => ({ type: 'request.decided', outcome })),
+    keepOffer: assign(({ context }, { offer }: Offered) => standingFrom(context, offer)),
+    countRound: assign({ round: ({ context }) => roundOf(context) }),
+    forgetOffers: assign({ round: 0, standing: null }),
+    goOn: assign({ requests: ({ context }) => context.requests.slice(1) })
+  }
+}).createMachine({
+  id: 'negotiation',
+  context: ({ input: { rounds, waitingLimit } }) => ({ rounds, waitingLimit, round: 0, standing: null, requests: [] }),
+  initial: 'quiet',
+  states: {
+    // Nobody waits for an answer; an offer may stand.
+    quiet: {
+      on: { 'request.received': { target: 'busy', actions: { type: 'hear', params: ({ event }) => event.request } } }
+    },
+    busy: {
+      on: {
+        'request.received': [
+          { guard: 'hasPlace', actions: { type: 'hear', params: ({ event }) => event.request } },
+          { actions: { type: 'tell', params: ({ event }) => ({ request: event.request, decision: 'crowded' }) } }
+        ]
+      },
+      initial: 'judging',
+      states: {
+        // What follows from the protocol is decided at once.
+        judging: {
+          always: [
+            { guard: 'hasAnsweredAll', target: '#negotiation.quiet' },
+            { guard: 'hasExpired', actions: 'forgetOffers' },
+            { guard: 'acceptsOffer', target: 'agreeing', actions: tells(acceptance) },
+            { guard: 'declinesOffer', actions: [tells(noDeal), 'forgetOffers', 'goOn'] },
+            { guard: 'meansNoOffer', actions: [tells(whatStands), 'goOn'] },
+            { guard: 'proposesTooOften', actions: [tells(tooOften), 'forgetOffers', 'goOn'] },
+            { target: 'responding' }
+          ]
+        },
+        responding: {
+          invoke: {
+            id: 'respond',
+            src: 'respond',
+            input: ({ context }) => matterOf(context),
+            onDone: [
+              { guard: { type: 'agrees', params: opinionOf }, target: 'agreeing', actions: tells(deal) },
+              // It accepts, and there is nothing that it could: what it thinks of does not stand any more.
+              { guard: { type: 'accepts', params: opinionOf }, target: 'judging', actions: [tells(whatStands), 'goOn'] },
+              { guard: { type: 'offersTooOften', params: opinionOf }, target: 'judging', actions: [tells(tooOften), 'forgetOffers', 'goOn'] },
+              {
+                guard: { type: 'offers', params: opinionOf },
+                target: 'judging',
+                actions: [{ type: 'keepOffer', params: ({ event }) => event.output as Offered }, tells(newOffer), 'goOn']
+              },
+              { guard: { type: 'declines', params: opinionOf }, target: 'judging', actions: [tells(words), 'forgetOffers', 'goOn'] },
+              { guard: { type: 'replies', params: opinionOf }, target: 'judging', actions: [tells(words), 'countRound', 'goOn'] },
+              { target: 'judging', actions: [tells(failure), 'goOn'] }
+            ],
+            onError: { target: 'judging', actions: [tells(failure), 'goOn'] }
+          }
+        },
+        // Both sides agree. Whether there is room for the task is the context's to say.
+        agreeing: {
+          on: {
+            'deal.made': { target: 'judging', actions: ['forgetOffers', 'goOn'] },
+            'deal.off': { target: 'judging', actions: 'goOn' }
+          }
+        }
+      }
+    }
+  }
+})
+
+// ---- implementations ----
+
+type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unknown ? Omit<Outcome, 'request'> : never) : never
+
+/** Tells what becomes of the request at hand. */
+function tells<Cause>(decisionIn: (situation: Situation & { event: Cause }) => Decision) {
+  const params = (situation: Situation & { event: Cause }) => ({ request: atHand(situation.context), ...decisionIn(situation) }) as NegotiationOutcome
+  return { type: 'tell' as const, params }
+}
+
+/** The client accepts: the terms are those that were offered. */
+function acceptance({ context }: Situation): Decision {
+  return { decision: 'accepted', terms: (context.standing as StandingOffer).terms }
+}
+
+function deal({ context, event }: Situation & { event: Answered }): Decision {
+  const { output } = event
+  if (output.decision === 'rejected') return output
+  return { decision: 'accepted', terms: acceptedTerms(context, output) as Terms }
+}
+
+function newOffer({ context, event }: Situation & { event: Answered }): Decision {
+  const { parts, ...words } = (event.output as Offered).words
+  return { decision: 'replied', reply: { ...words, parts: [...parts, offerPart(wireOffer(context.standing as StandingOffer))] } }
+}
+
+function words({ event }: { event: Answered }): Decision {
+  return { decision: 'replied', reply: (event.output as Extract<Opinion, { words: MessageContent }>).words }
+}
+
+function failure(): Decision {
+  return { decision: 'failed' }
+}
+
+function noDeal(): Decision {
+  return { decision: 'replied', reply: { parts: [{ text: 'No deal, then.' }] } }
+}
+
+function tooOften({ context: { rounds } }: Situation): Decision {
+  return { decision: 'replied', reply: { parts: [{ text: `No deal: we take no more than ${rounds} offers to agree.` }] } }
+}
+
+function whatStands({ context: { standing } }: Situation): Decision {
+  if (!standing) return { decision: 'replied', reply: { parts: [{ text: 'There is no such offer any more.' }] } }
+  return { decision: 'replied', reply: { parts: [{ text: 'There is no such offer any more. This one stands:' }, offerPart(wireOffer(standing))] } }
+}
+
+function opinionOf({ event }: { event: Answered }): Opinion {
+  return event.output
+}
+
+/** The request that is being answered: there is one whenever the negotiation is busy. */
+function atHand({ requests }: NegotiationContext): Request {
+  return requests[0] as Request
+}
+
+/** The offers of both sides, with what the client proposes now. */
+function roundOf(context: NegotiationContext): number {
+  return context.round + (atHand(context).arrived.proposes ? 1 : 0)
+}
+
+function matterOf(context: NegotiationContext): Matter {
+  const { arrived, ...request } = atHand(context)
+  const { standing } = context
+  return { request, round: roundOf(context), ...(standing && { standing }), ...(arrived.proposes && { proposal: arrived.proposes }) }
+}
+
+/** The terms that the author accepts, if there are any: its own, or those at hand. */
+function acceptedTerms(context: NegotiationContext, opinion: Opinion): Terms | undefined {
+  return opinion.decision === 'accepted' ? opinion.terms ?? atHand(context).arrived.proposes ?? context.standing?.terms : undefined
+}
+
+function standingFrom(context: NegotiationContext, offer: Offered['offer']): Pick<NegotiationContext, 'round' | 'standing'> {
+  const round = roundOf(context) + 1
+  return { round, standing: { ...offer, round } }
+}
+
+/** An offer as its client gets it. */
+function wireOffer({ offerId, round, terms, expiresAtMs }: StandingOffer): Offer {
+  return { offerId, round, terms, expiresAt: new Date(expiresAtMs).toISOString() }
+}
+
+/** Stands where the runtime provides the author's logic. */
+function notProvided(): Promise<Opinion> {
+  return Promise.reject(new TypeError('The negotiation chart answers only with logic provided to it: negotiationMachine.provide({ actors: { respond } }).'))
+}

@@ -1,0 +1,107 @@
+import type { Message, Part } from '../machines/protocol/parts.ts'
+import type { MessageContent } from '../machines/task-events.ts'
+import { isReference, namedArtifacts, type ArtifactReference } from './artifact-references.ts'
+import type { WorkInput } from './work-input.ts'
+import { textOf } from './words.ts'
+
+/** An artifact that a message may mean: what tells it from the others, little enough for a chart's context. */
+export interface ArtifactChoice extends ArtifactReference {
+  /** Its name, or the artifactId of one that has none. */
+  readonly name: string
+}
+
+/** How to ask which artifact is meant. */
+export interface AskingOptions {
+  /** What the artifacts are, in one word. Default `artifact`. */
+  readonly what?: string
+  /** The question in words of your own. `isAgain`: the answer before named none. */
+  readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
+}
+
+/** How many artifacts a question lists; the others can be named, too. */
+const LISTED = 20
+
+const OR = new Intl.ListFormat('en', { type: 'disjunction' })
+
+/**
+ * The artifacts that the message which opened a task may mean, newest first: the newest of each name. One if the message
+ * names it; if there are several or none, nobody but the client can tell.
+ */
+export function artifactChoices({ message, earlierArtifacts }: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
+  const newest = new Map<string, ArtifactChoice>()
+  for (const { taskId, artifact } of earlierArtifacts) {
+    const name = nameOf(artifact)
+    if (!newest.has(name)) newest.set(name, { artifactId: artifact.artifactId, taskId, name })
+  }
+  const choices = [...newest.values()]
+  const named = chosenArtifact(choices, message)
+  return named ? [named] : choices
+}
+
+/** What an artifact goes by: its name, or its id if it has none. */
+export function nameOf({ artifactId, name }: { readonly artifactId: string; readonly name?: string | undefined }): string {
+  return name || artifactId
+}
+
+/**
+ * Asks which artifact is meant: in words, and with a data part for each, newest first. A client chooses by sending one of
+ * these parts back, whose metadata refers to the artifact, or by its name.
+ */
+export function whichArtifact(choices: readonly ArtifactChoice[], { what = 'artifact', prompt, isAgain = false }: AskingOptions & { readonly isAgain?: boolean } = {}): MessageContent {
+  const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)
+  return { parts: [{ text }, ...choices.slice(0, LISTED).map(partOf)] }
+}
+
+/**
+ * The artifact that a message chooses: by a reference in the metadata of a part, by the `data` part of the question, by its
+ * name or id in the text, or else by the task that it refers to. `undefined` if it names none, or more than one.
+ */
+export function chosenArtifact(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice | undefined {
+  const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
+  if (references.length > 0) return sole(choices.filter(choice => references.some(reference => isSame(reference, choice))))
+  const named = namedIn(textOf(message), choices)
+  return sole(named.length > 0 ? named : choices.filter(({ taskId }) => message.referenceTaskIds?.includes(taskId)))
+}
+
+function question(choices: readonly ArtifactChoice[], what: string, isAgain: boolean): string {
+  const again = `There is no ${what} of that name`
+  if (choices.length === 0) return isAgain ? `${again}.` : `Which ${what} do you mean? There is none here yet.`
+  const names = choices.slice(0, LISTED).map(({ name }) => name)
+  const list = OR.format(names.length < choices.length ? [...names, 'another'] : names)
+  return isAgain ? `${again}, or you named several. Say ${list}.` : `Which ${what} do you mean: ${list}?`
+}
+
+function partOf({ artifactId, taskId, name }: ArtifactChoice): Part {
+  return { data: { artifactId, taskId, name }, metadata: { artifactId, taskId } }
+}
+
+function sole<T>(list: readonly T[]): T | undefined {
+  return list.length === 1 ? list[0] : undefined
+}
+
+function isSame(one: ArtifactReference, other: ArtifactReference): boolean {
+  return one.taskId === other.taskId && one.artifactId === other.artifactId
+}
+
+/** The choices whose name or id stands in a text as words of their own, in any case; where one holds another, only the longer. */
+function namedIn(text: string, choices: readonly ArtifactChoice[]): ArtifactChoice[] {
+  const labels = [...new Set(choices.flatMap(({ name, artifactId }) => [lower(name), lower(artifactId)]))]
+  const said = new Set<string>()
+  let rest = text
+  for (const label of labels.toSorted((one, other) => other.length - one.length)) {
+    const without = rest.replaceAll(wordsOf(label), '\n')
+    if (without !== rest) said.add(label)
+    rest = without
+  }
+  return choices.filter(({ name, artifactId }) => said.has(lower(name)) || said.has(lower(artifactId)))
+}
+
+function lower(label: string): string {
+  return label.toLowerCase()
+}
+
+/** Only what is written with spaces between its words has any around it. */
+function wordsOf(label: string): RegExp {
+  const literal = label.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`)
+  return new RegExp(String.raw`(?<![\p{Script=Latin}\p{N}_])${literal}(?![\p{Script=Latin}\p{N}_])`, 'giu')
+}

@@ -1,0 +1,71 @@
+import { A2AError } from '../machines/protocol/errors.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import { isTerminal } from '../machines/protocol/states.ts'
+import type { ContextServices } from './context-services.ts'
+import { isLast } from './last-event.ts'
+import type { Scope } from './store.ts'
+import { TaskTail } from './task-tail.ts'
+import { textOf } from './words.ts'
+
+/** How a task ended that did not complete, in a sentence. */
+const ENDS: Readonly<Record<string, string>> = {
+  TASK_STATE_FAILED: 'has failed',
+  TASK_STATE_CANCELED: 'has been canceled',
+  TASK_STATE_REJECTED: 'has been rejected'
+}
+
+/** Errors of this module: who meets one would meet it again. */
+const lasting = new WeakSet<object>()
+
+/** What a needed task is looked for with. */
+export interface Search extends Pick<ContextServices, 'store' | 'feeds' | 'limits'> {
+  readonly scope: Scope
+  readonly signal: AbortSignal
+  /** Hears that it has to be waited for, and that this is over, unless the signal ended it. */
+  readonly waits: (isWaiting: boolean) => void
+}
+
+/**
+ * Waits until a task of the scope has completed, in whatever context it is, and gives it as it is then. Rejects with
+ * TaskNotFound if there is none, or none any more, with UnsupportedOperation if it ended otherwise, both for the client to
+ * read; with the signal's reason if that aborts.
+ */
+export async function neededTask(taskId: string, { store, feeds, limits, scope, signal, waits }: Search): Promise<Task> {
+  const tail = new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter: isLast, signal })
+  try {
+    const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+    if (now && !isTerminal(now.task.status.state)) {
+      waits(true)
+      // Its error: the task is gone, which is seen when it is read again, or the runtime closes, and has stopped the work before.
+      await tail.startAfter(now.generation).drain().catch(() => {})
+      signal.throwIfAborted()
+      waits(false)
+    }
+    const ended = now && (await store.readTask(scope, taskId))
+    if (!ended) throw absent(taskId)
+    if (ended.task.status.state !== 'TASK_STATE_COMPLETED') throw notCompleted(ended.task)
+    return ended.task
+  } finally {
+    await tail.return()
+  }
+}
+
+/** Whether an error says that a needed task will never complete, so that another try of the work is of no use. */
+export function isLasting(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && lasting.has(error)
+}
+
+function absent(taskId: string): A2AError {
+  return noted(new A2AError('TaskNotFound', `Task ${taskId}, which this one needs, was not found.`, { metadata: { taskId } }))
+}
+
+function notCompleted({ id: taskId, status: { state, message } }: Task): A2AError {
+  const reason = message ? textOf(message) : ''
+  const text = `Task ${taskId}, which this one needs, ${ENDS[state]}${reason === '' ? '.' : `: ${reason}`}`
+  return noted(new A2AError('UnsupportedOperation', text, { metadata: { taskId, state } }))
+}
+
+function noted(error: A2AError): A2AError {
+  lasting.add(error)
+  return error
+}

@@ -1,0 +1,31 @@
+import { OPERATIONS, type OperationName } from '../machines/protocol/operations.ts'
+import type { CallContext } from './call.ts'
+import type { Runtime } from './runtime.ts'
+import { spanned, spannedStream, type SpannedCall } from './spanned.ts'
+import type { Telemetry, TelemetrySpan } from './telemetry.ts'
+import { callAttributes } from './trace-attributes.ts'
+
+type Operation<Result> = (params: unknown, call: CallContext) => Result
+type Answer = Operation<Promise<unknown>>
+type Stream = Operation<AsyncGenerator<unknown, void, undefined>>
+
+/**
+ * A runtime whose operations have a span each, of the kind `server`: in the trace that the caller says, else within the
+ * span in which it is called. It lasts as long as the caller waits, or reads the stream. Tasks that a message opens belong to it.
+ */
+export function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
+  const operations = runtime as unknown as Readonly<Record<OperationName, Operation<unknown>>>
+  const traced = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => {
+    const run = operations[name]
+    const spannedCall = (params: unknown, { binding, trace, signal }: CallContext): SpannedCall => ({
+      begin: () => telemetry.begin({ name: method, kind: 'server', parent: trace, attributes: callAttributes(method, binding, params) }),
+      binding,
+      signal
+    })
+    const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
+    const answer: Answer = (params, call) => spanned(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
+    const stream: Stream = (params, call) => spannedStream(spannedCall(params, call), span => (run as Stream)(params, within(call, span)))
+    return [name, (params: unknown, call: CallContext = {}) => (streaming ? stream(params, call) : answer(params, call))]
+  })
+  return { ...runtime, ...(Object.fromEntries(traced) as Pick<Runtime, OperationName>) }
+}

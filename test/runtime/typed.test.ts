@@ -1,0 +1,327 @@
+import t from 'tap'
+import { z } from 'zod'
+import { assign, emit, fromPromise } from 'xstate'
+import { answerSchemaOf } from '../../adapters/client/answer-schema.ts'
+import { ANSWER_SCHEMA, INPUT_EXTENSION } from '../../machines/protocol/uris.ts'
+import {
+  accepted, answerOf, authRequired, createRuntime, data, dataOf, defineAgent, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, typed,
+  type AgentDefinition, type AuthorizationReceived, type QuestionOptions, type StandardSchema
+} from '../../runtime/index.ts'
+import { jsonSchemaOf } from '../../runtime/json-schema.ts'
+import { lives } from '../fixtures/lives.ts'
+import { collect, deferred, messageIn, open, reaches, recordingLogger, refusal, rejection, say, start, stateName, taskIn, textOf, userMessage } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+const card = { name: 'A' }
+const size = z.enum(['small', 'large'])
+const order = z.object({ dish: z.string(), people: z.coerce.number().min(1) })
+const SIZE = { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'string', enum: ['small', 'large'] }
+
+/** A schema of a library that tells no JSON Schema: whole numbers in text. */
+const byHand: StandardSchema<number> = {
+  '~standard': { version: 1, vendor: 'hand', validate: value => (/^\d+$/.test(String(value)) ? { value: Number(value) } : { issues: [{ message: 'is no number', path: ['n'] }] }) }
+}
+
+/** A schema whose library has this to say. */
+function telling(input: () => Record<string, unknown>): StandardSchema<unknown> {
+  return { '~standard': { version: 1, vendor: 'test', validate: value => ({ value }), jsonSchema: { input } } }
+}
+
+await t.test('a question', async t => {
+  await t.test('shows the client what it wants, and keeps the metadata that it has', async t => {
+    const cases: [how: string, options: QuestionOptions<unknown> & { schema: StandardSchema<unknown> }, shown: unknown][] = [
+      ['as its library tells it', { schema: size }, SIZE],
+      ['as its author tells it', { schema: byHand, jsonSchema: { type: 'integer' } }, { type: 'integer' }],
+      ['as its author tells it in place of the library', { schema: size, jsonSchema: {} }, {}],
+      ['in no way, if nobody tells it', { schema: byHand }, undefined],
+      ['in no way, if the library cannot', { schema: telling(() => { throw new Error('a Date is none') }) }, undefined],
+      ['in no way, if the library tells what is no schema', { schema: telling(() => 7 as never) }, undefined]
+    ]
+    for (const [how, options, shown] of cases) {
+      for (const ask of [inputRequired<unknown>, authRequired]) {
+        const { runtime } = start(t, { work: async function* () { yield* ask({ parts: [text('?')], metadata: { own: 1 } }, options) } })
+        const { status: { message } } = await reaches(runtime, (await open(runtime)).id, ask === authRequired ? 'auth-required' : 'input-required')
+        t.strictSame(message?.metadata, { own: 1, ...(shown !== undefined && { [ANSWER_SCHEMA]: shown }) }, how)
+        t.strictSame(answerSchemaOf(message), shown)
+      }
+    }
+    t.equal(answerSchemaOf(undefined), undefined)
+    for (const wrong of [7, null, 'x', []]) t.equal(answerSchemaOf(userMessage('?', { metadata: { [ANSWER_SCHEMA]: wrong } })), undefined)
+  })
+
+  await t.test('is refused where it is written if it cannot be asked so', async t => {
+    const wrong: [options: object, name: string, message: RegExp][] = [
+      [{ schema: 7 }, 'TypeError', /^schema has to be a schema of Standard Schema/],
+      [{ schema: null }, 'TypeError', /^schema has to be/],
+      [{ schema: { '~standard': null } }, 'TypeError', /^schema has to be/],
+      [{ schema: { '~standard': {} } }, 'TypeError', /^schema has to be/],
+      [{ schema: { '~standard': { validate: 7 } } }, 'TypeError', /^schema has to be/],
+      [{ schema: { parse: Number } }, 'TypeError', /^schema has to be/],
+      [{ jsonSchema: {} }, 'TypeError', /^jsonSchema only shows what is wanted: give the schema that checks it, too\.$/],
+      [{ schema: size, jsonSchema: 'string' }, 'TypeError', /^jsonSchema has to be a JSON Schema, such as \{ type: 'string' \}\.$/],
+      [{ schema: size, jsonSchema: { maximum: 7n } }, 'TypeError', /^jsonSchema has to be a JSON Schema/],
+      [{ schema: size, jsonSchema: { title: 'ä'.repeat(8200) } }, 'RangeError', /^The JSON Schema of schema has 16412 bytes, of 16384 at the most\. Say it shorter, as jsonSchema: /],
+      [{ schema: z.enum(Array.from({ length: 4000 }, (_, i) => `n${i}`)) }, 'RangeError', /^The JSON Schema of schema has \d+ bytes/],
+      [{ timeout: 1000 }, 'TypeError', /^A question has no timeout\. There are schema, jsonSchema, deadlineMs\.$/],
+      [{ Schema: size }, 'TypeError', /^A question has no Schema\. Is schema meant\?$/]
+    ]
+    for (const [options, name, message] of wrong) {
+      for (const ask of [inputRequired, authRequired]) t.throws(() => ask('?', options as { deadlineMs: number }), { name, message })
+    }
+    t.doesNotThrow(() => inputRequired('?', { schema: size, jsonSchema: { title: 'ä'.repeat(8180) } }))
+    t.doesNotThrow(() => inputRequired('?', { schema: Object.assign(() => {}, byHand) }), 'schemas of some libraries are functions')
+  })
+
+  await t.test('is the same when the work runs again with another schema', async t => {
+    const asking = (schema: StandardSchema<unknown>) => ({ work: async function* () { return { artifact: String(yield* inputRequired('Which?', { schema })) } } }) satisfies Partial<AgentDefinition>
+    const life = lives(t, asking(size))
+    const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
+    await life.restart(asking(z.enum(['large', 'huge'])))
+    const { status, artifacts } = taskIn(await life.runtime.sendMessage(say('huge', { taskId })))
+    t.strictSame([stateName(status.state), artifacts?.map(textOf)], ['completed', ['huge']])
+    const events = await collect(life.runtime.subscribeToTask({ id: taskId }, { conditions: { afterGeneration: 0 }, extensions: ['urn:taskchart:extension:reliability:1'] }))
+    t.equal(events.filter(event => 'statusUpdate' in event && event.statusUpdate.status.state === 'TASK_STATE_INPUT_REQUIRED').length, 1)
+  })
+})
+
+/** A chart that asks for a size and then for a login, and notes what it hears. */
+function barista(heard: unknown[] = [], schema: StandardSchema<'small' | 'large'> = size) {
+  const login = z.object({ account: z.string() })
+  return setupWork({
+    types: { context: typed<{ size: string; account: string }>(), events: typed<AuthorizationReceived>() },
+    guards: { isLarge: ({ event }) => event.type === 'message.received' && answerOf(event, schema) === 'large' },
+    actions: { note: ({ event }) => void heard.push('answer' in event ? event.answer : event.type) }
+  }).createMachine({
+    context: { size: '', account: '' },
+    initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: 'Small or large?', schema },
+        on: {
+          'message.received': [
+            { guard: 'isLarge', target: 'paying', actions: ['note', assign({ size: ({ event }) => answerOf(event, schema) })] },
+            { target: 'done', actions: ['note', assign({ size: ({ event }) => answerOf(event, schema) })] }
+          ]
+        }
+      },
+      paying: {
+        tags: 'auth-required',
+        meta: { prompt: 'Log in.', schema: login, jsonSchema: { type: 'object' } },
+        on: {
+          'authorization.received': { target: 'done', actions: ['note', assign({ account: ({ event }) => answerOf(event, login).account })] },
+          'message.received': { target: 'done', actions: 'note' }
+        }
+      },
+      done: { type: 'final' }
+    },
+    output: ({ context }) => ({ artifact: data(context) })
+  })
+}
+
+await t.test('a chart that asks with a schema', async t => {
+  await t.test('hears no answer that the schema does not take, which is refused by its field, and a good one as the schema gives it', async t => {
+    const heard: unknown[] = []
+    const { runtime, store } = start(t, { work: barista(heard) })
+    const { id: taskId, status } = taskIn(await runtime.sendMessage(say('coffee')))
+    t.strictSame(status.message?.metadata, { [ANSWER_SCHEMA]: SIZE })
+    const before = await store.readTask({ tenant: '', principal: 'anonymous' }, taskId)
+    t.match(await rejection(runtime.sendMessage(say('huge', { taskId }))), {
+      code: 'InvalidParams', violations: [{ field: 'message.parts' }], message: /^The task does not take this answer: message\.parts /
+    })
+    t.strictSame(await store.readTask({ tenant: '', principal: 'anonymous' }, taskId), before)
+    const done = taskIn(await runtime.sendMessage({ message: userMessage('', { taskId, parts: [text('ignored'), data('small')] }) }))
+    t.strictSame(done.artifacts?.[0]?.parts, [{ data: { size: 'small', account: '' } }])
+    t.strictSame(heard, ['small'])
+  })
+
+  await t.test('hears what comes out of band in the same way, and a message meanwhile as it is', async t => {
+    for (const [say2, end] of [[undefined, { size: 'large', account: 'a-1' }], ['later', { size: 'large', account: '' }]] as const) {
+      const heard: unknown[] = []
+      const { runtime } = start(t, { work: barista(heard) })
+      const { id: taskId } = await open(runtime)
+      await reaches(runtime, taskId, 'input-required')
+      await runtime.sendMessage(say('large', { taskId }, { returnImmediately: true }))
+      const { status } = await reaches(runtime, taskId, 'auth-required')
+      t.strictSame(answerSchemaOf(status.message), { type: 'object' })
+      t.match(await rejection(runtime.authorized(taskId, { account: 1 })), { code: 'InvalidParams', violations: [{ field: 'data.account' }] })
+      if (say2 === undefined) await runtime.authorized(taskId, { account: 'a-1', more: 1 })
+      else await runtime.sendMessage(say(say2, { taskId }))
+      t.strictSame((await reaches(runtime, taskId, 'completed')).artifacts?.[0]?.parts, [{ data: end }])
+      t.strictSame(heard, ['large', say2 === undefined ? { account: 'a-1' } : 'message.received'])
+    }
+  })
+
+  await t.test('passes over a queued message that is no answer, and takes the one that is', async t => {
+    const gate = deferred()
+    const work = setupWork({
+      types: { context: typed<{ n: number }>() },
+      actors: { wait: fromPromise(() => gate.promise) }
+    }).createMachine({
+      context: { n: 0 }, initial: 'waiting',
+      states: {
+        waiting: { entry: emit(progress('wait')), invoke: { src: 'wait', onDone: 'asking' } },
+        asking: { tags: 'input-required', meta: { prompt: 'How many?', schema: byHand }, on: { 'message.received': { target: 'done', actions: assign({ n: ({ event }) => answerOf(event, byHand) }) } } },
+        done: { type: 'final' }
+      },
+      output: ({ context }) => ({ artifact: `${context.n}` })
+    })
+    const { runtime } = start(t, { work, messages: 'queue' })
+    const { id: taskId } = await open(runtime)
+    await reaches(runtime, taskId, 'working')
+    for (const words of ['many', '7']) await runtime.sendMessage(say(words, { taskId }, { returnImmediately: true }))
+    gate.resolve()
+    t.strictSame((await reaches(runtime, taskId, 'completed')).artifacts?.map(textOf), ['7'])
+  })
+
+  await t.test('asks as before after a restart, and takes the answer as then', async t => {
+    const life = lives(t, { work: barista() })
+    const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
+    await life.restart({ work: barista() })
+    t.equal((await refusal(life.runtime.sendMessage(say('huge', { taskId })))).code, 'InvalidParams')
+    t.strictSame(taskIn(await life.runtime.sendMessage(say('small', { taskId }))).artifacts?.[0]?.parts, [{ data: { size: 'small', account: '' } }])
+  })
+
+  await t.test('fails its task alone if the schema throws or waits', async t => {
+    const validates: (() => unknown)[] = [() => { throw new Error('secret') }, async () => ({ value: 1 })]
+    for (const validate of validates) {
+      const schema = { '~standard': { version: 1, vendor: 'test', validate } } as unknown as StandardSchema<'small'>
+      const { runtime, log } = start(t, { work: barista([], schema) })
+      const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
+      t.equal(stateName(taskIn(await runtime.sendMessage(say('y', { taskId }))).status.state), 'failed')
+      t.match(log, [{ message: 'the work of a task failed' }])
+    }
+  })
+
+  await t.test('where states ask at once, the words and the schema are of the same state', async t => {
+    const heard: unknown[] = []
+    const work = setupWork({ actions: { note: ({ event }) => void heard.push(event.answer) } }).createMachine({
+      id: 'c', type: 'parallel',
+      states: {
+        silent: { tags: 'input-required' },
+        asking: { initial: 'one', states: { one: { tags: 'input-required', meta: { prompt: 'One?', schema: byHand } }, two: {} } }
+      },
+      on: { 'message.received': { target: '.asking.two', actions: 'note' } }
+    })
+    const { runtime } = start(t, { work })
+    const { id: taskId, status } = taskIn(await runtime.sendMessage(say('x')))
+    t.equal(textOf(status.message), 'One?')
+    t.equal((await refusal(runtime.sendMessage(say('no', { taskId })))).code, 'InvalidParams')
+    await runtime.sendMessage(say('7', { taskId }, { returnImmediately: true }))
+    t.strictSame(heard, [7])
+  })
+})
+
+await t.test('data of a message is that of its first data part, or else its text, and what is wrong is named by its path', t => {
+  t.strictSame(dataOf(userMessage('7'), byHand), 7)
+  t.strictSame(dataOf({ parts: [text('x'), data({ dish: 'soup', people: '2' }), data(1)] }, order), { dish: 'soup', people: 2 })
+  const drawn = { artifactId: 'a', parts: [data({})] }
+  const failing = (run: () => unknown) => {
+    try {
+      run()
+    } catch (error) {
+      if (isA2AError(error)) return { code: error.code, message: error.message, fields: error.violations.map(({ field }) => field) }
+      throw error
+    }
+    throw new TypeError('It did not throw.')
+  }
+  t.match(failing(() => dataOf(userMessage('x'), byHand)), { code: 'InvalidParams', message: 'Invalid parameters: message.parts.n is no number', fields: ['message.parts.n'] })
+  t.match(failing(() => dataOf({ parts: [data({})] }, order)), { fields: ['message.parts.dish', 'message.parts.people'] })
+  t.match(failing(() => dataOf(drawn, order)), { fields: ['artifact.parts.dish', 'artifact.parts.people'] })
+  t.equal(failing(() => dataOf({ parts: [data(Array.from({ length: 1000 }, () => 'x'))] }, z.array(z.number()))).fields.length, 20)
+  t.match(failing(() => answerOf({ type: 'authorization.received', data: 'x' }, byHand)), { fields: ['data.n'] })
+  t.equal(answerOf({ type: 'message.received', message: userMessage('7') }, byHand), 7, 'a chart may be tried without a runtime')
+  t.equal(typed(size), undefined, 'a type has no value')
+  t.end()
+})
+
+await t.test('the JSON Schema of a schema is what its library gives, if it is one', t => {
+  t.strictSame(jsonSchemaOf(size), SIZE)
+  t.equal(jsonSchemaOf(byHand), undefined)
+  for (const wrong of [() => { throw new Error('no') }, () => undefined, () => [], () => ({ n: 7n })]) t.equal(jsonSchemaOf(telling(wrong as () => Record<string, unknown>)), undefined)
+  t.end()
+})
+
+await t.test('an agent that says what its message has to hold', async t => {
+  const cook = defineAgent({ card, input: order, work: ({ input }) => ({ artifact: data(input) }) })
+
+  await t.test('opens no task for another, which is refused by its field', async t => {
+    const { runtime } = start(t, cook)
+    for (const [message, fields] of [
+      [userMessage('soup'), ['message.parts']],
+      [userMessage('', { parts: [data({ dish: 1, people: 0 })] }), ['message.parts.dish', 'message.parts.people']]
+    ] as const) {
+      for (const contextId of [undefined, 'c']) {
+        const error = await rejection(runtime.sendMessage({ message: { ...message, ...(contextId && { contextId }) } }))
+        t.match(error, { code: 'InvalidParams', message: /^The agent opens no task for this message: message\.parts/ })
+        t.strictSame((error as unknown as { violations: { field: string }[] }).violations.map(({ field }) => field), fields)
+      }
+    }
+    t.strictSame((await runtime.listTasks({})).tasks, [])
+    const done = taskIn(await runtime.sendMessage({ message: userMessage('', { parts: [text('x'), data({ dish: 'soup', people: '2' })] }) }))
+    t.strictSame(done.artifacts?.[0]?.parts, [{ data: { dish: 'soup', people: 2 } }])
+  })
+
+  await t.test('gives it to a generator and to a chart, and again after a restart', async t => {
+    const taken = { input: order } as const
+    const generator = { ...taken, work: async function* ({ input }: { input: unknown }) { const answer = yield* inputRequired('Sure?'); return { artifact: data([input as never, textOf(answer) ?? '']) } } } satisfies Partial<AgentDefinition>
+    const chart = {
+      ...taken,
+      work: setupWork({ types: { context: typed<{ people: number; again: string }>(), input: typed(order) } }).createMachine({
+        context: ({ input }) => ({ people: input.input.people, again: '' }), initial: 'a',
+        states: { a: { tags: 'input-required', on: { 'message.received': 'b' } }, b: { type: 'final' } },
+        output: ({ context }) => ({ artifact: data(context.people) })
+      })
+    }
+    for (const [agent, end] of [[generator, [{ dish: 'soup', people: 2 }, 'yes']], [chart, 2]] as const) {
+      const life = lives(t, agent)
+      const { id: taskId } = taskIn(await life.runtime.sendMessage({ message: userMessage('', { parts: [data({ dish: 'soup', people: '2' })] }) }))
+      await life.restart(agent)
+      t.strictSame(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]?.parts, [{ data: end }])
+    }
+  })
+
+  await t.test('fails tasks that it opened with what it does not take any more, and says why', async t => {
+    const asking = (input: StandardSchema<unknown>) => ({ input, work: async function* () { yield* inputRequired('Sure?') } }) satisfies Partial<AgentDefinition>
+    const life = lives(t, asking(z.string()))
+    const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
+    await life.restart(asking(order))
+    await life.runtime.sendMessage(say('yes', { taskId })).catch(() => {})
+    t.match(textOf((await reaches(life.runtime, taskId, 'failed')).status.message), /^The agent does not take any more what this task was opened with/)
+  })
+
+  await t.test('checks it when a negotiation has accepted, and not before', async t => {
+    const { runtime, log } = start(t, { ...cook, negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('hi') : accepted({ price: 1 })) })
+    t.equal(textOf(messageIn(await runtime.sendMessage(say('hello')))), 'hi')
+    t.match(await rejection(runtime.sendMessage(say('soup'))), { code: 'InvalidParams', violations: [{ field: 'message.parts' }] })
+    t.strictSame((await runtime.listTasks({})).tasks, [])
+    const done = taskIn(await runtime.sendMessage({ message: userMessage('', { parts: [data({ dish: 'soup', people: '2' })] }) }))
+    t.strictSame(done.artifacts?.[0]?.parts, [{ data: { dish: 'soup', people: 2 } }])
+    t.strictSame(log, [])
+  })
+
+  await t.test('shows it on its card as an extension, as its library or its author tells it', async t => {
+    const extensionsOf = (definition: Partial<AgentDefinition>) => {
+      const runtime = createRuntime({ agent: defineAgent({ card, work: () => {}, ...definition }), clock: new TestClock(), store: memoryStore(), logger: recordingLogger().logger })
+      t.teardown(() => runtime.close())
+      return runtime.agentCard([]).capabilities.extensions?.filter(({ uri }) => uri === INPUT_EXTENSION)
+    }
+    t.match(extensionsOf({ input: order }), [{ params: { schema: { type: 'object', required: ['dish', 'people'] } } }])
+    t.match(extensionsOf({ input: byHand, inputJsonSchema: { type: 'integer' } }), [{ params: { schema: { type: 'integer' } } }])
+    t.strictSame(extensionsOf({ input: byHand }), [])
+    t.strictSame(extensionsOf({}), [])
+    t.throws(() => extensionsOf({ extensions: [{ uri: INPUT_EXTENSION }] }), { message: /one of taskchart's own/ })
+  })
+
+  await t.test('is refused when it is defined wrongly', t => {
+    const wrong: [definition: object, name: string, message: RegExp][] = [
+      [{ card, input: 7, work: () => {} }, 'TypeError', /^input has to be a schema of Standard Schema/],
+      [{ card, input: order, inputJsonSchema: [], work: () => {} }, 'TypeError', /^inputJsonSchema has to be a JSON Schema/],
+      [{ card, inputJsonSchema: {}, work: () => {} }, 'TypeError', /^inputJsonSchema only shows what is wanted: give the input that checks it/],
+      [{ card, input: order, inputJsonSchema: { title: 'x'.repeat(20_000) }, work: () => {} }, 'RangeError', /^The JSON Schema of input has 20012 bytes, .* as inputJsonSchema: /],
+      [{ card, input: order, negotiate: () => reply('x') }, 'TypeError', /^input is what opens a task: an agent without work opens none\./]
+    ]
+    for (const [definition, name, message] of wrong) t.throws(() => defineAgent(definition as AgentDefinition), { name, message })
+    t.end()
+  })
+})
