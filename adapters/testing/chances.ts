@@ -1,14 +1,21 @@
 import type { AnyActorRef } from 'xstate'
+import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { MessagePolicy } from '../../runtime/outside-event.ts'
 import { messageOf } from '../../runtime/outcomes.ts'
 import type { AllCases } from './cases.ts'
 import type { Turn } from './model.ts'
-import { eventOf, type Move } from './moves.ts'
+import { eventOf, heardBy, type Move } from './moves.ts'
+
+/** A move that a task refuses, and with which error. */
+export interface Refused {
+  readonly move: Move
+  readonly refusal: ErrorCode
+}
 
 /** What may happen after a turn: what the task takes, and what it refuses. */
 export interface Chances {
   readonly legal: readonly Move[]
-  readonly illegal: readonly Move[]
+  readonly illegal: readonly Refused[]
 }
 
 /** What a client finds a task at, by the tags of its chart. */
@@ -27,18 +34,22 @@ export function standingOf({ status, chart }: Turn): Standing {
  */
 export function chancesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): Chances {
   const standing = standingOf(turn)
-  const takes = (move: Move) => turn.chart.can(eventOf(move) as never)
   // What is queued is told of only when it is asked for: it is neither taken nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
   const authorizations = Object.entries(cases.authorizations).map(([name, data]): Move => ({ type: 'authorization', name, data }))
   const isHeard = standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
-  const outside = [
-    ...messages.map(move => ({ move, isLegal: isHeard && takes(move) })),
-    ...authorizations.map(move => ({ move, isLegal: standing === 'auth-required' && takes(move) }))
-  ]
-  const legal = outside.flatMap(({ move, isLegal }) => (isLegal ? [move] : []))
-  const illegal = outside.flatMap(({ move, isLegal }) => (isLegal ? [] : [move]))
+  const isAuthorized = standing === 'auth-required'
+  const outside = [...messages.map(move => judged(turn, move, isHeard)), ...authorizations.map(move => judged(turn, move, isAuthorized))]
+  const legal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [move] : []))
+  const illegal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [] : [{ move, refusal }]))
   return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases), ...nextTimer(turn)], illegal }
+}
+
+/** Whether the task takes a move, if it hears such moves at all. */
+function judged({ chart }: Turn, move: Move, isHeard: boolean): { readonly move: Move; readonly refusal?: ErrorCode } {
+  const heard = isHeard ? heardBy(chart, move) : undefined
+  if (heard && 'violations' in heard) return { move, refusal: 'InvalidParams' }
+  return heard && chart.can(heard.event as never) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
 function messagesOf({ messages }: AllCases): Move[] {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { createActor, fromPromise, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
 import type { CoverageLog } from './coverage.ts'
 import type { Turn } from './model.ts'
-import { clauseOf, eventOf } from './moves.ts'
+import { clauseOf, heardBy, type Move } from './moves.ts'
 import { PathError } from './path-error.ts'
 import type { Path } from './plan.ts'
 
@@ -17,10 +17,9 @@ export function walkChart({ start, steps, input }: Path, liveness: Liveness, log
   const run = new ChartRun(log, input)
   run.check('the opening', start)
   for (const { move, turn } of steps) {
-    const event = eventOf(move)
-    if (!turn || !event) continue
+    if (!turn) continue
     if (liveness === 'restored') run.restore()
-    run.send(event)
+    run.take(move)
     run.check(clauseOf(move), turn)
   }
   run.stop()
@@ -47,8 +46,9 @@ class ChartRun {
     this.#actor = this.#begin({ snapshot: JSON.parse(text), input: undefined })
   }
 
-  send(event: { type: string }): void {
-    this.#actor.send(event)
+  take(move: Move): void {
+    const heard = heardBy(this.#actor.getSnapshot(), move)
+    if (heard && 'event' in heard) this.#actor.send(heard.event)
   }
 
   check(step: string, { status, chart, words }: Turn): void {

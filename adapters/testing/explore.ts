@@ -2,7 +2,7 @@ import { adjacencyMapToArray, getAdjacencyMap } from '@xstate/graph'
 import type { ActorLogic, AnyStateMachine } from 'xstate'
 import type { MessagePolicy } from '../../runtime/outside-event.ts'
 import type { AllCases } from './cases.ts'
-import { chancesIn } from './chances.ts'
+import { chancesIn, type Refused } from './chances.ts'
 import { modelOf, type Model, type Turn } from './model.ts'
 import { clauseOf, type Move } from './moves.ts'
 
@@ -24,7 +24,7 @@ export interface Configuration {
   readonly turn: Turn
   /** What its task takes here. */
   readonly legal: readonly Leading[]
-  readonly illegal: readonly Move[]
+  readonly illegal: readonly Refused[]
 }
 
 /** What is explored: the chart of a work, with what it is given and what may come. */

@@ -1,5 +1,5 @@
 import { fromPromise, initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
-import { eventOf, type Move } from './moves.ts'
+import { heardBy, type Move } from './moves.ts'
 
 /** A delayed event that is under way. */
 export interface Timer {
@@ -38,12 +38,13 @@ export function modelOf(machine: AnyStateMachine): Model {
       return turnOf(chart, actions, [], 0)
     },
     take: (turn, move) => {
-      const event = eventOf(move)
-      if (!event) return turn
+      const heard = heardBy(turn.chart, move)
+      /* c8 ignore next -- only moves are taken that the chart takes */
+      if (!heard || 'violations' in heard) return turn
       const nowMs = turn.nowMs + (move.type === 'time' ? move.delayMs : 0)
       const timers = turn.timers.filter(({ id }) => move.type !== 'time' || id !== move.timer)
       try {
-        const [chart, actions] = transition(model, turn.chart, event)
+        const [chart, actions] = transition(model, turn.chart, heard.event)
         return turnOf(chart, actions, timers, nowMs)
       } catch (error) {
         return { ...turn, status: 'error', output: undefined, error, words: [], timers: [], nowMs }

@@ -1,5 +1,7 @@
-import type { EventObject } from 'xstate'
+import type { AnyMachineSnapshot, EventObject } from 'xstate'
+import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
+import { answered, isGiven } from '../../runtime/chart-question.ts'
 
 /** One thing that happens to a task in a test. `type` says what; `name` is that of its case. */
 export type Move =
@@ -28,6 +30,12 @@ export function eventOf(move: Move): EventObject | undefined {
     case 'cancel':
       return undefined
   }
+}
+
+/** A move as a chart hears it: an answer with what its question's schema makes of it, or what is wrong with that, by field. */
+export function heardBy(chart: AnyMachineSnapshot, move: Move): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } | undefined {
+  const event = eventOf(move)
+  return event && (isGiven(event) ? answered(chart, event) : { event })
 }
 
 /** A move as the clause of a sentence: `the client says "red"`. */

@@ -2,6 +2,7 @@ import type { AnyStateMachine } from 'xstate'
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import { casesWith, type Cases, type Opening } from './cases.ts'
+import type { Refused } from './chances.ts'
 import { explore, type Configuration, type Taken } from './explore.ts'
 import type { Turn } from './model.ts'
 import { clauseOf, sentenceOf, type Move } from './moves.ts'
@@ -96,9 +97,9 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, { name: op
   const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
   const here = sentenceOf(opened, moves)
-  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf(CANCEL)], `${here}, which is its end`)]
-  const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(refusalOf), { move: CANCEL, told: [] }]
-  const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(clauseOf).join(' nor ')}`)]
+  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`)]
+  const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })), { move: CANCEL, told: [] }]
+  const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => clauseOf(move)).join(' nor ')}`)]
   return [...taken, ...refusing, path(canceled, sentenceOf(opened, [...moves, CANCEL]))]
 }
 
@@ -108,6 +109,6 @@ function stepsOf(way: readonly Taken[], start: Turn): Step[] {
   return way.map(({ move, turn }, i) => ({ move, told: toldAfter(turn, way[i - 1]?.turn ?? start), turn }))
 }
 
-function refusalOf(move: Move): Step {
-  return { move, told: [], refusal: move.type === 'cancel' ? 'TaskNotCancelable' : 'UnsupportedOperation' }
+function refusalOf({ move, refusal }: Refused): Step {
+  return { move, told: [], refusal }
 }

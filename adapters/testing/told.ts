@@ -1,9 +1,8 @@
 import { reasonOf } from '../../machines/task.machine.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import { endedFor, messageOf, outcomeOf, workEventOf } from '../../runtime/outcomes.ts'
-import type { WorkMeta, WorkTag } from '../../runtime/setup-work.ts'
-import { standingOf } from './chances.ts'
+import { chartQuestion, wordsIn } from '../../runtime/chart-question.ts'
+import { endedFor, outcomeOf, workEventOf } from '../../runtime/outcomes.ts'
 import type { Turn } from './model.ts'
 
 /** An event of a task as a test compares it: without ids that are made, and without times. */
@@ -28,7 +27,7 @@ export function toldAfter(turn: Turn, before?: Turn): Told[] {
   if (status === 'error') return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(error) }] } }]
   const [was, is] = [before && questionOf(before), questionOf(turn)]
   const resumed: Told[] = was && was.states !== is?.states ? [{ state: 'TASK_STATE_WORKING' }] : []
-  const asked = is && (was?.states !== is.states || JSON.stringify(was.told) !== JSON.stringify(is.told)) ? [is.told] : []
+  const asked = is && (was?.states !== is.states || was.words !== is.words) ? [is.told] : []
   return [...resumed, ...turn.words.map(saidBy), ...asked, ...(status === 'done' ? endOf(turn, output) : [])]
 }
 
@@ -49,30 +48,20 @@ function saidBy(words: unknown): Told {
   return { state: 'TASK_STATE_WORKING', ...('message' in word && word.message && { message: word.message }) }
 }
 
-function questionOf(turn: Turn): { readonly states: string; readonly told: Told } | undefined {
-  const standing = standingOf(turn)
-  if (standing !== 'input-required' && standing !== 'auth-required') return undefined
-  const message = messageOf(wordsIn(turn, standing, 'prompt') ?? 'The agent needs an answer to go on.')
-  const states = nodesOf(turn, standing).map(({ id }) => id).join()
-  return { states, told: { state: standing === 'input-required' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
+/** What the chart waits for, as its task tells it. */
+function questionOf({ status, chart }: Turn): { readonly states: string; readonly words: string; readonly told: Told } | undefined {
+  const asked = status === 'active' ? chartQuestion(chart) : undefined
+  if (!asked || !('message' in asked.event)) return undefined
+  const { type, message } = asked.event
+  return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message: message as Content } }
 }
 
 function endOf(turn: Turn, output: unknown): Told[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
-  const outcome = tag ? endedFor(tag, wordsIn(turn, tag, 'reason')) : outcomeOf(output)
+  const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : outcomeOf(output)
   const message = outcome.message && { message: outcome.message }
   if (outcome.state !== 'completed') return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
   return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]
-}
-
-function wordsIn(turn: Turn, tag: WorkTag, member: 'prompt' | 'reason'): unknown {
-  const meta: WorkMeta | undefined = nodesOf(turn, tag).find(({ meta }) => meta?.[member] !== undefined)?.meta
-  const words = meta?.[member]
-  return typeof words === 'function' ? words({ context: turn.chart.context }) : words
-}
-
-function nodesOf({ chart }: Turn, tag: WorkTag) {
-  return chart._nodes.filter(({ tags }) => tags.includes(tag))
 }
 
 /** A message without what the runtime adds to it. */

@@ -89,8 +89,8 @@ export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInpu
   const spy = defineAgent({
     ...others,
     messages: 'reject',
-    work: ({ taskId, contextId, message, terms, extensions, referenceTasks, earlierArtifacts }) => {
-      given = { taskId, contextId, message, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
+    work: ({ taskId, contextId, message, input, terms, extensions, referenceTasks, earlierArtifacts }) => {
+      given = { taskId, contextId, message, input, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
     }
   })
   const world = await World.open(spy, opening)
