@@ -3,7 +3,7 @@ import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { ToWork, WorkEvent, WorkOutcome } from '../machines/task-events.ts'
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
-import { Asking } from './asking.ts'
+import { Asking, type Relayed } from './asking.ts'
 import { fault } from './fault.ts'
 import { gated } from './gated-logic.ts'
 import { GivenWork } from './given-work.ts'
@@ -127,8 +127,7 @@ export class WorkRun {
   emit(words: unknown): void {
     if (this.#over) return this.#unheard('what a work said after its end was dropped')
     const event = workEventOf(words)
-    // A status of its own would take the question away.
-    if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
+    if (this.#dropsWhileAsking(event)) return
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
     if (word) this.#say(Object.assign({}, word, { ordinal }))
@@ -136,6 +135,19 @@ export class WorkRun {
 
   ask<Answer>(question: Question<Answer>): Promise<Answer> {
     return this.#handed(this.#asked(question)) as Promise<Answer>
+  }
+
+  /** Asks what another agent asks through this work: see {@link Asking.relay}. */
+  relay(question: Question, relayed: Relayed): Promise<unknown> {
+    const answer = this.#asking.relay(question, relayed)
+    if (this.#asking.isOpen) this.#isUpToDate()
+    return this.#handed(answer)
+  }
+
+  /** Says what another agent says through this work, without an ordinal: whoever passes it on keeps how far that has come. */
+  pass(words: unknown): void {
+    const event = workEventOf(words)
+    if (!this.#over && !this.#dropsWhileAsking(event)) this.#say(event)
   }
 
   step<T>(name: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
@@ -167,6 +179,13 @@ export class WorkRun {
     const answer = this.#asking.ask(question)
     if (this.#asking.isOpen) this.#isUpToDate()
     return answer
+  }
+
+  /** A status of its own would take the question away. */
+  #dropsWhileAsking({ type }: WorkEvent): boolean {
+    if (type !== 'work.progressed' || !this.#asking.isOpen) return false
+    this.#unheard('progress was not told, for the task waits for an answer')
+    return true
   }
 
   /** Reports, once in a run for each reason, that a word goes unheard. */
