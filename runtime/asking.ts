@@ -43,7 +43,7 @@ export class Asking {
   /** Whether this run has had a question open. */
   #hasAsked = false
   /** Relayed questions that wait for their turn. */
-  #waiting: (() => void)[] | undefined
+  #waiting: OpenQuestion[] | undefined
 
   constructor(log: RunLog, task: AskedTask) {
     this.#log = log
@@ -80,16 +80,10 @@ export class Asking {
   relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const relayed = { key, question, event: questionEventOf(question), resolve, reject }
-      const turn = () => {
-        if (signal.aborted) return this.#next()
-        const isAsked = this.#log.kept(RELAYED) === key
-        if (!isAsked) this.#log.keep(RELAYED, key)
-        this.#put(relayed, !isAsked)
-      }
       if (this.#isAnswered(relayed)) return
       signal.addEventListener('abort', () => this.#withdraw(relayed), { once: true })
-      if (this.#isFreeFor(key)) turn()
-      else (this.#waiting ??= []).push(turn)
+      if (this.#isFreeFor(key)) this.#putRelayed(relayed)
+      else (this.#waiting ??= []).push(relayed)
     })
   }
 
@@ -136,6 +130,12 @@ export class Asking {
     else this.#log.afterCommit(() => {})
   }
 
+  #putRelayed(relayed: OpenQuestion): void {
+    const isAsked = this.#log.kept(RELAYED) === relayed.key
+    if (!isAsked) this.#log.keep(RELAYED, relayed.key)
+    this.#put(relayed, !isAsked)
+  }
+
   /** In a task that waited when the work began to run again the question that it waits for comes first. */
   #isFreeFor(key: string): boolean {
     if (this.#open) return false
@@ -159,6 +159,7 @@ export class Asking {
 
   #withdraw(relayed: OpenQuestion): void {
     if (this.#open === relayed) this.#leave()
+    else this.#waiting = this.#waiting?.filter(other => other !== relayed)
     relayed.resolve(undefined)
   }
 
@@ -169,7 +170,8 @@ export class Asking {
   }
 
   #next(): void {
-    this.#waiting?.shift()?.()
+    const next = this.#waiting?.shift()
+    if (next) this.#putRelayed(next)
   }
 }
 

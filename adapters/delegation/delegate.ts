@@ -1,4 +1,5 @@
 import { A2AError, isA2AError, type A2AErrorOptions, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { unheard } from '../../runtime/unheard.ts'
 import type { Words } from '../../runtime/words.ts'
 import type { WorkArguments } from '../../runtime/work-arguments.ts'
 import type { RemoteOutcome } from './delegation.ts'
@@ -21,7 +22,11 @@ type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AError
  *
  * It is a step: when the work runs again, one that has ended has the same end, and one under way goes on.
  */
-export async function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
+export function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
+  return unheard(delegated(work, agent, message, options))
+}
+
+async function delegated(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions): Promise<RemoteResult> {
   const shared = agentBehind(agent)
   const { progress: _, artifacts: __, ...input } = options
   const ended = await work.step(`delegate to ${shared.name}`, ({ idempotencyKey, signal }) => {

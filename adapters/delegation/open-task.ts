@@ -15,6 +15,10 @@ export interface Opening {
   readonly signal: AbortSignal
   /** Throws if nobody wants the task any more. */
   readonly checkWanted: () => void
+  /** Hears the id of a task that was found. */
+  readonly identify: (id: string) => void
+  /** Whether the id is known. */
+  readonly isKnown: () => boolean
   readonly take: (events: AsyncIterable<StreamResponse>) => Promise<void>
 }
 
@@ -24,15 +28,17 @@ export interface Opening {
  * is never asked twice; of others only those that list their tasks are not.
  */
 export async function openTask(opening: Opening): Promise<void> {
-  const { client, message, isAgain, signal, checkWanted, take } = opening
+  const { client, message, isAgain, signal, checkWanted, identify, isKnown, take } = opening
   const found = isAgain ? await taskOf(opening) : undefined
-  if (found) return take(each({ task: found }))
+  if (found) return identify(found.id)
   checkWanted()
   try {
     await take(client.sendStreamingMessage({ message }, { signal }))
   } catch (error) {
+    // The stream stopped before its task did, and cannot be taken up again.
+    if (isNotDoneThere(error) && isKnown()) return undefined
     if (isNotDoneThere(error)) return take(each(await client.sendMessage({ message, configuration: { returnImmediately: true } }, { signal })))
-    if (isAgain || !isLost(error)) throw error
+    if (isAgain || isKnown() || !isLost(error)) throw error
     return openTask({ ...opening, isAgain: true })
   }
 }
@@ -40,7 +46,7 @@ export async function openTask(opening: Opening): Promise<void> {
 /** The task that the message has opened, if the agent lists it. */
 async function taskOf({ client, message: { contextId, messageId }, isOwnContext, signal }: Opening): Promise<Task | undefined> {
   try {
-    const { tasks } = await client.listTasks({ contextId, pageSize: 100, includeArtifacts: true }, { signal })
+    const { tasks } = await client.listTasks({ contextId, pageSize: 100 }, { signal })
     return tasks.find(({ history = [] }) => isOwnContext || history.some(said => said.messageId === messageId))
   } catch (error) {
     if (isNotDoneThere(error)) return undefined

@@ -50,8 +50,8 @@ export function passingOn(self: AnyActorRef, key: string, title: string, options
 }
 
 function questionOf({ type, message, refusal }: RemoteAsking, title: string): Question {
-  const { parts, metadata } = message ?? { parts: [{ text: `${title} needs an answer to go on.` }] }
-  const words = { parts: refusal === undefined ? parts : [{ text: refusal }, ...parts], ...(metadata && { metadata }) }
+  const asked = message ?? { parts: [{ text: `${title} needs an answer to go on.` }] }
+  const words = refusal === undefined ? asked : { ...asked, parts: [{ text: refusal }, ...asked.parts] }
   return type === 'remote.input-required' ? inputRequired(words) : authRequired(words, { schema: notHere(title) })
 }
 

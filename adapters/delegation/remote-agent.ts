@@ -1,4 +1,5 @@
 import { pathOf, hostOf } from '../../runtime/actor-host.ts'
+import { readBindings } from '../client/bindings.ts'
 import { KeptWith } from '../../runtime/kept-with.ts'
 import type { RemoteResult } from './remote-events.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
@@ -15,17 +16,16 @@ const agents = new KeptWith<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remo
  * 'hotel', input: { message: 'a room in Helsinki' }, onDone, onError }`. What it tells comes as `RemoteEvent`s, it takes
  * `RemoteAnswer`s, its output is a `RemoteResult`, and its error, an A2AError, says why there is none. The task is canceled
  * when the actor stops, and goes on after a restart of the process. Options are those of `connect`; all tasks of one
- * `remoteAgent` share a connection. Throws TypeError for what is no address.
+ * `remoteAgent` share a connection. Throws TypeError for what is no address, and for bindings that nobody speaks.
  */
 export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
   if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
+  readBindings(options.bindings)
   const shared = new SharedAgent(url, options)
   const logic: RemoteAgent = remoteLogic(shared, {
     runOf: self => `${pathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
     listenerOf: self => ({
       hear: event => self._parent?.send(event),
-      // A chart that is restored is where it was, with what it was asked.
-      hearAgain: () => {},
       over: () => {},
       goesOn: () => false
     }),

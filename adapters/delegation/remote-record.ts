@@ -7,7 +7,7 @@ import type { ToldParts } from './remote-view.ts'
 
 /** An answer on its way to the other agent. */
 export interface Answer {
-  /** Tells the answers of a delegation apart, in their order: `turn.number`. */
+  /** Tells the answers of a delegation apart: `turn.number`. */
   readonly name: string
   readonly content: MessageContent
   /** The status that it answers, as `RemoteRecord.status` has it; missing if that was not known yet. */
@@ -48,7 +48,7 @@ export interface RecordPlace {
 export class RecordKeeper {
   readonly #place: RecordPlace
   #now: RemoteRecord
-  /** What was passed on of the artifacts of an agent that tells no generations. */
+  /** What was passed on of each artifact. */
   readonly parts = new Map<string, ToldParts>()
 
   private constructor(place: RecordPlace, now: RemoteRecord) {
@@ -90,8 +90,7 @@ export class RecordKeeper {
 
 /** The answers of a delegation in a journal that may not have reached the other agent, oldest first. */
 export function answersIn(journal: readonly JournalRow[], place: RecordPlace): Answer[] {
-  const answers = rowsBelow(`${place.key}/answer/`, journal).flatMap(([, value]) => (value === null ? [] : [value as Answer]))
-  return answers.toSorted((one, other) => one.name.localeCompare(other.name, 'en', { numeric: true }))
+  return rowsBelow(`${place.key}/answer/`, journal).flatMap(([, value]) => (value === null ? [] : [value as Answer]))
 }
 
 /** Keeps an answer until it has reached the other agent. */

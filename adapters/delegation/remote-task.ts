@@ -12,7 +12,7 @@ export interface Listener {
   /** Hears an event, in the turn with which that is noted. `question` is the number of the last question. */
   hear(event: RemoteEvent, question: number): void
   /** Hears again of a question that was open when the process ended, or the work began to run again. */
-  hearAgain(event: RemoteAsking, question: number): void
+  hearAgain?(event: RemoteAsking, question: number): void
   /** Nothing more is told. */
   over(): void
   /** Whether the task is wanted later though its actor has been stopped. */
@@ -42,7 +42,7 @@ export class RemoteTask {
     this.#from = from
     this.#identified = identified
     const { taskId } = record.now
-    if (taskId !== undefined) this.#identify(taskId)
+    if (taskId !== undefined) this.identify(taskId)
   }
 
   get id(): string | undefined {
@@ -52,6 +52,14 @@ export class RemoteTask {
   get hasEnded(): boolean {
     const { state } = this.record.now
     return this.reply !== undefined || (state !== undefined && isTerminal(state))
+  }
+
+  /** Notes the id of the task. */
+  identify(id: string): void {
+    if (this.#id !== undefined) return
+    this.#id = id
+    this.#identified(id)
+    if (!this.#isSilent && this.record.now.taskId === undefined) this.record.change({ taskId: id })
   }
 
   /** From now on nothing is passed on, nor noted. */
@@ -67,16 +75,15 @@ export class RemoteTask {
     }
     const { taskId } = placeOf(event)
     if (taskId === undefined || (this.#id ?? taskId) !== taskId) throw new A2AError('InvalidAgentResponse', `It told of the task ${taskId} in place of ${this.#id}.`)
-    if (this.#id === undefined) this.#identify(taskId)
+    this.identify(taskId)
     if (this.#isSilent) return
-    if (this.record.now.taskId === undefined) this.record.change({ taskId })
     for (const one of newsIn(event, this.record)) this.#pass(one, taskId)
   }
 
   /** Asks again what was open when the process ended, or the work began to run again. */
   takeUp(): void {
     const { question } = this.record.now
-    if (question && !question.isAnswered) this.#listener.hearAgain(question.event, question.number)
+    if (question && !question.isAnswered) this.#listener.hearAgain?.(question.event, question.number)
   }
 
   /** Asks again: the agent has refused the answer. Says `false` if it waits for none. */
@@ -90,11 +97,6 @@ export class RemoteTask {
   answered(): void {
     const { question } = this.record.now
     if (question) this.record.change({ question: { ...question, isAnswered: true } })
-  }
-
-  #identify(id: string): void {
-    this.#id = id
-    this.#identified(id)
   }
 
   #pass(news: News, taskId: string): void {

@@ -31,8 +31,7 @@ export function newsIn(event: TaskResponse, record: RecordKeeper): News[] {
   const news = 'task' in event ? newsOfTask(event.task, record) : [newsOf(event)]
   for (const one of news) {
     if ('status' in one) record.change({ status: digestOf(one.status) })
-    // An agent that tells generations is asked for what follows them.
-    else if (generation === undefined) noteParts(one.artifact, one.append, record)
+    else noteParts(one.artifact, one.append, record)
   }
   if (generation !== undefined) record.change({ generation })
   return news

@@ -1,17 +1,22 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { assign, emit, sendTo } from 'xstate'
-import { delegate, remoteAgent, type RemoteAgent, type RemoteEvent } from '../../adapters/delegation/index.ts'
+import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'
 import { serve } from '../../adapters/http/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { AgentDefinition } from '../../runtime/agent.ts'
-import { authRequired, inputRequired } from '../../runtime/questions.ts'
-import { setupWork } from '../../runtime/setup-work.ts'
+import { inputRequired } from '../../runtime/questions.ts'
 import { artifact, progress, text, textOf } from '../../runtime/words.ts'
-import { brief, closed, collect, deferred, open, reaches, rest, say, start, stateName, taskIn, until, withGenerations, type Deferred, type Started } from '../fixtures/runtime-helpers.ts'
+import { passingChart, passingFunction } from '../fixtures/desks.ts'
+import { converse, persistentClient } from '../fixtures/kill-oracle.ts'
+import { KilledHost } from '../fixtures/killed-host.ts'
+import { brief, closed, collect, deferred, heldStore, open, reaches, say, start, stateName, taskIn, until, withGenerations, type Deferred, type Started } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
+
+t.setTimeout(300_000)
+
+const OWNER = { tenant: '', principal: 'anonymous' }
 
 type Work = NonNullable<AgentDefinition['work']>
 
@@ -66,38 +71,11 @@ async function soFar({ runtime }: Started, taskId: string, count: number): Promi
   await stream.return()
 }
 
-/** The same by a chart and by a function. */
-function works(agent: RemoteAgent): [string, Work][] {
-  const chart = setupWork({ types: { context: {} as { words: string }, events: {} as RemoteEvent }, actors: { remote: agent } }).createMachine({
-    context: { words: '' },
-    invoke: { id: 'remote', src: 'remote', input: { message: 'x' }, onDone: { target: '.done', actions: assign({ words: ({ event }) => event.output.artifacts.map(textOf).join() }) } },
-    on: {
-      'remote.status': { target: '.waiting', actions: emit(({ event }) => progress(event.message ? textOf(event.message) : undefined)) },
-      'remote.artifact': { actions: emit(({ event }) => artifact({ ...event.artifact, artifactId: 'a' }, { append: event.append })) },
-      'remote.input-required': { target: '.asking', actions: assign({ words: ({ event }) => textOf(event.message ?? { parts: [] }) }) }
-    },
-    initial: 'waiting',
-    states: {
-      waiting: {},
-      asking: {
-        tags: 'input-required', meta: { prompt: ({ context }) => context.words },
-        on: { 'message.received': { target: 'waiting', actions: sendTo('remote', ({ event }) => ({ type: 'answer', message: event.message })) } }
-      },
-      done: { type: 'final' }
-    },
-    output: ({ context }) => ({ artifact: context.words })
-  })
-  return [
-    ['chart', chart],
-    ['function', async work => ({ artifact: (await delegate(work, agent, 'x')).artifacts.map(textOf).join() })]
-  ]
-}
-
 for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'over JSON-RPC']] as const) {
   for (const kind of [0, 1] as const) {
     await t.test(`${name}, a ${kind === 0 ? 'chart' : 'function'} that was restarted goes on hearing its task where it was`, async t => {
       const remote = await led(t)
-      const [, work] = works(remoteAgent(remote.url, { bindings: [binding] }))[kind] as [string, Work]
+      const work = [passingChart, passingFunction][kind]?.(remoteAgent(remote.url, { bindings: [binding] })) as Work
       const life = await livesOf(t, { work })
       let taskId = ''
       await life(async desk => {
@@ -116,6 +94,7 @@ for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'ove
       })
       await life(async desk => {
         t.equal(stateName(taskIn(await desk.runtime.sendMessage(say('3', { taskId }, { returnImmediately: true }))).status.state), 'working')
+        await until(async () => (await desk.store.readJournal(OWNER, taskId)).some(({ value }) => value === null), 'the answer has reached the other agent')
       })
       remote.go(2)
       await life(async desk => {
@@ -127,4 +106,96 @@ for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'ove
       t.equal((await remote.runtime.listTasks({})).totalSize, 1)
     })
   }
+}
+
+await t.test('of two questions that wait over a restart that one is answered that was asked', async t => {
+  const asks = async (question: string) => {
+    const remote = start(t, { work: async ({ ask }) => ({ artifact: `${question} ${textOf(await ask(inputRequired(question)))}` }) })
+    const served = await serve(remote.runtime, { port: 0 })
+    t.teardown(() => served.close())
+    return { ...remote, url: served.url }
+  }
+  const [a, b] = [await asks('A?'), await asks('B?')]
+  let lives = 0
+  const life = await livesOf(t, { work: async work => {
+    lives += 1
+    const urls = [a.url, b.url]
+    const both = await Promise.all(urls.map(url => delegate(work, remoteAgent(url), 'x', { artifacts: false })))
+    return { artifact: both.map(({ artifacts }) => artifacts.map(textOf).join()).join(' ') }
+  } })
+  let taskId = ''
+  let shown = ''
+  await life(async desk => {
+    taskId = (await open(desk.runtime)).id
+    await until(async () => (await desk.store.readJournal(OWNER, taskId)).filter(({ value }) => JSON.stringify(value).includes('remote.input-required')).length === 2)
+    shown = textOf((await reaches(desk.runtime, taskId, 'input-required')).status.message ?? { parts: [] })
+  })
+  const other = shown === 'A?' ? 'B?' : 'A?'
+  await life(async desk => {
+    await desk.runtime.sendMessage(say(`to ${shown}`, { taskId }, { returnImmediately: true }))
+    const next = await until(async () => {
+      const task = await desk.runtime.getTask({ id: taskId })
+      return textOf(task.status.message ?? { parts: [] }) === other && task
+    })
+    t.equal(next.status.state, 'TASK_STATE_INPUT_REQUIRED')
+    await desk.runtime.sendMessage(say(`to ${other}`, { taskId }, { returnImmediately: true }))
+    t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{ parts: [{ text: 'A? to A? B? to B?' }] }] })
+  })
+  t.equal(lives, 2)
+})
+
+await t.test('an answer that was taken when the next commit failed goes down all the same', async t => {
+  const remote = await quick(t)
+  const store = heldStore()
+  const desk = start(t, { work: passingFunction(remoteAgent(remote.url)) }, { store })
+  const { id: taskId } = taskIn(await desk.runtime.sendMessage(say('x')))
+  store.hold()
+  const answered = desk.runtime.sendMessage(say('red', { taskId }, { returnImmediately: true }))
+  await until(() => store.held.length === 1)
+  await store.release()
+  await answered
+  await until(() => store.held.length === 1)
+  await store.release(new TypeError('The disk is full.'))
+  await store.passAll()
+  t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{}, { parts: [{ text: '1\n2\nred' }] }] })
+})
+
+/** An agent for a desk that is killed: it tells two chunks and a progress, asks, and ends. Counts its tasks and the answers that they got. */
+async function quick(t: Test) {
+  const remote = start(t, { work: async function* () {
+    yield artifact({ artifactId: 'a', parts: [text('1')] })
+    yield artifact({ artifactId: 'a', parts: [text('2')] }, { append: true })
+    yield progress('half')
+    const answer = textOf(yield* inputRequired('Go on?'))
+    yield artifact({ artifactId: 'a', parts: [text(answer)] }, { append: true, lastChunk: true })
+    return {}
+  } })
+  const served = await serve(remote.runtime, { port: 0 })
+  t.teardown(() => served.close())
+  return { ...remote, url: served.url }
+}
+
+for (const [agent, point] of [['desk function', 'P3'], ['desk chart', 'P9']] as const) {
+  await t.test(`a ${agent} that is killed at ${point} opens one task, gives one answer, and tells all once`, { timeout: 120_000 }, async t => {
+    let kills = 1
+    // Not each time: the process starts again each time.
+    for (let n = 1; kills > 0; n += Math.ceil(n / 2)) {
+      const remote = await quick(t)
+      const folder = await mkdtemp(join(tmpdir(), 'taskchart-desk-'))
+      await writeFile(join(folder, 'remote'), remote.url)
+      const { host, url } = await KilledHost.start(agent, folder, `${point} ${n}`)
+      const client = await persistentClient(url)
+      const { taskId, end } = await converse(client, 'one')
+      const events = (await collect(client.subscribeToTask({ id: taskId }, { afterGeneration: 0 }))).map(brief)
+      t.strictSame(events.filter(event => event !== 'working'), ['submitted', 'artifact: 1', 'artifact: 2', 'working: half', 'input-required: Go on?', 'artifact: red', 'artifact: 1\n2\nred', 'completed'], `killed, time ${n}`)
+      t.match(end.status, { state: 'TASK_STATE_COMPLETED' })
+      const { tasks, totalSize } = await remote.runtime.listTasks({ historyLength: 10 })
+      t.equal(totalSize, 1)
+      t.equal(tasks[0]?.history?.filter(({ role }) => role === 'ROLE_USER').length, 2)
+      kills = host.kills
+      await client.close()
+      await host.end()
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
 }

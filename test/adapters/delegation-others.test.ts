@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { connect } from '../../adapters/client/connect.ts'
 import { delegate, remoteAgent, type DelegateOptions, type RemoteOptions } from '../../adapters/delegation/index.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
 import { textOf } from '../../runtime/words.ts'
@@ -233,6 +234,19 @@ await t.test('an agent without the reliability extension', async t => {
     }
   })
 
+  await t.test('is compared after a restart with what it had told before', async t => {
+    const agent = await httpAgent(t)
+    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: { ...task, ...having('1') } }])], GetTask: [...[1, 2].map(() => result({ ...task, ...having('1') })), result({ ...completed, ...having('1', '2') })] }))
+    const lives = livesOf(t, agent.url)
+    const before = lives()
+    const { id } = await open(before.runtime)
+    await until(() => before.clock.pending === 1)
+    await before.runtime.close()
+    const after = lives()
+    await reaches(after.runtime, id, 'completed')
+    t.strictSame(await told(after, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 1\n2', 'completed'])
+  })
+
   await t.test('that was asked just before a restart is looked for after it', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [() => {}], ListTasks: [result({ tasks: [completed] })], GetTask: [result({ ...completed, ...having('1') })] }))
@@ -243,16 +257,46 @@ await t.test('an agent without the reliability extension', async t => {
     await before.runtime.close()
     const after = lives()
     t.match(await reaches(after.runtime, taskId, 'completed'), { artifacts: [{ parts: [{ text: '1' }] }] })
-    t.strictSame(methods(agent), ['SendStreamingMessage', 'ListTasks', 'GetTask'])
+    t.strictSame(methods(agent), ['SendStreamingMessage', 'ListTasks', 'SubscribeToTask', 'GetTask', 'GetTask'])
+  })
+
+  await t.test('may ask and fail without a word', async t => {
+    const agent = await httpAgent(t)
+    const wordless = { ...task, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }
+    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: wordless }])], SendMessage: [result({ task })], GetTask: [result(wordless), result({ ...task, status: { state: 'TASK_STATE_FAILED' } })] }))
+    const desk = deskFor(t, agent.url, { options: { name: 'the mute' } })
+    const { id: taskId, status } = taskIn(await desk.runtime.sendMessage(say('x')))
+    t.match(status.message?.parts, [{ text: `The agent at ${agent.url}/ (the mute) needs an answer to go on.` }])
+    await until(() => desk.clock.pending === 1)
+    t.match(taskIn(await desk.runtime.sendMessage(say('that', { taskId }))).status.message?.parts, [{ text: `The agent at ${agent.url}/ (the mute) failed.` }])
+  })
+
+  await t.test('whose task ends and is not ended when it is read has not completed it', async t => {
+    const agent = await httpAgent(t)
+    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: completed }])], GetTask: [result(task)] }))
+    t.match(taskIn(await deskFor(t, agent.url).runtime.sendMessage(say('x'))).status.message?.parts, [{ text: /did not complete the task\.$/ }])
   })
 
   await t.test('is heard no more when it tells more events than anybody wants', async t => {
     const agent = await httpAgent(t)
     const chunk = { artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: '.' }] }, append: true } }
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task }, ...Array<object>(10_000).fill(chunk)])] }))
+    agent.script(byMethod({ SendStreamingMessage: [stream([{ task }, ...Array.from({ length: 10_000 }, () => chunk)])] }))
     const desk = deskFor(t, agent.url, { about: { artifacts: false } })
     t.match(taskIn(await desk.runtime.sendMessage(say('x'))).status.message, { parts: [{ text: /It told more than 10000 events of one task/ }] })
   })
+})
+
+await t.test('of an agent that tells generations what is known is not told again', async t => {
+  const agent = await httpAgent(t)
+  const at = (generation: number) => ({ metadata: { [RELIABILITY_EXTENSION]: { generation } } })
+  const gets = [{ ...task, ...at(1), ...having('1') }, { ...completed, ...at(2), ...having('1') }]
+  agent.script(byMethod({ SendMessage: [result({ task: gets[0] })], GetTask: gets.map(one => result(one)) }))
+  const desk = deskFor(t, agent.url)
+  const { id } = await open(desk.runtime)
+  await until(() => desk.clock.pending === 1)
+  desk.clock.increment(1000)
+  await reaches(desk.runtime, id, 'completed')
+  t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: 1', 'artifact: 1', 'completed'])
 })
 
 await t.test('canceling a task of another agent', async t => {

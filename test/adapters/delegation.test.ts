@@ -11,7 +11,7 @@ import type { WorkArguments } from '../../runtime/work-arguments.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
 import { artifact, failed, progress, rejected, reply, text, textOf } from '../../runtime/words.ts'
 import { failure, httpAgent, result, stream } from '../fixtures/scripted-http.ts'
-import { brief, collect, next, open, reaches, readUntil, refusal, say, start, stateName, taskIn, until, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, open, reaches, refusal, say, start, stateName, taskIn, until, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
 
 type Definition = Omit<AgentDefinition, 'card'> & Partial<AgentDefinition>
 
@@ -117,7 +117,7 @@ await t.test('a chart hears what another agent tells, answers what it asks, and 
 })
 
 await t.test('an answer that the other agent refuses is asked for again, with the reason', async t => {
-  const hotel = await serving(t, { work: async ({ ask }) => ({ artifact: String(await ask(inputRequired('How many?', { schema: z.string().regex(/^\d+$/, 'is no number') }))) }) })
+  const hotel = await serving(t, { work: async ({ ask }) => ({ artifact: await ask(inputRequired('How many?', { schema: z.string().regex(/^\d+$/, 'is no number') })) }) })
   for (const work of [deskChart(remoteAgent(hotel.url)), (work: WorkArguments) => delegate(work, remoteAgent(hotel.url), 'x').then(({ artifacts }) => ({ artifacts }))]) {
     const desk = start(t, { work })
     const { id: taskId } = taskIn(await desk.runtime.sendMessage(say('x')))
@@ -341,6 +341,13 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
     const none = desk(async work => ({ artifacts: (await delegate(work, {} as RemoteAgent, 'x')).artifacts }))
     await reasonOf(none, 'x')
     t.match(none.log[0]?.details, { error: { message: /made by remoteAgent/ } })
+    t.throws(() => remoteAgent(hotel.url, { bindings: ['SOAP'] }), { name: 'TypeError', message: /SOAP.*is no binding/ })
+    const headers = () => {
+      throw new TypeError('no key')
+    }
+    const keyless = desk(async work => ({ artifacts: (await delegate(work, remoteAgent(hotel.url, { headers, bindings: ['JSONRPC'] }), 'x')).artifacts }))
+    t.strictSame(await reasonOf(keyless, 'x'), ['failed', 'The work ended with an error.'])
+    t.match(keyless.log.at(-1)?.details, { error: { message: 'no key' } })
     for (const url of ['hotel', 'ftp://hotel']) t.throws(() => remoteAgent(url), { name: 'TypeError', message: /is not the address of an agent/ })
   })
 })
@@ -350,7 +357,61 @@ await t.test('an agent that answers with a message alone has made no task', asyn
   t.match(taskIn(await start(t, { work: deskChart(remoteAgent(chatty.url)) }).runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: 'Hello!' }] }] })
   const desk = start(t, { work: async work => {
     const { message, task, contextId } = await delegate(work, remoteAgent(chatty.url), 'x', { contextId: 'talk' })
-    return { artifact: `${textOf(message ?? { parts: [] })} ${task} ${contextId}` }
+    return { artifact: `${textOf(message ?? { parts: [] })} ${task === undefined} ${contextId}` }
   } })
-  t.match(taskIn(await desk.runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: 'Hello! undefined talk' }] }] })
+  t.match(taskIn(await desk.runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: 'Hello! true talk' }] }] })
+})
+
+await t.test('what a function has delegated goes on when it crashes and starts again; what a chart has does not', async t => {
+  const hotel = await serving(t, { work: async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) }) })
+  const crash = deferred()
+  let runs = 0
+  const desk = start(t, { restart: 'transient', work: async work => {
+    runs += 1
+    const booking = delegate(work, remoteAgent(hotel.url), 'x')
+    if (runs === 1) await crash.promise
+    return { artifacts: (await booking).artifacts }
+  } })
+  const { id: taskId } = await open(desk.runtime)
+  await reaches(desk.runtime, taskId, 'input-required')
+  crash.reject(new TypeError('by chance'))
+  await until(() => runs === 2)
+  await reaches(desk.runtime, taskId, 'input-required')
+  t.match(taskIn(await desk.runtime.sendMessage(say('Monday', { taskId }))), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'Monday' }] }] })
+  t.strictSame((await hotel.runtime.listTasks({})).tasks.map(({ status }) => status.state), ['TASK_STATE_COMPLETED'])
+})
+
+await t.test('a chart that leaves the state which delegates cancels that task, and goes on', async t => {
+  const hotel = await serving(t, talking)
+  const work = setupWork({ actors: { hotel: remoteAgent(hotel.url) }, types: { events: {} as RemoteEvent } }).createMachine({
+    initial: 'booking',
+    states: {
+      booking: {
+        invoke: { src: 'hotel', input: { message: 'x' }, onDone: 'done', onError: 'done' },
+        on: { 'remote.input-required': 'asking' }
+      },
+      asking: { tags: 'input-required', on: { 'message.received': 'done' } },
+      done: { type: 'final' }
+    }
+  })
+  const desk = start(t, { work, cancelGraceMs: 5000 })
+  const { id: taskId } = taskIn(await desk.runtime.sendMessage(say('x')))
+  const theirs = await until(async () => (await hotel.runtime.listTasks({ status: 'TASK_STATE_CANCELED' })).tasks[0])
+  t.ok(theirs)
+  t.match(taskIn(await desk.runtime.sendMessage(say('y', { taskId }))).status, { state: 'TASK_STATE_COMPLETED' })
+  t.strictSame(desk.log, [])
+})
+
+await t.test('an answer that is no message fails the delegation, and cancels its task', async t => {
+  const hotel = await serving(t, talking)
+  const work = setupWork({ types: { context: {} as { reason: string }, events: {} as RemoteEvent }, actors: { hotel: remoteAgent(hotel.url) } }).createMachine({
+    context: { reason: '' },
+    invoke: { id: 'hotel', src: 'hotel', input: { message: 'x' }, onError: { target: '.failed', actions: assign({ reason: ({ event }) => (event.error as Error).message }) } },
+    on: { 'remote.input-required': { actions: sendTo('hotel', { type: 'answer', message: { parts: [] } }) } },
+    initial: 'waiting',
+    states: { waiting: {}, failed: { type: 'final', tags: 'failed', meta: { reason: ({ context }) => context.reason } } }
+  })
+  const desk = start(t, { work })
+  t.match(taskIn(await desk.runtime.sendMessage(say('x'))).status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: /message\.parts/ }] } })
+  await until(async () => (await hotel.runtime.listTasks({ status: 'TASK_STATE_CANCELED' })).tasks[0])
 })
