@@ -4,9 +4,11 @@ import { delegate, remoteAgent, type DelegateOptions, type RemoteOptions } from 
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import type { Store } from '../../runtime/store.ts'
 import { textOf } from '../../runtime/words.ts'
+import { passingChart } from '../fixtures/desks.ts'
 import { officialAgent } from '../fixtures/official-agent.ts'
-import { brief, collect, open, reaches, rest, say, start, taskIn, until, userMessage, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, open, reaches, rest, say, start, taskIn, until, userMessage, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
 import { body, cut, failure, httpAgent, result, stream, type Answer, type Asked, type HttpAgent } from '../fixtures/scripted-http.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
@@ -24,6 +26,19 @@ function livesOf(t: Test, url: string, more: Parameters<typeof deskFor>[2] = {})
   const store = { ...memoryStore(), close: async () => {} }
   const clock = new TestClock()
   return () => ({ ...deskFor(t, url, { store, clock, ...more }), clock })
+}
+
+/** A store that has read a journal once, and gives it when the test lets it. */
+function heldJournal(inner: Store, held: number): { store: Store; isHeld: () => boolean; pass: () => void } {
+  const gate = deferred()
+  let readings = 0
+  const readJournal: Store['readJournal'] = async (...place) => {
+    const rows = await inner.readJournal(...place)
+    readings += 1
+    if (readings === held) await gate.promise
+    return rows
+  }
+  return { store: { ...inner, readJournal }, isHeld: () => readings >= held, pass: () => gate.resolve() }
 }
 
 async function journalOf({ store }: Started, taskId: string): Promise<string> {
@@ -247,6 +262,27 @@ await t.test('an agent without the reliability extension', async t => {
     t.strictSame(await told(after, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 1\n2', 'completed'])
   })
 
+  await t.test('gets an answer that comes before the delegation is taken up again', async t => {
+    const agent = await httpAgent(t)
+    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: asking('What?') }])], SendMessage: [result({ task })], GetTask: [result(asking('What?')), result(completed)] }))
+    const inner = { ...memoryStore(), close: async () => {} }
+    const clock = new TestClock()
+    const work = passingChart(remoteAgent(agent.url))
+    const before = start(t, { work }, { store: inner, clock })
+    const { id: taskId } = taskIn(await before.runtime.sendMessage(say('x')))
+    await until(() => clock.pending === 1)
+    await before.runtime.close()
+    const { store, isHeld, pass } = heldJournal(inner, 2)
+    const after = start(t, { work }, { store, clock })
+    await until(isHeld)
+    await after.runtime.sendMessage(say('that', { taskId }, { returnImmediately: true }))
+    pass()
+    await reaches(after.runtime, taskId, 'completed')
+    const sent = agent.asked.filter(({ method }) => method === 'SendMessage')
+    t.match(sent.map(({ params }) => params.message), [{ taskId: 't', parts: [{ text: 'that' }] }])
+    t.equal(sent.length, 1)
+  })
+
   await t.test('that was asked just before a restart is looked for after it', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [() => {}], ListTasks: [result({ tasks: [completed] })], GetTask: [result({ ...completed, ...having('1') })] }))
@@ -342,13 +378,35 @@ await t.test('canceling a task of another agent', async t => {
 
   await t.test('is not tried where nothing was asked', async t => {
     const agent = await httpAgent(t)
-    const desk = deskFor(t, agent.url)
-    const canceled = desk.runtime.sendMessage(say('x'))
-    const { id } = await until(async () => (await desk.runtime.listTasks({})).tasks[0])
+    const { store, isHeld, pass } = heldJournal(memoryStore(), 1)
+    const desk = deskFor(t, agent.url, { store })
+    const { id } = await open(desk.runtime)
+    await until(isHeld)
     await desk.runtime.cancelTask({ id })
-    await canceled
-    await desk.runtime.close()
-    t.notOk(methods(agent).includes('CancelTask'))
+    const closing = desk.runtime.close()
+    pass()
+    await closing
+    t.strictSame(methods(agent), [])
+  })
+
+  await t.test('is done after a restart before anything else is', async t => {
+    const agent = await httpAgent(t)
+    agent.script(byMethod({ SendStreamingMessage: [stream([{ task }], 'open')], CancelTask: [result(task)] }))
+    const inner = { ...memoryStore(), close: async () => {} }
+    const clock = new TestClock()
+    const before = deskFor(t, agent.url, { store: inner, clock })
+    const { id } = await open(before.runtime)
+    await until(async () => (await journalOf(before, id)).includes('"taskId":"t"'))
+    await before.runtime.close()
+    // The journal is read to recover the task, to run its work again, and to take its delegation up.
+    const { store, isHeld, pass } = heldJournal(inner, 3)
+    const after = deskFor(t, agent.url, { store, clock })
+    await until(isHeld)
+    await after.runtime.cancelTask({ id })
+    const closing = after.runtime.close()
+    pass()
+    await closing
+    t.strictSame(methods(agent), ['SendStreamingMessage', 'CancelTask'])
   })
 })
 
