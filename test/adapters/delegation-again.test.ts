@@ -117,28 +117,31 @@ await t.test('of two questions that wait over a restart that one is answered tha
   }
   const [a, b] = [await asks('A?'), await asks('B?')]
   let lives = 0
+  const isAsked = deferred()
   const life = await livesOf(t, { work: async work => {
     lives += 1
-    const urls = [a.url, b.url]
-    const both = await Promise.all(urls.map(url => delegate(work, remoteAgent(url), 'x', { artifacts: false })))
-    return { artifact: both.map(({ artifacts }) => artifacts.map(textOf).join()).join(' ') }
+    const made = async ({ url }: { readonly url: string }) => (await delegate(work, remoteAgent(url), 'x', { artifacts: false })).artifacts.map(textOf).join()
+    // A asks first, and is asked last when the work runs again.
+    const first = lives === 1 ? made(a) : made(b)
+    if (lives === 1) await isAsked.promise
+    const both = await Promise.all([first, lives === 1 ? made(b) : made(a)])
+    return { artifact: both.toSorted().join(' ') }
   } })
   let taskId = ''
-  let shown = ''
   await life(async desk => {
     taskId = (await open(desk.runtime)).id
+    t.match((await reaches(desk.runtime, taskId, 'input-required')).status.message?.parts, [{ text: 'A?' }])
+    isAsked.resolve()
     await until(async () => (await desk.store.readJournal(OWNER, taskId)).filter(({ value }) => JSON.stringify(value).includes('remote.input-required')).length === 2)
-    shown = textOf((await reaches(desk.runtime, taskId, 'input-required')).status.message ?? { parts: [] })
   })
-  const other = shown === 'A?' ? 'B?' : 'A?'
   await life(async desk => {
-    await desk.runtime.sendMessage(say(`to ${shown}`, { taskId }, { returnImmediately: true }))
+    await desk.runtime.sendMessage(say('to A?', { taskId }, { returnImmediately: true }))
     const next = await until(async () => {
       const task = await desk.runtime.getTask({ id: taskId })
-      return textOf(task.status.message ?? { parts: [] }) === other && task
+      return textOf(task.status.message ?? { parts: [] }) === 'B?' && task
     })
     t.equal(next.status.state, 'TASK_STATE_INPUT_REQUIRED')
-    await desk.runtime.sendMessage(say(`to ${other}`, { taskId }, { returnImmediately: true }))
+    await desk.runtime.sendMessage(say('to B?', { taskId }, { returnImmediately: true }))
     t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{ parts: [{ text: 'A? to A? B? to B?' }] }] })
   })
   t.equal(lives, 2)

@@ -325,14 +325,17 @@ await t.test('an agent without the reliability extension', async t => {
 await t.test('of an agent that tells generations what is known is not told again', async t => {
   const agent = await httpAgent(t)
   const at = (generation: number) => ({ metadata: { [RELIABILITY_EXTENSION]: { generation } } })
-  const gets = [{ ...task, ...at(1), ...having('1') }, { ...completed, ...at(2), ...having('1') }]
-  agent.script(byMethod({ SendMessage: [result({ task: gets[0] })], GetTask: gets.map(one => result(one)) }))
+  const chunk = (text: string, generation: number) => ({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] }, append: true, ...at(generation) } })
+  const end = { statusUpdate: { ...statusUpdate(completed).statusUpdate, ...at(4) } }
+  agent.script(byMethod({
+    SendMessage: [result({ task: { ...task, ...at(2), ...having('1') } })],
+    // It does not heed from where it is asked to go on.
+    SubscribeToTask: [stream([chunk('1', 2), chunk('2', 3), end])],
+    GetTask: [result({ ...completed, ...at(4), ...having('1', '2') })]
+  }))
   const desk = deskFor(t, agent.url)
-  const { id } = await open(desk.runtime)
-  await until(() => desk.clock.pending === 1)
-  desk.clock.increment(1000)
-  await reaches(desk.runtime, id, 'completed')
-  t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: 1', 'artifact: 1', 'completed'])
+  const { id } = taskIn(await desk.runtime.sendMessage(say('x')))
+  t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 1\n2', 'completed'])
 })
 
 await t.test('canceling a task of another agent', async t => {
