@@ -5,9 +5,9 @@ import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
 /**
  * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
- * `extensions` are those of the author's that its client has activated, if any.
+ * `extensions` are those of the author's that its client has activated, if any. `isOnce`: the message is not to be taken twice.
  */
-export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[] }
+export type ContextRequest = { callId: string; taskId: string; message: Message; extensions?: readonly string[]; isOnce?: true }
 
 /** What came of a negotiation: an answer without a task, a task with its terms, a task refused, or an error. */
 export type NegotiationOutcome = { request: ContextRequest } & (

@@ -28,7 +28,9 @@ export function negotiationFunction(negotiate: NegotiateFunction, opensTasks: bo
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       const host = hostOf(system)
-      const { message, extensions = NO_EXTENSIONS } = request
+      const { callId, message, extensions = NO_EXTENSIONS, isOnce } = request
+      // Its client heard of no outcome, and sends it again: what came of it now would be there twice.
+      if (isOnce && !host.isAwaited(callId)) return { request, decision: 'failed' }
       try {
         const answer = await negotiate({ contextId: host.key.contextId, message, extensions, history: limit => host.readMessages(limit), signal })
         return decisionOf(answer, request, opensTasks)

@@ -51,7 +51,7 @@ function request<T>(
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions },
+      { callId: `${taskId}?`, taskId, message, extensions, ...(send && { isOnce: true }) },
       {
         send,
         answered: reply => resolve({ message: reply }),

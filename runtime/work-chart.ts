@@ -13,6 +13,9 @@ const INTERRUPTIONS = {
   'auth-required': 'work.needsAuthorization'
 } as const satisfies Partial<Record<WorkTag, WorkEvent['type']>>
 
+/** The events that answer a question. */
+const ANSWERS: readonly string[] = ['message.received', 'authorization.received']
+
 /**
  * An author's statechart as the actor `work` of a task: its tags are the life cycle. Entering a state tagged
  * `input-required` or `auth-required` interrupts the task, leaving it resumes, from one question straight to another it
@@ -49,7 +52,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     },
     transition: (before, event, scope) => {
       if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
-      if ('queued' in event) voices.get(scope.self)?.takesQueued()
+      if (ANSWERS.includes(event.type)) voices.get(scope.self)?.isAnswered('queued' in event)
       try {
         return wholeStep(scope, kept => settled(logic.transition(before, event, kept)))
       } catch (error) {
@@ -69,6 +72,7 @@ class Voice {
   #words: WorkEvent[] = []
   #question: Question | undefined
   #failure: { error: unknown } | undefined
+  #isAnswered = false
   #hasTakenQueued = false
   readonly #isRestored: boolean
 
@@ -90,9 +94,10 @@ class Voice {
     this.#say(this.#question?.event ?? { type: 'work.resumed' })
   }
 
-  /** A message comes that was queued for the question: if the question is still there after it, it is asked, or the next message tried. */
-  takesQueued(): void {
-    this.#hasTakenQueued = true
+  /** An answer comes. If it was queued, and the question is still there after it, that is asked, or the next message tried. */
+  isAnswered(isQueued: boolean): void {
+    this.#isAnswered = true
+    this.#hasTakenQueued ||= isQueued
   }
 
   emitted(words: unknown, emit: () => void): void {
@@ -108,15 +113,18 @@ class Voice {
     const was = this.#question
     const words = this.#words
     const isOwed = this.#hasTakenQueued
+    // What it says to an answer is heard, also if it then asks in the same state again.
+    const goesOn = this.#isAnswered && words.some(({ type }) => type === 'work.progressed')
     this.#words = []
+    this.#isAnswered = false
     this.#hasTakenQueued = false
     try {
       if (this.#failure) throw this.#failure.error
       const is = snapshot.status === 'active' ? questionOf(snapshot) : undefined
       this.#question = is
-      if (was && was.states !== is?.states) this.#say({ type: 'work.resumed' })
+      if (was && (goesOn || was.states !== is?.states)) this.#say({ type: 'work.resumed' })
       for (const event of words) this.#say(event)
-      if (is && (isOwed || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
+      if (is && (isOwed || goesOn || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }

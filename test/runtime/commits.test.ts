@@ -486,6 +486,22 @@ await t.test('a new start', async t => {
     t.strictSame(await until(async () => (await said()).length === 4 && said()), ['one', 're one', 'two', 're two'])
   })
 
+  await t.test('leaves a message that its client sends again until it comes, so that it opens one task', async t => {
+    const store = throughJson(memoryStore())
+    const reliably = { extensions: ['urn:taskchart:extension:reliability:1'] }
+    const message = say('one', { ...inC, messageId: 'm' })
+    const before = start(t, { work: echo, negotiate: () => new Promise(() => {}) }, { store })
+    const waiting = refusal(before.runtime.sendMessage(message, reliably))
+    await until(async () => (await store.loadContext({ ...anyone, ...inC }))?.commit === 1)
+    await rest()
+    await before.runtime.close()
+    t.equal((await waiting).code, 'Overloaded')
+    const after = start(t, { work: echo, negotiate: () => accepted() }, { store })
+    const { id } = taskIn(await after.runtime.sendMessage(message, reliably))
+    await rest()
+    t.strictSame((await store.listTasks(anyone, { limit: 10 })).tasks.map(({ task }) => task.id), [id])
+  })
+
   await t.test('goes on with every context, also when one of them cannot be loaded', async t => {
     const inner = throughJson(memoryStore())
     const first = steeredWork()
