@@ -113,8 +113,7 @@ class Voice {
     const was = this.#question
     const words = this.#words
     const isOwed = this.#hasTakenQueued
-    // What it says to an answer is heard, also if it then asks in the same state again.
-    const goesOn = this.#isAnswered && words.some(({ type }) => type === 'work.progressed')
+    const isAnswered = this.#isAnswered
     this.#words = []
     this.#isAnswered = false
     this.#hasTakenQueued = false
@@ -122,6 +121,8 @@ class Voice {
       if (this.#failure) throw this.#failure.error
       const is = snapshot.status === 'active' ? questionOf(snapshot) : undefined
       this.#question = is
+      // What it says to an answer, or on its way to another question, is heard, also if it then asks in the same state again.
+      const goesOn = (isAnswered || was?.words !== is?.words) && words.some(({ type }) => type === 'work.progressed')
       if (was && (goesOn || was.states !== is?.states)) this.#say({ type: 'work.resumed' })
       for (const event of words) this.#say(event)
       if (is && (isOwed || goesOn || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)

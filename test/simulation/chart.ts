@@ -36,7 +36,7 @@ export function chartOf(outside: Reach): AnyStateMachine {
       going: {
         always: [
           { guard: 'isDone', target: 'done' },
-          goesTo('question', 'asking'), goesTo('login', 'authorizing'), goesTo('effect', 'effecting'), goesTo('busy', 'busy'),
+          goesTo('question', 'asking'), goesTo('hurry', 'hurrying'), goesTo('login', 'authorizing'), goesTo('effect', 'effecting'), goesTo('busy', 'busy'),
           goesTo('sleep', 'sleeping'), goesTo('throw', 'throwing'), goesTo('fail', 'failing'), goesTo('reject', 'rejecting'),
           { target: 'saying' }
         ]
@@ -54,6 +54,12 @@ export function chartOf(outside: Reach): AnyStateMachine {
         tags: 'input-required',
         meta: { prompt: ({ context }) => `q@${context.at}` },
         on: { 'message.received': { target: 'telling', actions: assign({ said: ({ context, event }) => `q@${context.at}: ${textOf(event.message)}` }) } }
+      },
+      hurrying: {
+        tags: 'input-required',
+        meta: { prompt: ({ context }) => `h@${context.at}` },
+        on: { 'message.received': { target: 'telling', actions: assign({ said: ({ context, event }) => `h@${context.at}: ${textOf(event.message)}` }) } },
+        after: { nap: { target: 'telling', actions: assign({ said: ({ context }) => `h@${context.at}: late` }) } }
       },
       authorizing: {
         tags: 'auth-required',

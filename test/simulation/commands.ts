@@ -18,7 +18,7 @@ export const commands: readonly fc.Arbitrary<Command>[] = (() => {
     { weight: 4, arbitrary: fc.constantFrom<Op>({ kind: 'question' }, { kind: 'question' }, { kind: 'login' }) },
     { weight: 1, arbitrary: fc.constantFrom<Op>({ kind: 'throw' }, { kind: 'fail' }, { kind: 'reject' }) },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('chunks' as const), count: fc.integer({ min: 1, max: 4 }) }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('sleep' as const, 'busy' as const), ms: fc.integer({ min: 1, max: 400 }) }) }
+    { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('sleep' as const, 'busy' as const, 'hurry' as const), ms: fc.integer({ min: 1, max: 400 }) }) }
   )
   const said = fc.oneof({ weight: 10, arbitrary: fc.array(op, { maxLength: 6 }).map(textOfScript) }, { weight: 1, arbitrary: fc.constantFrom('hello', 'no') })
   const context = fc.option(fc.nat({ max: 2 }), { nil: undefined })

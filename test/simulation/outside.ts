@@ -1,6 +1,9 @@
 import type { WorldConfig } from './config.ts'
 import type { Journal } from './journal.ts'
+import type { Ledger } from './ledger.ts'
+import { brief } from './reference-model.ts'
 import { randomOf, type Random } from './random.ts'
+import type { Violations } from './violations.ts'
 import type { ClockView } from './virtual-clock.ts'
 
 /** What was asked of the outside for one step of one task, each time with a key. */
@@ -16,15 +19,26 @@ export interface Reach {
   busy(ms: number): Promise<void>
 }
 
+/** What the outside looks at. */
+interface OutsideServices {
+  readonly journal: Journal
+  readonly ledger: Ledger
+  readonly violations: Violations
+}
+
 /** The world outside, which outlives all processes and remembers what was done to it. */
 export class Outside {
   /** By task and place in its script. */
   readonly #effects = new Map<string, Effects>()
   readonly #journal: Journal
+  readonly #ledger: Ledger
+  readonly #violations: Violations
   readonly #random: Random
 
-  constructor({ seed }: WorldConfig, journal: Journal) {
+  constructor({ seed }: WorldConfig, { journal, ledger, violations }: OutsideServices) {
     this.#journal = journal
+    this.#ledger = ledger
+    this.#violations = violations
     this.#random = randomOf(seed, 'outside')
   }
 
@@ -41,6 +55,8 @@ export class Outside {
     return {
       effect: async (taskId, at, idempotencyKey) => {
         if (isDead()) return new Promise(() => {})
+        const told = this.#ledger.tasks.get(taskId)?.events.some(event => brief(event).startsWith(`WORKING e@${at}: `))
+        if (told) this.#violations.add(`I7: the effect at ${at} of ${taskId} is asked for again, though its result was told`)
         const { keys } = this.effectsOf(taskId, at)
         keys.push(idempotencyKey)
         const attempt = keys.length

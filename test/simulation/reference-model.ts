@@ -52,10 +52,10 @@ export function courseOf({ events: told, messages: [opening, ...messages] }: Led
     return index < 0 ? undefined : left.splice(index, 1)[0]
   }
   const end = (waits: boolean): Course => ({ events, waits, notBefore })
-  const said = opening ? textOf(opening.message) : ''
-  if (circumstances.negotiates && said === 'no') return (events.push('REJECTED not that'), end(false))
+  const script = opening ? textOf(opening.message) : ''
+  if (circumstances.negotiates && script === 'no') return (events.push('REJECTED not that'), end(false))
   events.push('WORKING')
-  for (const [at, op] of opsOf(said).entries()) {
+  for (const [at, op] of opsOf(script).entries()) {
     switch (op.kind) {
       case 'progress':
         events.push(`WORKING p@${at}`)
@@ -63,16 +63,19 @@ export function courseOf({ events: told, messages: [opening, ...messages] }: Led
       case 'chunks':
         for (let k = 0; k < op.count; k += 1) events.push(`artifact a@${at} ${k}${k > 0 ? ' appended' : ''}${k === op.count - 1 ? ' last' : ''}`)
         break
+      case 'hurry':
       case 'question': {
+        const said = op.kind === 'hurry' ? `h@${at}` : `q@${at}`
         const early = circumstances.messages === 'queue' ? take(met => met <= events.length) : undefined
         if (early) {
-          events.push(`WORKING q@${at}: ${textOf(early.message)}`)
+          events.push(`WORKING ${said}: ${textOf(early.message)}`)
           break
         }
-        events.push(`INPUT_REQUIRED q@${at}`)
+        events.push(`INPUT_REQUIRED ${said}`)
         const answer = take(met => met === events.length)
-        if (!answer) return end(true)
-        events.push('WORKING', `WORKING q@${at}: ${textOf(answer.message)}`)
+        if (!answer && op.kind === 'question') return end(true)
+        if (!answer && 'ms' in op) notBefore.set(events.length, op.ms)
+        events.push('WORKING', `WORKING ${said}: ${answer ? textOf(answer.message) : 'late'}`)
         break
       }
       case 'login': {

@@ -2,7 +2,7 @@
 export type Op =
   | { readonly kind: 'progress' | 'question' | 'login' | 'effect' | 'throw' | 'fail' | 'reject' }
   | { readonly kind: 'chunks'; readonly count: number }
-  | { readonly kind: 'sleep' | 'busy'; readonly ms: number }
+  | { readonly kind: 'sleep' | 'busy' | 'hurry'; readonly ms: number }
 
 /** The script as the text of the message that opens a task. */
 export function textOfScript(ops: readonly Op[]): string {

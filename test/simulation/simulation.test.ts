@@ -11,7 +11,10 @@ const SEEDS = 1000
 const SEEDS_TWICE = 30
 const SEEDS_ON_DISK = 15
 
+t.setTimeout(300_000)
+
 await t.test('whatever happens, by a thousand seeds, nothing that was acknowledged is lost, and no task takes another course than its script', async t => {
+  t.setTimeout(300_000)
   let tasks = 0
   for (let seed = 0; seed < SEEDS; seed += 1) {
     const outcome = await runSeed(seed)
@@ -24,10 +27,12 @@ await t.test('whatever happens, by a thousand seeds, nothing that was acknowledg
 })
 
 await t.test('the same seed gives the same world, byte by byte', async t => {
+  t.setTimeout(300_000)
   for (let seed = 0; seed < SEEDS_TWICE; seed += 1) t.strictSame((await runSeed(seed)).digests, (await runSeed(seed)).digests, `seed ${seed}`)
 })
 
 await t.test('it is the same with a store in a file', async t => {
+  t.setTimeout(300_000)
   const folder = await mkdtemp(join(tmpdir(), 'simulation-'))
   t.teardown(() => rm(folder, { recursive: true }))
   for (let seed = 0; seed < SEEDS_ON_DISK; seed += 1) {

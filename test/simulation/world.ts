@@ -69,7 +69,7 @@ export class World {
     this.#random = randomOf(config.seed, 'world')
     this.journal = new Journal(() => this.clock.elapsedMs, print)
     this.requests = new Requests(this)
-    this.outside = new Outside(config, this.journal)
+    this.outside = new Outside(config, this)
     this.disk = new Disk(store, { config, journal: this.journal, ledger: this.ledger, killed: () => this.kill(this.#random.below(500)) })
     this.#life = this.#born()
     CLIENTS.forEach((_, which) => this.client(which))
