@@ -308,6 +308,25 @@ await t.test('a commit that fails', async t => {
     t.strictSame(ends.toSorted(), ['completed', 'completed'])
   })
 
+  await t.test('and the store does not even say whether it wrote, who listens hears of it', async t => {
+    const inner = failingStore()
+    let isBroken = false
+    const store: Store = { ...inner, readTask: (...given) => (isBroken ? Promise.reject(new Error('no disk')) : inner.readTask(...given)) }
+    const { work, run } = steeredWork()
+    const { runtime } = start(t, { work }, { store })
+    const { id } = await open(runtime, 'x')
+    const stream = runtime.subscribeToTask({ id })
+    await stream.next()
+    const steered = await run()
+    inner.failNext(async commit => {
+      await inner.commit(commit)
+      isBroken = true
+      throw new Error('bad disk')
+    })
+    steered.resolve({})
+    t.equal((await refusal(collect(stream))).code, 'Overloaded')
+  })
+
   await t.test('while an answer is negotiated, the negotiation’s caller hears of it', async t => {
     const store = failingStore()
     const answer = deferred()

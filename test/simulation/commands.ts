@@ -87,8 +87,9 @@ function answer(world: World, { client, which, match, isStream }: { client: numb
   const from = world.client(client)
   const taskId = taskOf(world, client, which)
   const message = messageOf(world, from, `answer ${world.sent.length}`, { taskId })
+  const isRefused = match === 'wrong'
   const codes = ['UnsupportedOperation', ...(match === 'any' ? [] : ['TaskGenerationMismatch']), ...(world.config.messages === 'queue' ? ['RateLimited'] : [])]
-  deliver(from, message, { codes, message, taskId }, conditionsOf(world, from, taskId, match), isStream, false)
+  deliver(from, message, { codes, message, taskId, isRefused }, conditionsOf(world, from, taskId, match), isStream, false)
 }
 
 function sendAgain(world: World, { client, which, isOther }: { client: number; which: number; isOther: boolean }): void {
@@ -143,7 +144,7 @@ function cancel(world: World, { client, which, match }: { client: number; which:
   const taskId = taskOf(world, client, which)
   world.canceled.add(taskId)
   const codes = ['TaskNotCancelable', ...(match === 'any' ? [] : ['TaskGenerationMismatch'])]
-  from.cancel({ id: taskId }, conditionsOf(world, from, taskId, match), { taskId, codes })
+  from.cancel({ id: taskId }, conditionsOf(world, from, taskId, match), { taskId, codes, isRefused: match === 'wrong' })
 }
 
 /** Bob tries everything upon a task of Alice's. */
@@ -159,5 +160,5 @@ function spy(world: World, { which }: { which: number }): void {
 
 function conditionsOf(world: World, { principal }: Client, taskId: string, match: 'any' | 'seen' | 'wrong'): Conditions {
   const seen = world.requests.seen(principal, taskId)
-  return match === 'any' ? {} : { ifGenerationMatch: match === 'seen' ? seen : seen + 7 }
+  return match === 'any' ? {} : { ifGenerationMatch: match === 'seen' ? seen : seen + 1000 }
 }

@@ -42,7 +42,7 @@ const config: fc.Arbitrary<WorldConfig> = fc.record({
   bufferedEvents: fc.constantFrom(64, 1, 2),
   slowStoreMs: fc.constantFrom(0, 5, 40),
   commitFaults: rarely(0.1),
-  readFaults: fc.constantFrom(0, 0, 0, 0.02),
+  readFaults: fc.constantFrom(0, 0, 0, 0.02, 0.2),
   crashes: rarely(0.04),
   latencyMs: fc.constantFrom(0, 5, 60),
   cuts: rarely(0.04),

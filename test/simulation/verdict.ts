@@ -47,7 +47,7 @@ function judgeRequest({ config, ledger, violations, pending, isTroubled, contest
     if (!allowed.includes(code)) violations.add(`request ${number} (${what}) gets ${code}: ${String(outcome.error)}`)
     return
   }
-  if (request.isRefused) return violations.add(`I10: request ${number} (${what}) is answered with ${JSON.stringify(outcome.result)}`)
+  if (request.isRefused) return violations.add(`I10: request ${number} (${what}) had to be refused, and is answered with ${JSON.stringify(outcome.result)}`)
   if (typeof heard === 'object') {
     const { events } = ledger.tasks.get(heard.taskId) ?? { events: [] }
     const states = events.slice(0, heard.generation).flatMap(({ update }) => ('statusUpdate' in update ? [update.statusUpdate.status.state] : []))
