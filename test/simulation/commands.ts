@@ -97,6 +97,7 @@ function sendAgain(world: World, { client, which, isOther }: { client: number; w
   const own = world.sent.filter(({ principal }) => principal === from.principal)
   const first = own[which % own.length]?.message
   if (!first) return
+  world.repeated.add(first.messageId)
   if (isOther) world.contested.add(first.messageId)
   const message: Message = isOther ? { ...first, parts: [{ text: 'another' }] } : first
   // Either may come first.

@@ -38,7 +38,7 @@ function judgeTask(world: World, task: LedgerTask): void {
   }
 }
 
-function judgeRequest({ config, ledger, violations, pending, isTroubled, contested }: World, request: Request): void {
+function judgeRequest({ config, ledger, violations, pending, isTroubled, contested, repeated }: World, request: Request): void {
   const { number, what, codes, outcome, heard, message } = request
   if (!outcome) return violations.add(`I11: request ${number} (${what}) has no outcome; ${pending.length} are pending`)
   if ('error' in outcome) {
@@ -47,7 +47,7 @@ function judgeRequest({ config, ledger, violations, pending, isTroubled, contest
     if (!allowed.includes(code)) violations.add(`request ${number} (${what}) gets ${code}: ${String(outcome.error)}`)
     return
   }
-  if (request.isRefused) return violations.add(`I10: request ${number} (${what}) had to be refused, and is answered with ${JSON.stringify(outcome.result)}`)
+  if (request.isRefused && !(message && repeated.has(message.messageId))) return violations.add(`I10: request ${number} (${what}) had to be refused, and is answered with ${JSON.stringify(outcome.result)}`)
   if (typeof heard === 'object') {
     const { events } = ledger.tasks.get(heard.taskId) ?? { events: [] }
     const states = events.slice(0, heard.generation).flatMap(({ update }) => ('statusUpdate' in update ? [update.statusUpdate.status.state] : []))

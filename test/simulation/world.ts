@@ -45,6 +45,8 @@ export class World {
   readonly authorizations = new Map<string, Set<string>>()
   /** Tasks that somebody wanted canceled. */
   readonly canceled = new Set<string>()
+  /** Ids of messages that were sent again, on other terms. */
+  readonly repeated = new Set<string>()
   /** Ids under which another message was sent, too: whichever comes first is taken. */
   readonly contested = new Set<string>()
   /** Lists that were read to their end: the tasks on them, and those that were known before. */
