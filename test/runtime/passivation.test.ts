@@ -55,7 +55,7 @@ await t.test('a context with nothing under way', async t => {
   })
 
   await t.test('leaves though a canceled work is still to stop, which hears of that all the same', async t => {
-    const { promise: slow, resolve: goOn } = deferred<void>()
+    const { promise: slow, resolve: goOn } = deferred()
     let isCleanedUp = false
     const { runtime } = start(t, {
       work: async ({ message, ask }) => {
