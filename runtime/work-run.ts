@@ -269,7 +269,7 @@ export class WorkRun {
     return unheard(new Promise((resolve, reject) => {
       promise.then(resolve, error => {
         if (!this.#over) reject(error)
-        else if (!this.#host.isLeaving) setImmediate(reject, error)
+        else if (this.#over !== LEFT) setImmediate(reject, error)
       })
     }))
   }
