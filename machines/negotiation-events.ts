@@ -11,7 +11,7 @@ export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declin
 /**
  * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
  * `extensions` are those of the author's that its client has activated, if any. `arrived` is known where a negotiation lasts,
- * and `trace`, which says where it belongs, if it is traced.
+ * and `trace`, which says where it belongs, if it is traced. `isOnce`: the message is not to be taken twice.
  */
 export type ContextRequest = {
   callId: string
@@ -20,6 +20,7 @@ export type ContextRequest = {
   extensions?: readonly string[]
   arrived?: Arrival | undefined
   trace?: Readonly<Record<string, string>> | undefined
+  isOnce?: true
 }
 
 /** What came of a request: an answer without a task, a task with its terms, a task refused, too many before it, or an error, which is the client's if it has violations. */

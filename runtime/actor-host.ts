@@ -27,6 +27,8 @@ export interface ActorHost {
   send(event: ContextMachineEvent): void
   /** Whether a task waits for its client, as it has told last. */
   isInterrupted(taskId: string): boolean
+  /** Whether somebody waits for what becomes of a request. Nobody does once the context has been in the store meanwhile. */
+  isAwaited(callId: string): boolean
   /** Takes a fact that a task tells into the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void
   /** Notes that an actor of a task moved, so that the task is saved with the turn. */

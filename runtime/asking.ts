@@ -5,8 +5,11 @@ import { answerTo, type Question } from './questions.ts'
 import { checkWait, type RunLog } from './run-log.ts'
 
 interface OpenQuestion {
-  readonly ordinal: number
+  /** What the journal keeps its answer under: its ordinal, or what it was relayed under. */
+  readonly key: string
   readonly question: Question
+  /** What asks it. */
+  readonly event: WorkEvent
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -18,14 +21,29 @@ interface AskedTask {
   readonly isInterrupted: () => boolean
 }
 
+/** How a question is asked that the work has from another agent. */
+export interface Relayed {
+  /** What the journal keeps the answer under. */
+  readonly key: string
+  /** Withdraws the question: the other agent has gone on without an answer. */
+  readonly signal: AbortSignal
+}
+
 /** In the journal in place of an answer: nobody answered in time. */
 const EXPIRED = { expired: true } as const
 
-/** The questions of one run of work: one at a time, each answered, expired, or given up with the run. */
+/** The journal's key for which relayed question was asked last. */
+const RELAYED = 'relayed'
+
+/** The questions of one run of work: one at a time, each answered, expired, withdrawn, or given up with the run. */
 export class Asking {
   readonly #log: RunLog
   readonly #task: AskedTask
   #open: OpenQuestion | undefined
+  /** Whether this run has had a question open. */
+  #hasAsked = false
+  /** Relayed questions that wait for their turn. */
+  #waiting: OpenQuestion[] | undefined
 
   constructor(log: RunLog, task: AskedTask) {
     this.#log = log
@@ -49,14 +67,23 @@ export class Asking {
       if (deadlineMs !== undefined) checkWait(deadlineMs)
       const ordinal = log.next()
       const word = log.word(ordinal, event)
-      const open = { ordinal, question, resolve, reject }
-      const kept = log.kept(String(ordinal))
-      if (kept) return answerAgain(open, kept as ToWork | typeof EXPIRED)
-      this.#open = open
-      this.#expireIn(open)
-      // Asked before, it is asked again only if the task does not wait: the work was started again meanwhile.
-      if (word || !this.#task.isInterrupted()) this.#task.say({ ...event, ordinal })
-      else log.afterCommit(() => {})
+      const open = { key: String(ordinal), question, event: { ...event, ordinal }, resolve, reject }
+      if (!this.#isAnswered(open)) this.#put(open, word !== undefined)
+    })
+  }
+
+  /**
+   * Asks what another agent asks through this work, as soon as no other question is open. Resolves with the answer, or with
+   * `undefined` if it is withdrawn. Such questions come when the other agents ask them, so they have no ordinals: another
+   * run finds them, and which of them the task waits for, by their keys.
+   */
+  relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const relayed = { key, question, event: questionEventOf(question), resolve, reject }
+      if (this.#isAnswered(relayed)) return
+      signal.addEventListener('abort', () => this.#withdraw(relayed), { once: true })
+      if (this.#isFreeFor(key)) this.#putRelayed(relayed)
+      else (this.#waiting ??= []).push(relayed)
     })
   }
 
@@ -77,7 +104,7 @@ export class Asking {
     const result = checked(open.question, given)
     if ('answer' in result) this.#close(open, given, () => open.resolve(result.answer))
     else if ('error' in result) this.#close(open, given, () => open.reject(result.error))
-    else this.#task.say({ ...questionEventOf(open.question), ordinal: open.ordinal })
+    else this.#task.say(open.event)
   }
 
   /** Gives the open question up: without a word, or with an error to whoever waits for its answer. */
@@ -87,20 +114,64 @@ export class Asking {
     if (open && error) open.reject(error.reason)
   }
 
+  /** Gives the answer that it had before the work ran again, if it had one. */
+  #isAnswered(open: OpenQuestion): boolean {
+    const kept = this.#log.kept(open.key)
+    if (kept) answerAgain(open, kept as ToWork | typeof EXPIRED)
+    return kept !== undefined
+  }
+
+  #put(open: OpenQuestion, isNew: boolean): void {
+    this.#open = open
+    this.#hasAsked = true
+    this.#expireIn(open)
+    // Asked before, it is asked again only if the task does not wait: the work was started again meanwhile.
+    if (isNew || !this.#task.isInterrupted()) this.#task.say(open.event)
+    else this.#log.afterCommit(() => {})
+  }
+
+  #putRelayed(relayed: OpenQuestion): void {
+    const isAsked = this.#log.kept(RELAYED) === relayed.key
+    if (!isAsked) this.#log.keep(RELAYED, relayed.key)
+    this.#put(relayed, !isAsked)
+  }
+
+  /** In a task that waited when the work began to run again the question that it waits for comes first. */
+  #isFreeFor(key: string): boolean {
+    if (this.#open) return false
+    return this.#hasAsked || !this.#task.isInterrupted() || this.#log.kept(RELAYED) === key
+  }
+
   #expireIn(open: OpenQuestion): void {
     const { deadlineMs } = open.question.options
     if (deadlineMs === undefined) return
-    this.#log.alarm(`${open.ordinal}/until`, deadlineMs, () => {
+    this.#log.alarm(`${open.key}/until`, deadlineMs, () => {
       if (this.#open === open) this.#close(open, EXPIRED, () => open.reject(expired(open.question)))
     })
   }
 
   #close(open: OpenQuestion, given: ToWork | typeof EXPIRED, settle: () => void): void {
-    this.#open = undefined
-    if (open.question.options.deadlineMs !== undefined) this.#log.noAlarm(`${open.ordinal}/until`)
-    this.#log.keep(String(open.ordinal), given)
-    this.#task.say({ type: 'work.resumed' })
+    if (open.question.options.deadlineMs !== undefined) this.#log.noAlarm(`${open.key}/until`)
+    this.#log.keep(open.key, given)
+    this.#leave()
     this.#log.afterCommit(settle)
+  }
+
+  #withdraw(relayed: OpenQuestion): void {
+    if (this.#open === relayed) this.#leave()
+    else this.#waiting = this.#waiting?.filter(other => other !== relayed)
+    relayed.resolve(undefined)
+  }
+
+  #leave(): void {
+    this.#open = undefined
+    this.#task.say({ type: 'work.resumed' })
+    this.#next()
+  }
+
+  #next(): void {
+    const next = this.#waiting?.shift()
+    if (next) this.#putRelayed(next)
   }
 }
 

@@ -30,6 +30,7 @@ export interface HostedContext {
   readonly pipeline: CommitPipeline
   readonly tasks: TaskLedger
   readonly turnNumber: () => number
+  readonly isAwaited: (callId: string) => boolean
   readonly send: (event: ContextMachineEvent) => void
   readonly timers: () => TaskTimers
 }
@@ -133,6 +134,10 @@ export class ContextHost implements ActorHost {
 
   isInterrupted(taskId: string): boolean {
     return this.#context.tasks.isInterrupted(taskId)
+  }
+
+  isAwaited(callId: string): boolean {
+    return this.#context.isAwaited(callId)
   }
 
   get turnNumber(): number {

@@ -164,14 +164,18 @@ export class Contexts {
     this.#live.delete(live.name)
     this.#broken.add(live.name)
     this.#stirs(live)
+    const unread = new Set(taskIds)
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
         if (stored) feeds.advance(taskId, stored.generation)
+        unread.delete(taskId)
       }
       await this.#wake(key)
     } catch (error) {
       logger.error('a context could not be loaded again', { contextId: key.contextId, error })
+      // Who listens might wait for ever: a task that has ended is not brought back.
+      for (const taskId of unread) feeds.end(key, taskId, unknown())
       this.#wakes.retry()
     }
   }
@@ -192,6 +196,10 @@ export class Contexts {
 
 function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.')
+}
+
+function unknown(): A2AError {
+  return new A2AError('Overloaded', 'The agent cannot tell what became of the task. Look at it again later.', { retryAfterMs: 1000 })
 }
 
 function beingErased(): A2AError {

@@ -80,6 +80,7 @@ export class LiveContext {
       pipeline: this.#pipeline,
       tasks: this.#tasks,
       turnNumber: () => this.#commit,
+      isAwaited: callId => this.#calls.has(callId),
       send: event => this.#root.send(event),
       timers: () => this.#timers
     }, traces)

@@ -45,14 +45,16 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
   )
 }
 
-/** Has an author's code answer a request. `undefined` if it throws: the error is for the log. */
+/** Has an author's code answer a request. `undefined` if it throws, since the error is for the log, or if nobody waits for it who will not send it again. */
 export async function answering<Answer>(
   host: ActorHost,
-  { message, extensions = NO_EXTENSIONS, trace }: ContextRequest,
+  { callId, message, extensions = NO_EXTENSIONS, trace, isOnce }: ContextRequest,
   signal: AbortSignal,
   answer: (given: NegotiationArguments) => Promise<Answer>
 ): Promise<Answer | undefined> {
   const { contextId } = host.key
+  // Its client heard of no outcome, and sends it again: what came of it now would be there twice.
+  if (isOnce && !host.isAwaited(callId)) return undefined
   try {
     const given: NegotiationArguments = { contextId, message, extensions, history: limit => host.readMessages(limit), signal }
     return await (host.traces ? host.traces.negotiated(trace, () => answer(given)) : answer(given))

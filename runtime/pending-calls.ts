@@ -19,6 +19,11 @@ export class PendingCalls {
     this.#calls.set(callId, call)
   }
 
+  /** Whether a call waits. */
+  has(callId: string): boolean {
+    return this.#calls.has(callId)
+  }
+
   /** Answers a call when the turn is told, and remembers with the turn what became of it. Calls of before a restart are gone. */
   settle(callId: string, turn: Turn, outcome: { taskId: string } | { reply: Message } | { error: unknown }): void {
     const call = this.#calls.get(callId)

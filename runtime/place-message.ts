@@ -58,7 +58,7 @@ function request<T>(
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace },
+      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...(send && { isOnce: true }) },
       {
         send,
         answered: reply => resolve({ message: reply }),

@@ -81,7 +81,7 @@ export type Json<T> = T extends JsonValue ? T : T extends (...given: never) => u
 
 /** A part with structured data: any JSON value, null included (§4.1.6). `dataOf` reads it. */
 export function data<T>(value: T & Json<T>): Part {
-  return { data: value as JsonValue }
+  return { data: value }
 }
 
 /** A part with a file's bytes (§4.1.6). */

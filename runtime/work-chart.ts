@@ -43,7 +43,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     },
     transition: (before, event, scope) => {
       if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
-      if ('queued' in event) voices.get(scope.self)?.takesQueued()
+      if (isGiven(event)) voices.get(scope.self)?.isAnswered('queued' in event)
       try {
         const heard = isGiven(event) ? answered(before, event) : { event }
         // A message that was queued for the question may be no answer to it.
@@ -65,6 +65,7 @@ class Voice {
   #words: WorkEvent[] = []
   #question: ChartQuestion | undefined
   #failure: { error: unknown } | undefined
+  #isAnswered = false
   #hasTakenQueued = false
   readonly #isRestored: boolean
 
@@ -86,9 +87,10 @@ class Voice {
     this.#say(this.#question?.event ?? { type: 'work.resumed' })
   }
 
-  /** A message comes that was queued for the question: if the question is still there after it, it is asked, or the next message tried. */
-  takesQueued(): void {
-    this.#hasTakenQueued = true
+  /** An answer comes. If it was queued, and the question is still there after it, that is asked, or the next message tried. */
+  isAnswered(isQueued: boolean): void {
+    this.#isAnswered = true
+    this.#hasTakenQueued ||= isQueued
   }
 
   emitted(words: unknown, emit: () => void): void {
@@ -104,15 +106,19 @@ class Voice {
     const was = this.#question
     const words = this.#words
     const isOwed = this.#hasTakenQueued
+    const isAnswered = this.#isAnswered
     this.#words = []
+    this.#isAnswered = false
     this.#hasTakenQueued = false
     try {
       if (this.#failure) throw this.#failure.error
       const is = snapshot.status === 'active' ? chartQuestion(snapshot) : undefined
       this.#question = is
-      if (was && was.states !== is?.states) this.#say({ type: 'work.resumed' })
+      // What it says to an answer, or on its way to another question, is heard, also if it then asks in the same state again.
+      const goesOn = (isAnswered || was?.words !== is?.words) && words.some(({ type }) => type === 'work.progressed')
+      if (was && (goesOn || was.states !== is?.states)) this.#say({ type: 'work.resumed' })
       for (const event of words) this.#say(event)
-      if (is && (isOwed || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
+      if (is && (isOwed || goesOn || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }

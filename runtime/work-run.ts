@@ -4,7 +4,7 @@ import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
 import { familyOf, hostOf, type ActorHost } from './actor-host.ts'
-import { Asking } from './asking.ts'
+import { Asking, type Relayed } from './asking.ts'
 import { fault } from './fault.ts'
 import { gated } from './gated-logic.ts'
 import { GivenWork } from './given-work.ts'
@@ -137,8 +137,21 @@ export class WorkRun {
     return this.#handed(this.#asked(question)) as Promise<Answer>
   }
 
+  /** Asks what another agent asks through this work: see {@link Asking.relay}. */
+  relay(question: Question, relayed: Relayed): Promise<unknown> {
+    const answer = this.#asking.relay(question, relayed)
+    if (this.#asking.isOpen) this.#isUpToDate()
+    return this.#handed(answer)
+  }
+
+  /** Says without an ordinal what a step says while it runs, or another agent through this work: whoever has it said knows what was said already. */
+  pass(words: unknown): void {
+    const event = this.#heard(words)
+    if (event) this.#say(event)
+  }
+
   step<T>(name: string, run: (step: SpokenStep) => T | Promise<T>): Promise<T> {
-    return this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.#emitInStep(words) })))
+    return this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) })))
   }
 
   history(limit?: number): Promise<Message[]> {
@@ -168,12 +181,6 @@ export class WorkRun {
     const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
     this.#children.push(child)
     return child.start() as unknown as ActorRefFrom<Logic>
-  }
-
-  /** Says a word of a step: without an ordinal, for a run that finds the step's result does not say it. */
-  #emitInStep(words: unknown): void {
-    const event = this.#heard(words)
-    if (event) this.#say(event)
   }
 
   /** What the author's words say to the task; nothing if nobody is to hear them. */
@@ -262,7 +269,7 @@ export class WorkRun {
     return unheard(new Promise((resolve, reject) => {
       promise.then(resolve, error => {
         if (!this.#over) reject(error)
-        else if (!this.#host.isLeaving) setImmediate(reject, error)
+        else if (this.#over !== LEFT) setImmediate(reject, error)
       })
     }))
   }

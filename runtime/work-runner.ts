@@ -47,7 +47,8 @@ class WorkEnded {
   }
 }
 
-const runs = new KeptWith<AnyActorRef, WorkRun>()
+/** The same for all copies of this package in the process, as the hosts are. */
+const runs = new KeptWith<AnyActorRef, WorkRun>(Symbol.for('taskchart.run.1'))
 
 /** The run behind the actor `work` of a task; none if the work is a chart. */
 export function runOf(work: AnyActorRef): WorkRun | undefined {

@@ -40,7 +40,7 @@ export async function carryThrough(request: ClientRequest, { carrier, way, backO
 }
 
 /** Resolves after a while, or at once when the signal aborts. */
-function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+export function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const timer = clock.setTimeout(over, ms)
     signal.addEventListener('abort', over)

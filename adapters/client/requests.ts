@@ -194,7 +194,7 @@ function stateOf(event: StreamResponse): TaskState | undefined {
 }
 
 /** Where an event stands: its task, and its generation if the agent tells it. */
-function placeOf(event: StreamResponse): { taskId?: string; generation?: number } {
+export function placeOf(event: StreamResponse): { taskId?: string; generation?: number } {
   if ('message' in event) return {}
   const [taskId, metadata] =
     'task' in event ? [event.task.id, event.task.metadata]

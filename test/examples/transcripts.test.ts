@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
@@ -14,6 +15,8 @@ interface Step {
 
 const folder = 'examples/transcripts'
 const transcripts = readdirSync(folder).map(file => file.slice(0, -'.txt'.length))
+const sources = readdirSync('examples').flatMap(file => (file.endsWith('.ts') ? [{ file, text: readFileSync(`examples/${file}`, 'utf8') }] : []))
+const guide = readFileSync('examples/README.md', 'utf8')
 
 /** How much faster the time of the examples goes here. */
 const HURRY = 10
@@ -55,16 +58,22 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
   const addresses = new Map<string, string>()
   for (const { command } of steps) {
     const [, , , file = '', ...options] = wordsOf(command)
-    const port = options[options.indexOf('--port') + 1] ?? '4242'
+    const at = options.indexOf('--port')
+    const [, port = ''] = at < 0 ? ['', '4242'] : options.splice(at, 2)
     const stop = new AbortController()
     let printed = ''
-    const ended = runCommand(['serve', file, ...options.filter(option => !['--port', port].includes(option)), '--port', '0'], { clock, signal: stop.signal, printed: text => (printed += text), heard: text => (printed += text) })
+    const ended = runCommand(['serve', file, ...options, '--port', '0'], { clock, signal: stop.signal, printed: text => (printed += text), heard: text => (printed += text) })
     t.teardown(() => {
       stop.abort()
       return ended
     })
     await until(() => /http:\S+/.test(printed), printed)
-    addresses.set(`http://127.0.0.1:${options.includes('--port') ? port : '4242'}/`, /http:\S+/.exec(printed)?.[0] ?? '')
+    const [served = ''] = /http:\S+/.exec(printed) ?? []
+    addresses.set(`http://127.0.0.1:${port}/`, served)
+    // An agent that works with this one finds it by that name: HOTEL_URL.
+    const name = `${basename(file, '.ts').toUpperCase()}_URL`
+    process.env[name] = served
+    t.teardown(() => delete process.env[name])
   }
   return addresses
 }
@@ -100,6 +109,22 @@ async function replay(t: Test, name: string): Promise<void> {
     }
   }
 }
+
+await t.test('the examples are a course: one lesson for each transcript, every agent served in one, short and without a cast', async t => {
+  const lessons = Array.from(guide.matchAll(/^\[`(.*?)\.ts`\]\(\1\.ts\)/gm), ([, name = '']) => name)
+  t.ok(lessons.length >= 10)
+  t.strictSame(lessons.toSorted(), transcripts.toSorted())
+  const all = transcripts.map(name => readFileSync(`${folder}/${name}.txt`, 'utf8')).join('')
+  for (const { file, text } of sources) {
+    if (!text.includes('export default')) continue
+    t.ok(all.includes(`$ npx taskchart serve examples/${file}`), `${file} is served in a transcript`)
+    t.ok(text.split('\n').length <= 60, `${file} has at most 60 lines`)
+  }
+  for (const { file, text } of sources) {
+    const code = text.replaceAll(/\/\*\*[^]*?\*\/|\/\/.*|^import .*$|'[^'\n]*'|`[^`]*`|\bas const\b/gm, '')
+    t.notMatch(code, /\bas [{A-Za-z]|\bany\b|[\w)\]]!/, `${file} has no cast`)
+  }
+})
 
 for (const name of transcripts) {
   await t.test(`the transcript of ${name} is what one sees`, t => replay(t, name))

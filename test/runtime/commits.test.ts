@@ -308,6 +308,25 @@ await t.test('a commit that fails', async t => {
     t.strictSame(ends.toSorted(), ['completed', 'completed'])
   })
 
+  await t.test('and the store does not even say whether it wrote, who listens hears of it', async t => {
+    const inner = failingStore()
+    let isBroken = false
+    const store: Store = { ...inner, readTask: (...given) => (isBroken ? Promise.reject(new Error('no disk')) : inner.readTask(...given)) }
+    const { work, run } = steeredWork()
+    const { runtime } = start(t, { work }, { store })
+    const { id } = await open(runtime, 'x')
+    const stream = runtime.subscribeToTask({ id })
+    await stream.next()
+    const steered = await run()
+    inner.failNext(async commit => {
+      await inner.commit(commit)
+      isBroken = true
+      throw new Error('bad disk')
+    })
+    steered.resolve({})
+    t.equal((await refusal(collect(stream))).code, 'Overloaded')
+  })
+
   await t.test('while an answer is negotiated, the negotiation’s caller hears of it', async t => {
     const store = failingStore()
     const answer = deferred()
@@ -484,6 +503,22 @@ await t.test('a new start', async t => {
     await after.runtime.sendMessage(say('two', inC))
     const said = async () => (await store.readMessages({ ...anyone, ...inC }, 10)).map(({ message }) => textOf(message))
     t.strictSame(await until(async () => (await said()).length === 4 && said()), ['one', 're one', 'two', 're two'])
+  })
+
+  await t.test('leaves a message that its client sends again until it comes, so that it opens one task', async t => {
+    const store = throughJson(memoryStore())
+    const reliably = { extensions: ['urn:taskchart:extension:reliability:1'] }
+    const message = say('one', { ...inC, messageId: 'm' })
+    const before = start(t, { work: echo, negotiate: () => new Promise(() => {}) }, { store })
+    const waiting = refusal(before.runtime.sendMessage(message, reliably))
+    await until(async () => (await store.loadContext({ ...anyone, ...inC }))?.commit === 1)
+    await rest()
+    await before.runtime.close()
+    t.equal((await waiting).code, 'Overloaded')
+    const after = start(t, { work: echo, negotiate: () => accepted() }, { store })
+    const { id } = taskIn(await after.runtime.sendMessage(message, reliably))
+    await rest()
+    t.strictSame((await store.listTasks(anyone, { limit: 10 })).tasks.map(({ task }) => task.id), [id])
   })
 
   await t.test('goes on with every context, also when one of them cannot be loaded', async t => {

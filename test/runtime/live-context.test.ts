@@ -41,7 +41,7 @@ await t.test('what a work wants to keep when its context has come to its end is 
   const host = new ContextHost(
     key,
     { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, feeds: new Feeds(), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock) },
-    { pipeline, tasks: new TaskLedger('c', { clock, ids }), turnNumber: () => 0, send() {}, timers: () => t.fail('no timer is asked for') as never }
+    { pipeline, tasks: new TaskLedger('c', { clock, ids }), turnNumber: () => 0, isAwaited: () => false, send() {}, timers: () => t.fail('no timer is asked for') as never }
   )
   const { turn } = pipeline
   host.keep({ taskId: 't', key: 'k', value: 1 })

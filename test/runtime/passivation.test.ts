@@ -3,7 +3,7 @@ import { fromCallback, fromObservable, fromPromise, fromTransition, type AnyActo
 import { decided } from '../../runtime/deliver.ts'
 import type { Contexts } from '../../runtime/contexts.ts'
 import type { LiveContext } from '../../runtime/live-context.ts'
-import { accepted, memoryStore, reply, setupWork } from '../../runtime/index.ts'
+import { accepted, inputRequired, memoryStore, reply, setupWork } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
@@ -52,6 +52,27 @@ await t.test('a context with nothing under way', async t => {
     const [a] = [taskIn(await runtime.sendMessage(say('x', { contextId: 'a' }))), await runtime.sendMessage(say('x', { contextId: 'b' }))]
     t.equal((await runtime.cancelTask({ id: a.id })).status.state, 'TASK_STATE_CANCELED')
     t.strictSame(loads, ['a', 'b', 'a'])
+  })
+
+  await t.test('leaves though a canceled work is still to stop, which hears of that all the same', async t => {
+    const { promise: slow, resolve: goOn } = deferred()
+    let isCleanedUp = false
+    const { runtime } = start(t, {
+      work: async ({ message, ask }) => {
+        try {
+          if (textOf(message) === 'slow') await slow
+          await ask(inputRequired('?'))
+        } finally {
+          isCleanedUp ||= textOf(message) === 'slow'
+        }
+      }
+    }, { limits: { idleContexts: 1 } })
+    const { id } = await open(runtime, 'slow', { contextId: 'a' })
+    await runtime.cancelTask({ id })
+    await runtime.sendMessage(say('quick', { contextId: 'b' }))
+    goOn()
+    await until(async () => isCleanedUp)
+    t.ok(isCleanedUp)
   })
 
   await t.test('comes back when its time has come, also after 30 days', async t => {

@@ -257,6 +257,21 @@ await t.test('work as a chart', async t => {
     t.equal(textOf(second.status.message), 'Second?')
   })
 
+  await t.test('what it says to an answer is told, also if it asks in the same state again', async t => {
+    const work = setupWork({}).createMachine({
+      initial: 'asking',
+      states: {
+        asking: { tags: 'input-required', meta: { prompt: 'And?' }, on: { 'message.received': 'noting' } },
+        noting: { always: { target: 'asking', actions: emit(progress('noted')) } }
+      }
+    })
+    const { runtime, store } = start(t, { work })
+    const { id } = taskIn(await runtime.sendMessage(say('x')))
+    t.equal(textOf(taskIn(await runtime.sendMessage(say('y', { taskId: id }))).status.message), 'And?')
+    const events = await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 3, 10)
+    t.strictSame(events.map(({ update }) => brief(update)), ['working', 'working: noted', 'input-required: And?'])
+  })
+
   await t.test('a question that changes its words while it waits is asked again', async t => {
     const work = setupWork({ types: { context: {} as { tries: number } } }).createMachine({
       context: { tries: 0 },

@@ -1,0 +1,7 @@
+/** taskchart/delegation: tasks of other agents as child actors. */
+export { delegate } from './delegate.ts'
+export { remoteAgent } from './remote-agent.ts'
+export type { DelegateOptions } from './delegate.ts'
+export type { RemoteAgent } from './remote-agent.ts'
+export type { RemoteAnswer, RemoteEvent, RemoteInput, RemoteQuestion, RemoteResult } from './remote-events.ts'
+export type { RemoteOptions } from './shared-agent.ts'

@@ -1,0 +1,67 @@
+import type { AnyActorRef } from 'xstate'
+import type { Message } from '../../machines/protocol/parts.ts'
+import { authRequired, inputRequired, type Question } from '../../runtime/questions.ts'
+import type { StandardSchema } from '../../runtime/standard-schema.ts'
+import { artifact, progress } from '../../runtime/words.ts'
+import { runOf } from '../../runtime/work-runner.ts'
+import { digestOf } from './digest.ts'
+import type { RemoteAsking } from './remote-events.ts'
+import type { Listener } from './remote-task.ts'
+
+/** What of another agent's task our task tells as its own. */
+export interface PassedOn {
+  /** Its status messages become progress. Default true. */
+  readonly progress?: boolean
+  /** Its artifacts become artifacts of ours, chunk by chunk, with ids of their own. Default true. */
+  readonly artifacts?: boolean
+}
+
+/** Has the work of a function or generator say and ask what another agent does. `key` tells the delegation apart in its task. */
+export function passingOn(self: AnyActorRef, key: string, title: string, options: PassedOn): Listener {
+  const { progress: tells = true, artifacts: hands = true } = options
+  const work = self._parent
+  const run = work && runOf(work)
+  let asked = new AbortController()
+  const ask = (event: RemoteAsking, number: number) => {
+    asked = new AbortController()
+    run?.relay(questionOf(event, title), { key: `${key}/question/${number}`, signal: asked.signal }).then(
+      answer => answer !== undefined && self.send({ type: 'answer', message: messageIn(answer as Message | { message: Message }) }),
+      // The work has ended.
+      () => {}
+    )
+  }
+  return {
+    hear: (event, question) => {
+      if (event.type === 'remote.artifact') {
+        const { artifact: { artifactId, ...content }, append, lastChunk } = event
+        if (hands) run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
+        return
+      }
+      // The agent goes on without an answer, or asks something else.
+      asked.abort()
+      if (event.type !== 'remote.status') return ask(event, question)
+      if (tells && event.message) run?.pass(progress(event.message))
+    },
+    hearAgain: ask,
+    over: () => asked.abort(),
+    // Work that starts again after a crash takes its delegations up.
+    goesOn: () => work?._parent?.getSnapshot().status === 'active'
+  }
+}
+
+function questionOf({ type, message, refusal }: RemoteAsking, title: string): Question {
+  const asked = message ?? { parts: [{ text: `${title} needs an answer to go on.` }] }
+  const words = refusal === undefined ? asked : { ...asked, parts: [{ text: refusal }, ...asked.parts] }
+  return type === 'remote.input-required' ? inputRequired(words) : authRequired(words, { schema: notHere(title) })
+}
+
+/** Refuses authorizations: no message can carry one on to the agent that waits for it. */
+function notHere(title: string): StandardSchema<never> {
+  const message = `cannot be passed on: authorize it with ${title} itself`
+  return { '~standard': { version: 1, vendor: 'taskchart', validate: () => ({ issues: [{ message }] }) } }
+}
+
+/** The client's message: the answer to a question, or in one to an authorization that is awaited. */
+function messageIn(answer: Message | { readonly message: Message }): Message {
+  return 'message' in answer ? answer.message : answer
+}

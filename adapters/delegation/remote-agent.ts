@@ -1,0 +1,46 @@
+import { pathOf, hostOf } from '../../runtime/actor-host.ts'
+import { readBindings } from '../client/bindings.ts'
+import { KeptWith } from '../../runtime/kept-with.ts'
+import type { RemoteResult } from './remote-events.ts'
+import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
+import { SharedAgent, type RemoteOptions } from './shared-agent.ts'
+
+/** Another agent: actor logic for charts, and what `delegate` takes. */
+export type RemoteAgent = RemoteLogic<RemoteResult>
+
+/** The same for all copies of this package in the process. */
+const agents = new KeptWith<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remote.1'))
+
+/**
+ * Another agent as an actor of a chart: `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and `invoke: { src:
+ * 'hotel', input: { message: 'a room in Helsinki' }, onDone, onError }`. What it tells comes as `RemoteEvent`s, it takes
+ * `RemoteAnswer`s, its output is a `RemoteResult`, and its error, an A2AError, says why there is none. The task is canceled
+ * when the actor stops, and goes on after a restart of the process. Options are those of `connect`; all tasks of one
+ * `remoteAgent` share a connection. Throws TypeError for what is no address, and for bindings that nobody speaks.
+ */
+export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
+  if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
+  readBindings(options.bindings)
+  const shared = new SharedAgent(url, options)
+  const logic: RemoteAgent = remoteLogic(shared, {
+    runOf: self => `${pathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
+    listenerOf: self => ({
+      hear: event => self._parent?.send(event),
+      over: () => {},
+      goesOn: () => false
+    }),
+    endOf: outcome =>
+      'result' in outcome
+        ? { status: 'done', output: outcome.result, error: undefined }
+        : { status: 'error', output: undefined, error: outcome.error }
+  })
+  agents.set(logic, shared)
+  return logic
+}
+
+/** The agent behind its logic. Throws TypeError that says what to write instead. */
+export function agentBehind(logic: RemoteAgent): SharedAgent {
+  const agent = agents.get(logic)
+  if (!agent) throw new TypeError("delegate takes an agent that was made by remoteAgent: const hotel = remoteAgent('http://…').")
+  return agent
+}

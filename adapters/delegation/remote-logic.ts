@@ -1,0 +1,66 @@
+import type { ActorLogic, AnyActorRef, Snapshot } from 'xstate'
+import { familyOf, hostOf } from '../../runtime/actor-host.ts'
+import { KeptWith } from '../../runtime/kept-with.ts'
+import { messageOf } from '../../runtime/outcomes.ts'
+import { Delegation, type RemoteOutcome } from './delegation.ts'
+import type { RemoteAnswer, RemoteInput } from './remote-events.ts'
+import type { Listener } from './remote-task.ts'
+import type { SharedAgent } from './shared-agent.ts'
+
+/** `run` names one run of the actor within its task, so that a later one does not take up what it began. */
+export type RemoteSnapshot<Output> = Snapshot<Output> & { readonly input: RemoteInput | undefined; readonly run: string }
+
+/** Actor logic that has another agent do a task. */
+export type RemoteLogic<Output> = ActorLogic<RemoteSnapshot<Output>, RemoteAnswer, RemoteInput>
+
+/** What makes actors of delegations: who hears them, and how their ends look. */
+export interface RemoteRole<Output> {
+  readonly runOf: (self: AnyActorRef) => string
+  readonly listenerOf: (self: AnyActorRef) => Listener
+  readonly endOf: (outcome: RemoteOutcome) => Pick<Snapshot<Output>, 'status' | 'output' | 'error'>
+}
+
+/** The end of a delegation. A class, so that no actor of the author's can send one. */
+class RemoteEnded {
+  readonly type = 'remote.ended'
+  readonly outcome: RemoteOutcome
+
+  constructor(outcome: RemoteOutcome) {
+    this.outcome = outcome
+  }
+}
+
+const delegations = new KeptWith<AnyActorRef, Delegation>()
+
+/** Delegations to one agent as actor logic: each goes on after a restart of the process. */
+export function remoteLogic<Output>(agent: SharedAgent, { runOf, listenerOf, endOf }: RemoteRole<Output>): RemoteLogic<Output> {
+  return {
+    getInitialSnapshot: ({ self }, input) => ({ status: 'active', output: undefined, error: undefined, input, run: runOf(self) }),
+    restoreSnapshot: snapshot => snapshot as RemoteSnapshot<Output>,
+    start: ({ input, run }, { self, system }) => {
+      /* c8 ignore next -- an actor that starts is active, and has its input */
+      if (!input) return
+      const place = { host: hostOf(system), taskId: familyOf(self), key: `remote/${run}` }
+      const ended = (outcome: RemoteOutcome) => (self as AnyActorRef).send(new RemoteEnded(outcome))
+      const delegation = new Delegation({ agent, place, input, listener: listenerOf(self), from: self.id, ended })
+      delegations.set(self, delegation)
+      delegation.begin()
+    },
+    transition: (snapshot, event: RemoteAnswer | RemoteEnded | { readonly type: 'xstate.stop' }, { self }) => {
+      const delegation = delegations.get(self)
+      if (event instanceof RemoteEnded) return { ...snapshot, ...endOf(event.outcome), input: undefined } as RemoteSnapshot<Output>
+      if (event.type === 'answer') give(event, delegation)
+      if (event.type === 'xstate.stop') delegation?.stop()
+      return snapshot
+    },
+    getPersistedSnapshot: snapshot => snapshot
+  }
+}
+
+function give({ message }: RemoteAnswer, delegation: Delegation | undefined): void {
+  try {
+    delegation?.answer(messageOf(message))
+  } catch (error) {
+    delegation?.fail(error)
+  }
+}

@@ -1,0 +1,131 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { StreamResponse, TaskStatus } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { placeOf } from '../client/requests.ts'
+import type { RemoteAsking, RemoteEvent } from './remote-events.ts'
+import type { RecordKeeper } from './remote-record.ts'
+import { newsIn, type News } from './remote-view.ts'
+
+/** Who hears what another agent tells of its task. */
+export interface Listener {
+  /** Hears an event, in the turn with which that is noted. `question` is the number of the last question. */
+  hear(event: RemoteEvent, question: number): void
+  /** Hears again of a question that was open when the process ended, or the work began to run again. */
+  hearAgain?(event: RemoteAsking, question: number): void
+  /** Nothing more is told. */
+  over(): void
+  /** Whether the task is wanted later though its actor has been stopped. */
+  goesOn(): boolean
+}
+
+/** How much an agent may tell of one task. */
+const MOST_EVENTS = 10_000
+
+/** A task of another agent as it tells it: what is new is passed on, and noted. */
+export class RemoteTask {
+  readonly record: RecordKeeper
+  readonly #listener: Listener
+  readonly #from: string
+  readonly #identified: (id: string) => void
+  #id: string | undefined
+  #isSilent = false
+  /** How much has been passed on. */
+  passedOn = 0
+  /** What the agent said in place of opening a task. */
+  reply: Message | undefined
+
+  /** `from` is the id of the actor; `identified` hears the task's id when that is known. */
+  constructor(record: RecordKeeper, { listener, from }: { readonly listener: Listener; readonly from: string }, identified: (id: string) => void) {
+    this.record = record
+    this.#listener = listener
+    this.#from = from
+    this.#identified = identified
+    const { taskId } = record.now
+    if (taskId !== undefined) this.identify(taskId)
+  }
+
+  get id(): string | undefined {
+    return this.#id
+  }
+
+  get hasEnded(): boolean {
+    const { state } = this.record.now
+    return this.reply !== undefined || (state !== undefined && isTerminal(state))
+  }
+
+  /** Notes the id of the task. */
+  identify(id: string): void {
+    if (this.#id !== undefined) return
+    this.#id = id
+    this.#identified(id)
+    if (!this.#isSilent && this.record.now.taskId === undefined) this.record.change({ taskId: id })
+  }
+
+  /** From now on nothing is passed on, nor noted. */
+  silence(): void {
+    this.#isSilent = true
+  }
+
+  /** Takes what the agent tells. Throws InvalidAgentResponse for what cannot be, and for more than anybody wants to hear. */
+  take(event: StreamResponse): void {
+    if ('message' in event) {
+      this.reply = event.message
+      return
+    }
+    const { taskId } = placeOf(event)
+    if (taskId === undefined || (this.#id ?? taskId) !== taskId) throw new A2AError('InvalidAgentResponse', `It told of the task ${taskId} in place of ${this.#id}.`)
+    this.identify(taskId)
+    if (this.#isSilent) return
+    for (const one of newsIn(event, this.record)) this.#pass(one, taskId)
+  }
+
+  /** Asks again what was open when the process ended, or the work began to run again. */
+  takeUp(): void {
+    const { question } = this.record.now
+    if (question && !question.isAnswered) this.#listener.hearAgain?.(question.event, question.number)
+  }
+
+  /** Asks again: the agent has refused the answer. Says `false` if it waits for none. */
+  askAgain(refusal: string): boolean {
+    const { question } = this.record.now
+    if (question) this.#ask({ ...question.event, refusal })
+    return question !== undefined
+  }
+
+  /** Notes that the open question has an answer. */
+  answered(): void {
+    const { question } = this.record.now
+    if (question) this.record.change({ question: { ...question, isAnswered: true } })
+  }
+
+  #pass(news: News, taskId: string): void {
+    if ('status' in news) return this.#passStatus(news.status, taskId)
+    this.#hear({ type: 'remote.artifact', from: this.#from, taskId, ...news })
+  }
+
+  #passStatus({ state, message }: TaskStatus, taskId: string): void {
+    const event = { from: this.#from, taskId, message }
+    const type = QUESTIONS[state]
+    this.record.change({ state, question: undefined })
+    if (type) this.#ask({ ...event, type, refusal: undefined })
+    else if (state === 'TASK_STATE_SUBMITTED' || state === 'TASK_STATE_WORKING') this.#hear({ ...event, type: 'remote.status', state })
+  }
+
+  #ask(event: RemoteAsking): void {
+    const number = this.record.now.questions + 1
+    this.record.change({ questions: number, question: { number, event, isAnswered: false } })
+    this.#hear(event)
+  }
+
+  #hear(event: RemoteEvent): void {
+    this.passedOn += 1
+    if (this.passedOn > MOST_EVENTS) throw new A2AError('InvalidAgentResponse', `It told more than ${MOST_EVENTS} events of one task.`)
+    this.#listener.hear(event, this.record.now.questions)
+  }
+}
+
+const QUESTIONS: Partial<Record<TaskState, RemoteAsking['type']>> = {
+  TASK_STATE_INPUT_REQUIRED: 'remote.input-required',
+  TASK_STATE_AUTH_REQUIRED: 'remote.auth-required'
+}

@@ -1,0 +1,68 @@
+import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { contextName, type Commit, type ContextKey, type MessageRow, type TaskEvent, type TaskRow } from '../../runtime/store.ts'
+import { mayFollow } from './life-cycle.ts'
+import type { Violations } from './violations.ts'
+
+/** All that was ever written of one task. */
+export interface LedgerTask {
+  readonly taskId: string
+  readonly key: ContextKey
+  readonly events: TaskEvent[]
+  readonly messages: (MessageRow & { readonly generation: number })[]
+  state: TaskState | undefined
+}
+
+/** What became of every commit: the truth that everything else is held against. */
+export class Ledger {
+  readonly tasks = new Map<string, LedgerTask>()
+  /** What became of each message that is not to be taken twice. */
+  readonly #sends = new Map<string, string>()
+  readonly #violations: Violations
+
+  constructor(violations: Violations) {
+    this.#violations = violations
+  }
+
+  wrote({ key, tasks, log, sends }: Commit): void {
+    const ended = new Set([...this.tasks.values()].filter(({ state }) => state && isTerminal(state)))
+    for (const entry of log) {
+      if (entry.taskId === undefined) continue
+      const task = this.#task(key, entry.taskId)
+      if (ended.has(task)) this.#violations.add(`I2: ${entry.taskId} had ended, and ${JSON.stringify(entry)} was written`)
+      if ('message' in entry) task.messages.push({ ...entry, generation: entry.generation ?? -1 })
+      else this.#happened(task, entry)
+    }
+    for (const row of tasks) this.#changed(this.#task(key, row.taskId), row, ended)
+    for (const send of sends) {
+      const name = JSON.stringify([key.tenant, key.principal, send.key])
+      const outcome = 'taskId' in send ? send.taskId : send.reply.messageId
+      const before = this.#sends.get(name)
+      if (before !== undefined && before !== outcome) this.#violations.add(`I6: the message ${send.key} became ${before}, and then ${outcome}`)
+      this.#sends.set(name, outcome)
+    }
+  }
+
+  #task(key: ContextKey, taskId: string): LedgerTask {
+    const known = this.tasks.get(taskId)
+    if (known && contextName(known.key) !== contextName(key)) this.#violations.add(`I10: ${taskId} is written to by another context`)
+    const task = known ?? { taskId, key, events: [], messages: [], state: undefined }
+    this.tasks.set(taskId, task)
+    return task
+  }
+
+  #happened(task: LedgerTask, event: TaskEvent): void {
+    const { taskId, generation, update } = event
+    if (generation !== task.events.length + 1) this.#violations.add(`I3: ${taskId} has ${task.events.length} events, and then one of generation ${generation}`)
+    const next = 'statusUpdate' in update ? update.statusUpdate.status.state : undefined
+    if (!mayFollow(task.state, next)) this.#violations.add(`I5: ${taskId} goes from ${task.state} to ${next ?? 'an artifact'}`)
+    task.events.push(event)
+    task.state = next ?? task.state
+  }
+
+  #changed(task: LedgerTask, { taskId, state, generation, snapshot }: TaskRow, ended: ReadonlySet<LedgerTask>): void {
+    if (ended.has(task)) this.#violations.add(`I2: ${taskId} had ended, and its row was written`)
+    if (generation !== task.events.length) this.#violations.add(`I3: the row of ${taskId} says generation ${generation} of ${task.events.length}`)
+    if (state !== task.state) this.#violations.add(`I17: the row of ${taskId} says ${state}, its events ${task.state}`)
+    if ((snapshot === undefined) !== isTerminal(state)) this.#violations.add(`I17: ${taskId} is ${state} and has ${snapshot === undefined ? 'no' : 'a'} snapshot`)
+  }
+}
