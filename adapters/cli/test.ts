@@ -50,11 +50,13 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 
 async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stderr, terminal, clock, signal }: Io, see: (outcome: Outcome) => void): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `${outcomes.length} of ${tests.length}: ${oneLine(tests[outcomes.length]?.name ?? '')}` })
+  let now = ''
+  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `${outcomes.length} of ${tests.length}: ${oneLine(now)}` })
   try {
     for (const test of tests) {
       signal.throwIfAborted()
-      const failure = await test.run().catch(explained).then(() => undefined, (error: unknown) => (error instanceof Error ? error.message : String(error)))
+      now = test.name
+      const failure = await test.run().catch(explained).then(() => undefined, (error: unknown) => String((error as Error).message))
       const outcome = { test, ...(failure !== undefined && { failure }) }
       outcomes.push(outcome)
       see(outcome)

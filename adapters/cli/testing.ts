@@ -17,6 +17,6 @@ export async function loadTesting(load: () => Promise<Testing> = () => import('.
 /** What making a plan of an agent's tests rejects with, as an error of the command. */
 export function planError(file: string, { name }: Agent['card']): (cause: unknown) => never {
   return cause => {
-    throw new CommandError(`${name}, of ${file}, cannot be tested: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    throw new CommandError(`${name}, of ${file}, cannot be tested: ${(cause as Error).message}`, { cause })
   }
 }

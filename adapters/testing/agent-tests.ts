@@ -21,7 +21,7 @@ export type Way = keyof typeof WAYS
 export interface PathTest {
   readonly way: Way
   readonly name: string
-  run(): Promise<void>
+  readonly run: () => Promise<void>
 }
 
 /** The tests of an agent. */
@@ -32,7 +32,7 @@ export interface AgentTests {
   /** The ways at whose ends the chart itself throws. */
   readonly crashes: Plan['crashes']
   /** What the tests of the chart have been through by now. */
-  coverage(): Coverage
+  readonly coverage: () => Coverage
 }
 
 /** The ways of walking a path: with an actor of the chart alone, or through a runtime. */

@@ -1,10 +1,9 @@
-import type { AnyActorRef } from 'xstate'
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { MessagePolicy } from '../../runtime/outside-event.ts'
 import { messageOf } from '../../runtime/outcomes.ts'
 import type { AllCases } from './cases.ts'
 import type { Turn } from './model.ts'
-import { eventOf, heardBy, type Move } from './moves.ts'
+import { eventOf, heardBy, type InnerMove, type Move } from './moves.ts'
 
 /** A move that a task refuses, and with which error. */
 export interface Refused {
@@ -14,7 +13,7 @@ export interface Refused {
 
 /** What may happen after a turn: what the task takes, and what it refuses. */
 export interface Chances {
-  readonly legal: readonly Move[]
+  readonly legal: readonly InnerMove[]
   readonly illegal: readonly Refused[]
 }
 
@@ -36,7 +35,7 @@ export function chancesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): C
   const standing = standingOf(turn)
   // What is queued is told of only when it is asked for: it is neither taken nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
-  const authorizations = Object.entries(cases.authorizations).map(([name, data]): Move => ({ type: 'authorization', name, data }))
+  const authorizations = Object.entries(cases.authorizations).map(([name, data]): InnerMove => ({ type: 'authorization', name, data }))
   const isHeard = standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
   const isAuthorized = standing === 'auth-required'
   const outside = [...messages.map(move => judged(turn, move, isHeard)), ...authorizations.map(move => judged(turn, move, isAuthorized))]
@@ -46,29 +45,29 @@ export function chancesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): C
 }
 
 /** Whether the task takes a move, if it hears such moves at all. */
-function judged({ chart }: Turn, move: Move, isHeard: boolean): { readonly move: Move; readonly refusal?: ErrorCode } {
-  const heard = isHeard ? heardBy(chart, move) : undefined
-  if (heard && 'violations' in heard) return { move, refusal: 'InvalidParams' }
-  return heard && chart.can(heard.event as never) ? { move } : { move, refusal: 'UnsupportedOperation' }
+function judged({ chart }: Turn, move: InnerMove, isHeard: boolean): { readonly move: InnerMove; readonly refusal?: ErrorCode } {
+  if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
+  const heard = heardBy(chart, move)
+  if ('violations' in heard) return { move, refusal: 'InvalidParams' }
+  return chart.can(heard.event) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
-function messagesOf({ messages }: AllCases): Move[] {
+function messagesOf({ messages }: AllCases): InnerMove[] {
   return Object.entries(messages).map(([name, words]) => ({ type: 'message', name, message: { messageId: name, role: 'ROLE_USER', ...messageOf(words) } }))
 }
 
 /** The ends of the actors that live, and the events that they may send. */
-function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases): Move[] {
-  const children = Object.entries(chart.children) as [string, AnyActorRef][]
+function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases): InnerMove[] {
+  // Only what has a name in the chart's setup may live in it.
+  const children = Object.entries(chart.children as Record<string, { readonly src: string }>)
   const ends = children.flatMap(([actor, { src }]) =>
-    Object.entries(resultsOf(String(src))).map(([name, result]): Move =>
-      result instanceof Error ? { type: 'error', name, actor, src: String(src), error: result } : { type: 'output', name, actor, src: String(src), output: result }
-    )
+    Object.entries(resultsOf(src)).map(([name, result]): InnerMove => ({ type: 'end', name, actor, src, result }))
   )
-  const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): Move => ({ type: 'event', name, event }))
+  const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): InnerMove => ({ type: 'event', name, event }))
   return [...ends, ...own.filter(move => chart.can(eventOf(move) as never))]
 }
 
-function nextTimer({ timers, nowMs }: Turn): Move[] {
+function nextTimer({ timers, nowMs }: Turn): InnerMove[] {
   const [timer] = timers.toSorted((one, other) => one.dueMs - other.dueMs)
   if (!timer) return []
   const delayMs = timer.dueMs - nowMs

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { createActor, fromPromise, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
 import type { CoverageLog } from './coverage.ts'
 import type { Turn } from './model.ts'
-import { clauseOf, heardBy, type Move } from './moves.ts'
+import { clauseOf, heardBy, type InnerMove } from './moves.ts'
 import { PathError } from './path-error.ts'
 import type { Path } from './plan.ts'
 
@@ -16,7 +16,9 @@ export type Liveness = 'live' | 'restored'
 export function walkChart({ start, steps, input }: Path, liveness: Liveness, log: CoverageLog): void {
   const run = new ChartRun(log, input)
   run.check('the opening', start)
-  for (const { move, turn } of steps) {
+  for (const { move, turn, refusal } of steps) {
+    if (move.type === 'cancel') continue
+    if (refusal !== undefined) run.refuse(move)
     if (!turn) continue
     if (liveness === 'restored') run.restore()
     run.take(move)
@@ -46,9 +48,18 @@ class ChartRun {
     this.#actor = this.#begin({ snapshot: JSON.parse(text), input: undefined })
   }
 
-  take(move: Move): void {
+  take(move: InnerMove): void {
     const heard = heardBy(this.#actor.getSnapshot(), move)
-    if (heard && 'event' in heard) this.#actor.send(heard.event)
+    /* c8 ignore next -- a path takes what the chart takes */
+    if ('violations' in heard) return
+    this.#actor.send(heard.event)
+  }
+
+  /** Has the guards judge what is refused; whether it is, the ways through a runtime show. */
+  refuse(move: InnerMove): void {
+    const snapshot = this.#actor.getSnapshot()
+    const heard = heardBy(snapshot, move)
+    if (snapshot.status === 'active' && 'event' in heard) snapshot.can(heard.event)
   }
 
   check(step: string, { status, chart, words }: Turn): void {

@@ -4,11 +4,11 @@ import type { MessagePolicy } from '../../runtime/outside-event.ts'
 import type { AllCases } from './cases.ts'
 import { chancesIn, type Refused } from './chances.ts'
 import { modelOf, type Model, type Turn } from './model.ts'
-import { clauseOf, type Move } from './moves.ts'
+import { clauseOf, type InnerMove } from './moves.ts'
 
 /** A move that was taken, and the chart's turn by it. */
 export interface Taken {
-  readonly move: Move
+  readonly move: InnerMove
   readonly turn: Turn
 }
 
@@ -74,13 +74,13 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
 }
 
 /** The model as what the graph needs of actor logic: its snapshots are turns, its events moves. */
-function logicOf(take: Model['take']): ActorLogic<Turn, Move, undefined> {
-  return { transition: take } as unknown as ActorLogic<Turn, Move, undefined>
+function logicOf(take: Model['take']): ActorLogic<Turn, InnerMove, undefined> {
+  return { transition: take } as unknown as ActorLogic<Turn, InnerMove, undefined>
 }
 
 /** What tells two configurations apart: where the chart is, what it remembers, and what is going to happen by itself. */
 function keyOf({ status, chart, timers, nowMs }: Turn, { memory }: AllCases): string {
-  const waiting = timers.map(({ id, dueMs }) => [id, dueMs - nowMs]).toSorted()
+  const waiting = timers.map(({ id, dueMs }) => `${id} in ${dueMs - nowMs}`).toSorted()
   return JSON.stringify([status, chart.value, memory(chart.context), waiting])
 }
 

@@ -8,7 +8,7 @@ export function chartMermaid({ root }: AnyStateMachine): string {
 function insideOf(node: AnyStateNode, indent: string): string[] {
   const states = Object.values(node.states)
   const regions = states.flatMap((state, i) => [...(node.type === 'parallel' && i > 0 ? [`${indent}--`] : []), ...drawn(state, indent)])
-  const [initial] = node.type === 'parallel' ? [] : (node.initial?.target ?? [])
+  const [initial] = node.type === 'parallel' ? [] : node.initial.target
   return [...(initial ? [`${indent}[*] --> ${nameOf(initial)}`] : []), ...regions, ...states.flatMap(state => arrowsOf(state, indent))]
 }
 
@@ -32,11 +32,11 @@ function labelOf({ eventType, guard }: AnyTransitionDefinition): string {
 
 /** An event as people say it: `after step`, `paint is done`. */
 function eventName(type: string): string {
-  const [, kind, , rest = ''] = /^xstate\.(after|done|error)\.(actor\.|state\.)?(.*)$/.exec(type) ?? []
+  const [, kind, of, rest = ''] = /^xstate\.(after|done|error)\.(?:(actor|state)\.)?(.*)$/.exec(type) ?? []
   if (kind === 'after') return `after ${rest.split('.')[0]}`
-  const actor = /^\d+\./.test(rest) ? 'what it invokes' : rest
-  if (kind === 'done') return `${actor} is done`
-  return kind === 'error' ? `${actor} fails` : type
+  const who = of === 'state' ? rest.slice(rest.lastIndexOf('.') + 1) : /^\d+\./.test(rest) ? 'what it invokes' : rest
+  if (kind === 'done') return `${who} is done`
+  return kind === 'error' ? `${who} fails` : type
 }
 
 function guardName(guard: unknown): string {

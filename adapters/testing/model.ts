@@ -1,5 +1,5 @@
 import { fromPromise, initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
-import { heardBy, type Move } from './moves.ts'
+import { heardBy, type InnerMove } from './moves.ts'
 
 /** A delayed event that is under way. */
 export interface Timer {
@@ -21,7 +21,7 @@ export type Turn = Snapshot<unknown> & {
 /** A work's chart as a function of moves. */
 export interface Model {
   readonly begin: (input: unknown) => Turn
-  readonly take: (turn: Turn, move: Move) => Turn
+  readonly take: (turn: Turn, move: InnerMove) => Turn
 }
 
 type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
@@ -40,7 +40,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     take: (turn, move) => {
       const heard = heardBy(turn.chart, move)
       /* c8 ignore next -- only moves are taken that the chart takes */
-      if (!heard || 'violations' in heard) return turn
+      if ('violations' in heard) return turn
       const nowMs = turn.nowMs + (move.type === 'time' ? move.delayMs : 0)
       const timers = turn.timers.filter(({ id }) => move.type !== 'time' || id !== move.timer)
       try {

@@ -7,35 +7,40 @@ import { answered, isGiven } from '../../runtime/chart-question.ts'
 export type Move =
   | { readonly type: 'message'; readonly name: string; readonly message: Message }
   | { readonly type: 'authorization'; readonly name: string; readonly data: unknown }
-  | { readonly type: 'output'; readonly name: string; readonly actor: string; readonly src: string; readonly output: unknown }
-  | { readonly type: 'error'; readonly name: string; readonly actor: string; readonly src: string; readonly error: unknown }
+  | { readonly type: 'end'; readonly name: string; readonly actor: string; readonly src: string; readonly result: unknown }
   | { readonly type: 'event'; readonly name: string; readonly event: EventObject }
   | { readonly type: 'time'; readonly name: string; readonly timer: string; readonly event: EventObject; readonly delayMs: number }
   | { readonly type: 'cancel' }
 
-/** What a move is for the chart of the work; none for one that only its task hears. */
-export function eventOf(move: Move): EventObject | undefined {
+/** A move that the chart of the work hears; of a cancel only its task does. */
+export type InnerMove = Exclude<Move, { type: 'cancel' }>
+
+/** What a move is for the chart of the work. */
+export function eventOf(move: InnerMove): EventObject {
   switch (move.type) {
     case 'message':
       return { type: 'message.received', message: move.message } as EventObject
     case 'authorization':
       return { type: 'authorization.received', data: move.data } as EventObject
-    case 'output':
-      return { type: `xstate.done.actor.${move.actor}`, actorId: move.actor, output: move.output } as EventObject
-    case 'error':
-      return { type: `xstate.error.actor.${move.actor}`, actorId: move.actor, error: move.error } as EventObject
+    case 'end':
+      return endOf(move.actor, move.result)
     case 'event':
     case 'time':
+    default:
       return move.event
-    case 'cancel':
-      return undefined
   }
 }
 
+/** The end of an actor as its parent hears it: by an output, or an Error. */
+function endOf(actorId: string, result: unknown): EventObject {
+  if (result instanceof Error) return { type: `xstate.error.actor.${actorId}`, actorId, error: result } as EventObject
+  return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
+}
+
 /** A move as a chart hears it: an answer with what its question's schema makes of it, or what is wrong with that, by field. */
-export function heardBy(chart: AnyMachineSnapshot, move: Move): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } | undefined {
+export function heardBy(chart: AnyMachineSnapshot, move: InnerMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
   const event = eventOf(move)
-  return event && (isGiven(event) ? answered(chart, event) : { event })
+  return isGiven(event) ? answered(chart, event) : { event }
 }
 
 /** A move as the clause of a sentence: `the client says "red"`. */
@@ -45,15 +50,14 @@ export function clauseOf(move: Move): string {
       return `the client says "${move.name}"`
     case 'authorization':
       return `"${move.name}" arrives`
-    case 'output':
-      return `${move.src} ends with "${move.name}"`
-    case 'error':
-      return `${move.src} ends with the error "${move.name}"`
+    case 'end':
+      return `${move.src} ends with ${move.result instanceof Error ? 'the error ' : ''}"${move.name}"`
     case 'event':
       return `the event "${move.name}" comes`
     case 'time':
       return `${move.name} pass`
     case 'cancel':
+    default:
       return 'the client cancels'
   }
 }

@@ -12,7 +12,7 @@ import { PathError } from './path-error.ts'
 import type { Path, Step } from './plan.ts'
 import type { Cast } from './stage.ts'
 import type { Told } from './told.ts'
-import { openingMessage, turns, World, type Interlude } from './world.ts'
+import { openingMessage, World, type Interlude } from './world.ts'
 
 /** How a path is walked: how the agent is reached, and what happens to its process between two steps. */
 export interface Manner {
@@ -111,18 +111,10 @@ class PathRun {
         return this.#world.clock.increment(move.delayMs)
       case 'event':
         return this.#cast.tell(move.event)
-      case 'output':
-        await this.#enters(move.actor)
-        return this.#cast.end(move.actor, move.output)
-      case 'error':
-        await this.#enters(move.actor)
-        return this.#cast.fail(move.actor, move.error)
+      case 'end':
+      default:
+        return this.#cast.end(move.actor, move.result)
     }
-  }
-
-  /** Waits for an actor whose start waits for a commit. */
-  async #enters(actor: string): Promise<void> {
-    for (let turn = 0; !this.#cast.has(actor) && turn < 100; turn += 1) await turns(1)
   }
 
   async #check(step: string, from: number): Promise<void> {

@@ -106,7 +106,7 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, { name: op
 const CANCEL: Move = { type: 'cancel' }
 
 function stepsOf(way: readonly Taken[], start: Turn): Step[] {
-  return way.map(({ move, turn }, i) => ({ move, told: toldAfter(turn, way[i - 1]?.turn ?? start), turn }))
+  return way.map(({ move, turn }, i) => ({ move, told: toldAfter(turn, way[i - 1]?.turn ?? start, move), turn }))
 }
 
 function refusalOf({ move, refusal }: Refused): Step {

@@ -5,7 +5,7 @@ import { authRequired, inputRequired } from '../../runtime/questions.ts'
 import { artifact, failed, progress, rejected, type WorkResult } from '../../runtime/words.ts'
 import type { WorkArguments, WorkEnd } from '../../runtime/work-arguments.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
-import type { Cases, Named } from './cases.ts'
+import type { Cases } from './cases.ts'
 import type { Cast } from './stage.ts'
 
 /** What a work as a function or a generator may do, as its tests have it done. */
@@ -52,14 +52,14 @@ export const puppetChart = setupWork({
 
 /** The cases of the model: what its author may do is what its events are. */
 export const puppetCases: Pick<Cases, 'events' | 'results'> = {
-  events: Object.fromEntries(ACTS.map(type => [type, { type }])) as Named<EventObject>,
+  events: Object.fromEntries(ACTS.map(type => [type, { type }])),
   results: { author: {} }
 }
 
 /** A work as a function that does what it is told. Started again, it does all of it once more, as work that runs again has to. */
 export class Puppet implements Cast {
   readonly #acts: Act[] = []
-  #hear = () => {}
+  #hear = nothing
 
   get work(): WorkFunction {
     return work => this.#run(work)
@@ -70,20 +70,22 @@ export class Puppet implements Cast {
     this.#hear()
   }
 
-  has(): boolean {
-    return true
+  // It has no actors of its own, and nothing of it is lost.
+  end = nothing
+  clear = nothing
+
+  /** What it is told to do as the i-th, as soon as it is told. */
+  async #act(i: number): Promise<Act> {
+    for (;;) {
+      const act = this.#acts[i]
+      if (act) return act
+      await new Promise<void>(resolve => (this.#hear = resolve))
+    }
   }
-
-  end(): void {}
-
-  fail(): void {}
-
-  clear(): void {}
 
   async #run({ emit: say, ask }: WorkArguments): Promise<WorkEnd> {
     for (let i = 0; ; i += 1) {
-      while (this.#acts[i] === undefined) await new Promise<void>(resolve => (this.#hear = resolve))
-      switch (this.#acts[i]) {
+      switch (await this.#act(i)) {
         case 'progress':
           say(SAID)
           break
@@ -106,11 +108,14 @@ export class Puppet implements Cast {
         case 'reject':
           return rejected(REFUSAL)
         case 'throw':
+        default:
           throw new Error('It breaks, as its test wants it.')
       }
     }
   }
 }
+
+function nothing(): void {}
 
 /** Transitions from a state inside to states outside of the one that it is in. */
 function outside<Targets extends Readonly<Record<string, string>>>(targets: Targets): { [Event in keyof Targets]: `#work.${Targets[Event]}` } {

@@ -11,10 +11,8 @@ interface Player {
 export interface Cast {
   /** The work that is played. */
   readonly work: Exclude<Agent['work'], undefined>
-  /** Whether an actor is there: it comes when its start is committed. */
-  has(actor: string): boolean
-  end(actor: string, output: unknown): void
-  fail(actor: string, error: unknown): void
+  /** Ends an actor: by its output, or by an Error. */
+  end(actor: string, result: unknown): void
   /** Has an actor send an event to the chart. */
   tell(event: EventObject): void
   /** Everybody leaves: the process has ended. */
@@ -31,16 +29,11 @@ export class Stage implements Cast {
     this.work = machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, played])) })
   }
 
-  has(actor: string): boolean {
-    return this.#players.has(actor)
-  }
-
-  end(actor: string, output: unknown): void {
-    this.#take(actor)?.resolve(output)
-  }
-
-  fail(actor: string, error: unknown): void {
-    this.#take(actor)?.reject(error)
+  end(actor: string, result: unknown): void {
+    const player = this.#players.get(actor)
+    this.#players.delete(actor)
+    if (result instanceof Error) player?.reject(result)
+    else player?.resolve(result)
   }
 
   tell(event: EventObject): void {
@@ -50,11 +43,5 @@ export class Stage implements Cast {
 
   clear(): void {
     this.#players.clear()
-  }
-
-  #take(actor: string): Player | undefined {
-    const player = this.#players.get(actor)
-    this.#players.delete(actor)
-    return player
   }
 }

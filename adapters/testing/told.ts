@@ -4,6 +4,7 @@ import type { TaskState } from '../../machines/protocol/states.ts'
 import { chartQuestion, wordsIn } from '../../runtime/chart-question.ts'
 import { endedFor, outcomeOf, workEventOf } from '../../runtime/outcomes.ts'
 import type { Turn } from './model.ts'
+import type { Move } from './moves.ts'
 
 /** An event of a task as a test compares it: without ids that are made, and without times. */
 export type Told =
@@ -22,13 +23,17 @@ export const OPENED: readonly Told[] = [{ state: 'TASK_STATE_SUBMITTED' }, { sta
 export const CANCELED: readonly Told[] = [{ state: 'TASK_STATE_CANCELED' }]
 
 /** What a task has to tell after a turn, by the chart alone: what it resumes, what was emitted, what it asks, how it ends. */
-export function toldAfter(turn: Turn, before?: Turn): Told[] {
+export function toldAfter(turn: Turn, before?: Turn, move?: Move): Told[] {
   const { status, error, output } = turn
   if (status === 'error') return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(error) }] } }]
   const [was, is] = [before && questionOf(before), questionOf(turn)]
-  const resumed: Told[] = was && was.states !== is?.states ? [{ state: 'TASK_STATE_WORKING' }] : []
-  const asked = is && (was?.states !== is.states || was.words !== is.words) ? [is.told] : []
-  return [...resumed, ...turn.words.map(saidBy), ...asked, ...(status === 'done' ? endOf(turn, output) : [])]
+  const said = turn.words.map(saidBy)
+  // What it says to an answer is heard, also if it then asks in the same state again.
+  const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
+  const goesOn = isAnswered && said.some(told => 'state' in told)
+  const resumed: Told[] = was && (goesOn || was.states !== is?.states) ? [{ state: 'TASK_STATE_WORKING' }] : []
+  const asked = is && (goesOn || was?.states !== is.states || was.words !== is.words) ? [is.told] : []
+  return [...resumed, ...said, ...asked, ...(status === 'done' ? endOf(turn, output) : [])]
 }
 
 /** An event that a stream or a store gave, as a test compares it. `isOwn`: whether an artifact's id is the author's. */
@@ -53,7 +58,7 @@ function questionOf({ status, chart }: Turn): { readonly states: string; readonl
   const asked = status === 'active' ? chartQuestion(chart) : undefined
   if (!asked || !('message' in asked.event)) return undefined
   const { type, message } = asked.event
-  return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message: message as Content } }
+  return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
 }
 
 function endOf(turn: Turn, output: unknown): Told[] {

@@ -22,8 +22,6 @@ export const CONTEXT = 'context-1'
  */
 export class World {
   readonly clock: VirtualClock
-  /** What was written to the log as an error. */
-  readonly errors: string[] = []
   readonly #agent: Agent
   readonly #store: Store
   readonly #ids: () => string
@@ -67,12 +65,16 @@ export class World {
   }
 
   #begin(): Runtime {
-    const { commit } = this.#store
-    const store: Store = { ...this.#store, commit: given => (this.#isDead ? new Promise(() => {}) : commit(given)), close: async () => {} }
-    const logger: Logger = { warn: () => {}, error: (message, { error }) => void this.errors.push(`${message}: ${String(error)}`) }
-    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, logger, store })
+    const lasting = this.#store
+    const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)), close: async () => {} }
+    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, logger: SILENT, store })
   }
 }
+
+/** What a test finds out is not in the log. */
+const SILENT: Logger = { warn: hush, error: hush }
+
+function hush(): void {}
 
 /** Turns of the event loop in which everything runs that can run without time. */
 const REST = 5

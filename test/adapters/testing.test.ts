@@ -1,12 +1,15 @@
 import t from 'tap'
+import { z } from 'zod'
 import { assign, emit, fromCallback, fromPromise } from 'xstate'
 import { agentTests } from '../../adapters/testing/agent-tests.ts'
+import { walkChart } from '../../adapters/testing/chart-run.ts'
+import { CoverageLog } from '../../adapters/testing/coverage.ts'
 import { walk } from '../../adapters/testing/path-run.ts'
-import { chartMermaid, chartOf, crashLines, explained, planFor, testAgent, type Cases, type TestContext } from '../../adapters/testing/index.ts'
+import { chartMermaid, chartOf, crashLines, explained, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
 import { Puppet } from '../../adapters/testing/puppet.ts'
 import { Stage } from '../../adapters/testing/stage.ts'
 import countdown from '../../examples/countdown.ts'
-import { accepted, artifact, defineAgent, progress, reply, setupWork, text, textOf, type AgentDefinition, type AuthorizationReceived } from '../../runtime/index.ts'
+import { accepted, answerOf, artifact, defineAgent, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../runtime/index.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
 
 const card = { name: 'Tested' }
@@ -65,7 +68,7 @@ const inProcess = ['the chart', 'the chart, restored from JSON before every step
 const overWire = ['over WebSocket', 'over WebSocket, killed before every step', 'over JSON-RPC'] as const
 
 await t.test('every path of a chart with everything is walked in every way, and all of it is reached', async t => {
-  const { states, transitions, guards } = await testAgent(t as unknown as TestContext, agentWith(everything), { cases, ways: inProcess })
+  const { states, transitions, guards } = await testAgent(t, agentWith(everything), { cases, ways: inProcess })
   t.strictSame([states.missing, transitions.missing, guards.missing], [[], [], []])
   t.match({ states, transitions, guards }, { states: { total: 10, reached: 10 }, transitions: { total: 10, reached: 10 }, guards: { total: 6, reached: 6 } })
 })
@@ -85,22 +88,22 @@ await t.test('paths have sentences for names, each once', async t => {
 })
 
 await t.test('paths are walked over the wire, too', async t => {
-  await testAgent(t as unknown as TestContext, agentWith(everything), { cases, ways: overWire, only: 'look ends' })
-  await testAgent(t as unknown as TestContext, countdown, { ways: overWire, cases: { opening: { two: '2', none: 'x' } } })
+  await testAgent(t, agentWith(everything), { cases, ways: overWire, only: 'look ends' })
+  await testAgent(t, countdown, { ways: overWire, cases: { opening: { two: '2', none: 'x' } } })
 })
 
 await t.test('work that is no chart is played, as a function and as a generator, in a hybrid agent too', async t => {
   const negotiate: AgentDefinition['negotiate'] = ({ message }) => (textOf(message) === 'a deal' ? accepted({ euros: 5 }) : reply('What?'))
   const opening = { 'a deal': 'a deal' }
-  await testAgent(t as unknown as TestContext, agentWith(async () => {}, { negotiate }), { cases: { opening }, ways: inProcess })
-  await testAgent(t as unknown as TestContext, agentWith(async function* () { yield progress() }), { ways: ['in process', 'over WebSocket'] })
+  await testAgent(t, agentWith(async () => {}, { negotiate }), { cases: { opening }, ways: inProcess })
+  await testAgent(t, agentWith(async function* () { yield progress() }), { ways: ['in process', 'over WebSocket'] })
 })
 
 await t.test('steered messages reach a chart that works; queued ones are neither taken nor refused there', async t => {
   const work = setupWork({}).createMachine({ initial: 'on', states: { on: { on: { 'message.received': 'off' } }, off: { type: 'final' } } })
   const steered = await planFor(agentWith(work, { messages: 'steer' }))
   t.ok(steered.paths.some(({ name }) => name === 'opened by "start", then the client says "an answer", which is its end'))
-  await testAgent(t as unknown as TestContext, agentWith(work, { messages: 'steer' }), { ways: ['in process', 'in process, killed before every step'] })
+  await testAgent(t, agentWith(work, { messages: 'steer' }), { ways: ['in process', 'in process, killed before every step'] })
   const queued = await planFor(agentWith(work, { messages: 'queue' }))
   t.strictSame(queued.paths.map(({ name }) => name), ['opened by "start", but not "an authorization" arrives', 'opened by "start", then the client cancels'])
 })
@@ -112,7 +115,7 @@ await t.test('a task may be opened where there are others', async t => {
     states: { looking: { always: [{ guard: ({ context }) => (context as { count: number }).count === 2, target: 'two' }, { target: 'other' }] }, two: { type: 'final' }, other: { type: 'final' } }
   })
   const opening = { two: { words: 'go', earlier: ['a', { name: 'b', parts: [text('b')] }] }, none: 'go' }
-  const { states } = await testAgent(t as unknown as TestContext, agentWith(work), { cases: { opening }, ways: ['the chart', 'in process', 'in process, killed before every step'] })
+  const { states } = await testAgent(t, agentWith(work), { cases: { opening }, ways: ['the chart', 'in process', 'in process, killed before every step'] })
   t.strictSame(states.missing, [])
 })
 
@@ -147,7 +150,7 @@ await t.test('a chart that throws is told of, and fails its task', async t => {
   })
   const { crashes } = await agentTests(agentWith(work), { cases: { results: { look: { nothing: undefined } } } })
   t.match(crashLines(crashes), [/^the chart throws, opened by "start", then look ends with "nothing": TypeError: Cannot read/])
-  await testAgent(t as unknown as TestContext, agentWith(work), { cases: { results: { look: { nothing: undefined } } }, ways: inProcess })
+  await testAgent(t, agentWith(work), { cases: { results: { look: { nothing: undefined } } }, ways: inProcess })
 })
 
 await t.test('what cannot be planned is refused with what to do', async t => {
@@ -179,6 +182,7 @@ await t.test('a runtime that does something else than its chart is caught, at th
   t.match(told, { name: 'PathError', step: 'the opening', wanted: [{}, {}, { message: { parts: [{ text: 'Well?' }] } }], found: [{}, {}, { message: { parts: [{ text: 'How?' }] } }] })
   t.throws(() => explained(told), { message: /the task has to tell\n {2}wanted: [^]*Well\?[^]*found: [^]*How\?/ })
   t.throws(() => explained(new Error('another')), { message: 'another' })
+  t.throws(() => walkChart(path, 'live', new CoverageLog(chart('How?', { asking: { type: 'final' } }))), { name: 'PathError', step: 'the opening', wanted: { status: 'active' }, found: { status: 'done' } })
   const deaf = agentWith(async () => {}, { negotiate: () => reply('I say nothing.') })
   t.match(await rejection(walk(deaf, new Puppet(), path, at)), { name: 'PathError', step: 'the opening', wanted: 'a task' })
   const [refused] = paths.filter(({ name }) => name.includes('but not'))
@@ -187,6 +191,32 @@ await t.test('a runtime that does something else than its chart is caught, at th
   const { refusal: _, ...taken } = step
   t.match(await rejection(walk(agent, new Stage(chart('Well?')), { ...refused, steps: [taken] }, at)), { step: '"an authorization" arrives', found: 'UnsupportedOperation' })
   t.match(await rejection(walk(agent, new Stage(chart('Well?')), { ...path, steps: path.steps.map(step => ({ ...step, refusal: 'TaskNotFound' })) }, at)), { wanted: 'TaskNotFound', found: 'it was taken' })
+})
+
+await t.test('answers are read by the schemas of their questions, and refused by them', async t => {
+  const size = z.coerce.number().min(10)
+  const work = setupWork({ types: { context: typed<{ size: number }>(), events: typed<AuthorizationReceived>() } }).createMachine({
+    context: { size: 0 },
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', meta: { prompt: 'How long?', schema: size }, on: { 'message.received': { target: 'waiting', actions: assign({ size: ({ event }) => answerOf(event, size) }) } } },
+      waiting: { tags: 'auth-required', meta: { prompt: 'Log in.', schema: z.object({ account: z.string() }) }, on: { 'authorization.received': 'done' } },
+      done: { type: 'final' }
+    },
+    output: ({ context }) => ({ artifact: `${context.size} cm` })
+  })
+  const cases = { messages: { ten: '10', 'a word': 'long' }, authorizations: { 'an account': { account: 'a' }, nothing: {} } }
+  const { paths } = await planFor(agentWith(work), { cases })
+  t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
+  t.strictSame((await testAgent(t, agentWith(work), { cases, ways: inProcess })).states.missing, [])
+})
+
+await t.test('a chart that says something and asks the same again is followed', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'asking',
+    states: { asking: { tags: 'input-required', on: { 'message.received': { target: 'asking', reenter: true, actions: emit(progress({ parts: [text('Again.')], metadata: { n: 1 }, extensions: ['urn:x'] })) } }, after: { 1000: 'done' } }, done: { type: 'final' } }
+  })
+  await testAgent(t, agentWith(work), { ways: inProcess })
 })
 
 await t.test('a chart is drawn for mermaid', t => {
@@ -198,6 +228,12 @@ await t.test('a chart is drawn for mermaid', t => {
       right: { always: { guard: () => false, actions: emit(progress()) } }
     }
   })
+  const nested = setupWork({ actors: { look: fromPromise(async () => {}) } }).createMachine({
+    initial: 'one',
+    states: { one: { initial: 'a', states: { a: { invoke: { src: 'look', onDone: 'b' } }, b: { type: 'final' } }, onDone: 'two' }, two: { always: 'three' }, three: {} }
+  })
+  t.match(chartMermaid(nested), /: what it invokes is done[^]*_one --> .*_two: one is done[^]*_two --> .*_three$/m)
+  t.equal(chartMermaid(setupWork({}).createMachine({})), 'stateDiagram-v2\n')
   t.equal(chartMermaid(work), `stateDiagram-v2
   state "left" as m_left {
     [*] --> m_left_a

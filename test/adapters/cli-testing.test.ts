@@ -1,0 +1,111 @@
+import t from 'tap'
+import { loadTesting } from '../../adapters/cli/testing.ts'
+import { rejection } from '../fixtures/runtime-helpers.ts'
+import { runCommand } from '../fixtures/run-command.ts'
+import { Screen } from '../fixtures/screen.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+const cwd = t.testdir({
+  'light.ts': `
+import { defineAgent, setupWork, textOf } from 'taskchart'
+const work = setupWork({ guards: { isOn: ({ event }) => textOf(event.message) === 'on' } }).createMachine({
+  id: 'light', initial: 'off',
+  states: { off: { tags: 'input-required', on: { 'message.received': { guard: 'isOn', target: 'on' } } }, on: { type: 'final' } }
+})
+export const cases = { messages: { on: 'on', nothing: '' }, opening: { 'a # light': 'light' } }
+export default defineAgent({ card: { name: 'Light' }, work })
+`,
+  'forgetful.ts': `
+import { defineAgent, setupWork } from 'taskchart'
+const work = setupWork({ types: { context: {} as { at: Date } } }).createMachine({
+  context: () => ({ at: new Date(0) }), initial: 'asking',
+  states: { asking: { tags: 'input-required', on: { 'message.received': 'done' } }, done: { type: 'final' } },
+  output: ({ context }) => ({ artifact: String(context.at.getTime()) })
+})
+export default defineAgent({ card: { name: 'Forgetful' }, work })
+`,
+  'function.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })",
+  'echo.js': "import { defineAgent, reply } from 'taskchart'\nexport default defineAgent({ card: { name: 'Echo' }, negotiate: () => reply('x') })",
+  'wrong.js': "import { defineAgent } from 'taskchart'\nexport const cases = 5\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
+})
+const run = (...argv: string[]) => runCommand(argv, { cwd })
+
+await t.test('paths shows a sentence for each path, as many as there are, or those with a text', async t => {
+  const { code, stdout, stderr } = await run('paths', 'light.ts')
+  t.equal(code, 0)
+  t.strictSame(stdout.split('\n'), [
+    'opened by "a # light", but not the client says "nothing" nor "an authorization" arrives',
+    'opened by "a # light", then the client cancels',
+    'opened by "a # light", then the client says "on", which is its end',
+    ''
+  ])
+  t.equal(stderr, '3 paths through 2 configurations\n')
+  t.equal((await run('paths', 'light.ts', '--only', 'cancels')).stdout, 'opened by "a # light", then the client cancels\n')
+  t.match((await run('paths', 'function.js')).stdout, /then the event "ask" comes/)
+})
+
+await t.test('paths writes lines of JSON, and a drawing', async t => {
+  const lines = (await run('paths', 'light.ts', '--json')).stdout.trim().split('\n').map(line => JSON.parse(line))
+  t.match(lines[2], {
+    path: /which is its end$/,
+    begins: [{ state: 'TASK_STATE_SUBMITTED' }, { state: 'TASK_STATE_WORKING' }, { state: 'TASK_STATE_INPUT_REQUIRED' }],
+    steps: [{ move: 'the client says "on"', told: [{ state: 'TASK_STATE_WORKING' }, { state: 'TASK_STATE_COMPLETED' }] }, { refused: 'UnsupportedOperation' }, {}, {}, { move: 'the client cancels', refused: 'TaskNotCancelable' }]
+  })
+  t.match((await run('paths', 'light.ts', '--mermaid')).stdout, /^stateDiagram-v2\n[^]*light_off --> light_on: message\.received \[isOn\]/)
+  t.match(await run('paths', 'light.ts', '--mermaid', '--json'), { code: 2, stderr: /not both/ })
+  t.match(await run('paths', 'echo.js'), { code: 1, stderr: /Echo, of echo\.js, cannot be tested: it does no tasks/ })
+  t.match(await run('paths', 'wrong.js'), { code: 1, stderr: /The export cases of wrong\.js has to be an object/ })
+})
+
+await t.test('test walks the paths, and says what it has reached', async t => {
+  const { code, stdout } = await run('test', 'light.ts')
+  t.equal(code, 0)
+  t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'guard outcomes: 2 of 2', '24 passed, 0 failed', ''])
+  t.match(await run('test', 'light.ts', '--way', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: /\n2 passed, 0 failed\n$/ })
+  t.match(await run('test', 'light.ts', '--way', 'pigeon'), { code: 2, stderr: /There is no such --way\. There are: the chart; / })
+  t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
+})
+
+await t.test('what fails is told with the line that runs it alone', async t => {
+  const { code, stdout } = await run('test', 'forgetful.ts')
+  t.equal(code, 3)
+  const [, alone = ''] = /^ {2}alone: npx taskchart (.*)$/m.exec(stdout) ?? []
+  t.match(stdout, /^in process, killed before every step: opened by "start", then the client says "an answer", which is its end\n {2}the client says "an answer": the task has to tell\n {4}wanted: [^]*found: /m)
+  t.match(stdout, /\n\d+ passed, \d+ failed\n$/)
+  const words = Array.from(alone.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g), ([, single, double, plain]) => single ?? double ?? plain ?? '')
+  t.match(await run(...words), { code: 3, stdout: /\n0 passed, 1 failed\n$/ })
+})
+
+await t.test('test writes TAP, in which no name is a directive', async t => {
+  const passed = (await run('test', 'light.ts', '--tap', '--way', 'in process')).stdout
+  t.match(passed, /^TAP version 14\nok 1 - in process: opened by "a \\# light", but not /)
+  t.match(passed, /\n1\.\.9\n# states: /)
+  const failed = (await run('test', 'forgetful.ts', '--tap', '--way', 'killed')).stdout
+  t.match(failed, /\nnot ok \d+ - in process, killed before every step: [^\n]*\n {2}---\n {2}message: \|\n {4}the client says[^]*\n {2}\.\.\.\n/)
+})
+
+await t.test('progress is shown on a terminal', async t => {
+  const screen = new Screen()
+  const shown = new Set<string | undefined>()
+  const clock = new TestClock()
+  const heard = (text: string) => {
+    screen.write(text)
+    shown.add(screen.last)
+  }
+  const command = runCommand(['test', 'light.ts', '--way', 'in process'], { cwd, clock, terminal: { columns: 80, hasColours: false }, heard })
+  const ended = command.then(() => true)
+  while (!(await Promise.race([ended, new Promise<false>(resolve => setImmediate(resolve, false))]))) clock.increment(100)
+  t.equal((await command).code, 0)
+  t.ok([...shown].some(line => /^\d of 9: opened by/.test(line ?? '')), JSON.stringify([...shown]))
+  t.equal(screen.last, '', 'and is gone at the end')
+})
+
+await t.test('a test that is stopped is not gone on with', async t => {
+  const stop = new AbortController()
+  stop.abort()
+  t.equal((await runCommand(['test', 'light.ts'], { cwd, signal: stop.signal })).code, 130)
+})
+
+await t.test('without @xstate/graph the command says what to install', async t => {
+  t.match(await rejection(loadTesting(() => Promise.reject(new Error('Cannot find package')))), { name: 'CommandError', message: /npm install --save-dev @xstate\/graph/ })
+})
