@@ -1,8 +1,10 @@
 import { defineAgent, text, textOf } from 'taskchart'
 import { delegate, remoteAgent } from 'taskchart/delegation'
 
+const { HOTEL_URL = 'http://127.0.0.1:4243/' } = process.env
+
 /** The agent that books rooms: examples/hotel.ts, served on port 4243. */
-const hotel = remoteAgent(process.env.HOTEL_URL ?? 'http://127.0.0.1:4243/', { name: 'the hotel' })
+const hotel = remoteAgent(HOTEL_URL, { name: 'the hotel' })
 
 /**
  * A travel desk that has another agent book the room. The task of the hotel is a child of the desk's: what the hotel says

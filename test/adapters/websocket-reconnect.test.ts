@@ -151,7 +151,7 @@ await t.test('a stream goes on after a lost connection', async t => {
     const gate = deferred()
     const { client, proxy } = await far(t, {
       work: setupWork({ types: { events: {} as { type: 'go' } }, actors: { wait: fromCallback(({ sendBack }) => void gate.promise.then(() => sendBack({ type: 'go' }))) } })
-        .createMachine({ initial: 'waiting', states: { waiting: { invoke: { src: 'wait' }, on: { go: 'asking' } }, asking: { tags: 'input-required', meta: { prompt: 'Well?' } } } })
+        .createMachine({ initial: 'waiting', states: { waiting: { invoke: { src: 'wait' }, on: { go: 'asking' } }, asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': {} } } } })
     })
     const stream = client.sendStreamingMessage(say('go'))
     const states = [taskIn((await stream.next()).value ?? undefined).status.state]

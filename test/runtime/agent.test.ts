@@ -2,7 +2,7 @@ import t from 'tap'
 import { z } from 'zod'
 import { createMachine, fromPromise, type AnyStateMachine } from 'xstate'
 import { nearest } from '../../runtime/known-names.ts'
-import { defineAgent, progress, reply, setupWork, type AgentDefinition } from '../../runtime/index.ts'
+import { accepted, defineAgent, negotiation, progress, reply, setupWork, type AgentDefinition } from '../../runtime/index.ts'
 import { echo } from '../fixtures/agents.ts'
 
 const card = { name: 'A' }
@@ -133,14 +133,20 @@ await t.test('a chart that cannot do what its author means is refused with what 
   for (const [what, work, message] of wrong) t.throws(() => defineAgent({ card, work }), { message }, what)
 })
 
+await t.test('input is not for what a negotiation opens', t => {
+  const terms = z.object({ euros: z.number() })
+  t.throws(() => defineAgent({ card, input: terms, negotiate: negotiation({ terms, respond: () => accepted() }), work: async () => {} }), { name: 'TypeError', message: /leave input out/ })
+  t.end()
+})
+
 await t.test('a chart that is right is taken, however it hears its answers', async t => {
   const asks = { tags: 'input-required' }
   const actors = { x: fromPromise(async () => {}) }
   const right: [what: string, states: object, given?: object][] = [
     ['around it', { a: { initial: 'c', states: { c: asks }, on: { 'message.received': 'b' } }, b: { type: 'final' } }],
     ['in it', { a: { ...asks, initial: 'c', states: { c: { on: { 'message.received': 'd' } }, d: {} } } }],
-    ['by a wildcard', { a: { ...asks, on: { 'message.*': 'a' } } }],
-    ['by any event', { a: { ...asks, on: { '*': 'a' } } }],
+    ['by a wildcard', { a: { ...asks, on: { 'message.*': 'a' } } }, {}],
+    ['by any event', { a: { ...asks, on: { '*': 'a' } } }, {}],
     ['as a message while it waits for a login', { a: { tags: 'auth-required', on: { 'message.received': 'a' } } }],
     ['beside it', { a: { type: 'parallel', states: { c: { initial: 'e', states: { e: asks } }, d: { on: { 'message.received': {} } } } } }],
     ['never, but its time comes', { a: { ...asks, after: { 10: 'b' } }, b: {} }],
