@@ -6,7 +6,6 @@ import { freeName, isAboutDrawing, isChange } from './wishes.ts'
 
 /** What is drawn. `choices` are the pictures that may be meant; the new one keeps the name of the last that is left. */
 type Drawing = { colour: ColourName; choices: ArtifactChoice[]; name: string; isAgain: boolean; parts: Part[] }
-
 /**
  * Draws sailboats: a hybrid agent. What is not about drawing is answered with a message; a picture is a task; a wish to
  * change a picture is a new task, whose artifact keeps the name. If two pictures could be meant, the task asks.
@@ -43,12 +42,17 @@ const painter = setupWork({
   output: ({ context: { name, colour, parts } }) => ({ artifact: { name, description: `A generated image of a ${colour} sailboat on the ocean.`, parts } })
 })
 
-const examples = ['a sailboat', 'make it red']
+/** What its tests have happen to it: `npx taskchart test examples/sailboat.ts`. */
+export const cases = {
+  opening: { 'a sailboat': 'a sailboat', 'make it red': { words: 'make it red', earlier: ['one.png', 'two.png'].map(name => ({ name, parts: [{ text: '…' }] })) } },
+  messages: { 'one.png': 'one.png', 'that one': 'that one' },
+  results: { paint: { 'a picture': { raw: 'iVBORw==', mediaType: 'image/png' }, 'a spill': new Error('The pot fell over.') } }
+}
 
 export default defineAgent({
   card: {
     name: 'Sailboat', description: 'Draws sailboats, and changes their colour.', defaultOutputModes: ['text/plain', 'image/png'],
-    skills: [{ id: 'draw', name: 'Draw a sailboat', description: 'Draws a sailboat on the ocean; makes it another colour.', tags: ['image'], examples, outputModes: ['image/png'] }]
+    skills: [{ id: 'draw', name: 'Draw a sailboat', description: 'Draws a sailboat on the ocean; makes it another colour.', tags: ['image'], examples: ['a sailboat', 'make it red'], outputModes: ['image/png'] }]
   },
   negotiate: ({ message }) => (isAboutDrawing(message) ? accepted() : reply('What shall I draw? I am good at sailboats.')),
   work: painter

@@ -6,6 +6,7 @@ import * as delegation from '../adapters/delegation/index.ts'
 import * as http from '../adapters/http/serve.ts'
 import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
 import * as legacy from '../adapters/legacy/index.ts'
+import * as testing from '../adapters/testing/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
 import * as client from '../adapters/client/connect.ts'
 import * as websocket from '../adapters/websocket/server.ts'
@@ -22,6 +23,7 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
   t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
   t.same(Object.keys(delegation).toSorted(), ['delegate', 'remoteAgent'])
+  t.same(Object.keys(testing).toSorted(), ['PathError', 'VirtualClock', 'agentTests', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
   t.same(Object.keys(legacy), ['dialect03'])

@@ -36,15 +36,14 @@ interface Outcome {
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values: { only, way: ways, tap }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const { agent, cases } = await loadAgent(file, io.cwd)
-  const { agentTests, coverageLines, crashLines, explained } = await loadTesting()
-  const { tests, coverage, crashes } = await agentTests(agent, { ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const { agentTests, explained } = await loadTesting()
+  const { tests, notes } = await agentTests(agent, { ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   const chosen = tests.filter(({ way }) => !ways || ways.some(text => way.includes(text)))
   if (chosen.length === 0) throw usageError(`There is no such --way. There are: ${[...new Set(tests.map(({ way }) => way))].join('; ')}.`)
   const outcomes = await outcomesOf(chosen, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file)))
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
-  const notes = [...crashLines(crashes), ...coverageLines(coverage())]
-  if (tap) io.stdout.write(tapOf(outcomes, notes))
-  else io.stdout.write([...notes, `${outcomes.length - failed} passed, ${failed} failed`, ''].map(oneLine).join('\n'))
+  if (tap) io.stdout.write(tapOf(outcomes, notes()))
+  else io.stdout.write([...notes(), `${outcomes.length - failed} passed, ${failed} failed`, ''].map(oneLine).join('\n'))
   return failed === 0 ? EXIT.ok : EXIT.unsuccessful
 }
 
@@ -56,7 +55,7 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
     for (const test of tests) {
       signal.throwIfAborted()
       now = test.name
-      const failure = await test.run().catch(explained).then(() => undefined, (error: unknown) => String((error as Error).message))
+      const failure = await test.run().catch(explained).then(() => undefined, (error: unknown) => (error as Error).message)
       const outcome = { test, ...(failure !== undefined && { failure }) }
       outcomes.push(outcome)
       see(outcome)

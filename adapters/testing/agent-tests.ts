@@ -1,8 +1,9 @@
 import type { Agent } from '../../runtime/agent.ts'
 import { walkChart, type Liveness } from './chart-run.ts'
 import { CoverageLog, type Coverage } from './coverage.ts'
+import { coverageLines, crashLines } from './notes.ts'
 import { walk, type Manner } from './path-run.ts'
-import { planFor, type Path, type Plan, type PlanOptions } from './plan.ts'
+import { planFor, type Path, type PlanOptions } from './plan.ts'
 import { Puppet } from './puppet.ts'
 import { Stage } from './stage.ts'
 
@@ -29,10 +30,10 @@ export interface AgentTests {
   readonly tests: readonly PathTest[]
   /** How many configurations its chart has. */
   readonly configurations: number
-  /** The ways at whose ends the chart itself throws. */
-  readonly crashes: Plan['crashes']
   /** What the tests of the chart have been through by now. */
   readonly coverage: () => Coverage
+  /** What there is to be said of it, as lines: where the chart itself throws, and what was not reached, if the chart was walked alone. */
+  readonly notes: () => string[]
 }
 
 /** The ways of walking a path: with an actor of the chart alone, or through a runtime. */
@@ -63,5 +64,7 @@ export async function agentTests(agent: Agent, { ways = Object.keys(WAYS) as Way
     else await walk(agent, isChart ? new Stage(machine) : new Puppet(), path, manner)
   }
   const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
-  return { tests, configurations, crashes, coverage: () => log.coverage }
+  const isWalked = ways.some(way => typeof WAYS[way] === 'string')
+  const notes = () => [...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
+  return { tests, configurations, coverage: () => log.coverage, notes }
 }

@@ -93,8 +93,8 @@ function nameOf(transition: AnyTransitionDefinition): string {
   return `${source.id} on ${eventType || 'its own'}${branch} ${leads}`
 }
 
-function reasonOf({ eventType, guard }: AnyTransitionDefinition): string {
-  if (eventType === 'message.received') return guard ? 'no message of the cases is let through' : 'an earlier branch takes every message of the cases'
+function reasonOf({ eventType }: AnyTransitionDefinition): string {
+  if (eventType === 'message.received') return 'no message of the cases is taken here'
   if (eventType.startsWith('xstate.done.actor.')) return 'no result of the cases leads there'
   if (eventType.startsWith('xstate.error.actor.')) return 'no error is among the results of the cases'
   if (eventType.startsWith('xstate.after.')) return 'another timer, or an end, always comes first'

@@ -5,7 +5,7 @@
 export { agentTests } from './agent-tests.ts'
 export { chartMermaid } from './mermaid.ts'
 export { clauseOf } from './moves.ts'
-export { coverageLines, crashLines, explained, testAgent } from './test-agent.ts'
+export { explained, testAgent } from './test-agent.ts'
 export { PathError } from './path-error.ts'
 export { chartOf, planFor } from './plan.ts'
 export { VirtualClock } from './virtual-clock.ts'

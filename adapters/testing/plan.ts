@@ -6,7 +6,7 @@ import type { Refused } from './chances.ts'
 import { explore, type Configuration, type Taken } from './explore.ts'
 import type { Turn } from './model.ts'
 import { clauseOf, sentenceOf, type Move } from './moves.ts'
-import { CANCELED, OPENED, toldAfter, type Told } from './told.ts'
+import { CANCELED, faultOf, OPENED, toldAfter, type Told } from './told.ts'
 import { puppetCases, puppetChart } from './puppet.ts'
 import { inputFor } from './world.ts'
 import type { WorkInput } from '../../runtime/work-input.ts'
@@ -41,7 +41,7 @@ export interface Plan {
   readonly paths: readonly Path[]
   /** How many configurations there are. */
   readonly configurations: number
-  /** The ways at whose ends the chart itself throws, which is a fault of it or of the cases, and the errors. */
+  /** The ways at whose ends the chart throws, or has an output that is none, which is a fault of it or of the cases. */
   readonly crashes: readonly { readonly way: string; readonly error: unknown }[]
 }
 
@@ -72,7 +72,8 @@ export async function planFor(agent: Agent, { cases: given = {}, limit = 1000 }:
     for (const configuration of found) {
       plan.paths.push(...pathsAt(configuration, { name, opening, input }))
       const { turn, way } = configuration
-      if (turn.status === 'error') plan.crashes.push({ way: sentenceOf(name, way.map(({ move }) => move)), error: turn.error })
+      const fault = faultOf(turn)
+      if (fault) plan.crashes.push({ way: sentenceOf(name, way.map(({ move }) => move)), error: fault.error })
     }
   }
   if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))

@@ -112,6 +112,7 @@ export class Puppet implements Cast {
           throw new Error('It breaks, as its test wants it.')
       }
     }
+    /* c8 ignore next -- it ends within the loop */
   }
 }
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import type { Agent } from '../../runtime/agent.ts'
-import { agentTests, type AgentTestOptions, type AgentTests } from './agent-tests.ts'
-import type { Coverage, Share } from './coverage.ts'
+import { agentTests, type AgentTestOptions } from './agent-tests.ts'
+import type { Coverage } from './coverage.ts'
 import { PathError } from './path-error.ts'
 
 /** What is needed of a test runner: tap's `t`, and that of others which nest tests alike. */
@@ -15,27 +15,14 @@ export interface TestContext {
  * what was to be there, and what was there.
  */
 export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
-  const { tests, coverage, crashes } = await agentTests(agent, options)
+  const { tests, coverage, notes } = await agentTests(agent, options)
   for (const way of new Set(tests.map(({ way }) => way))) {
     await t.test(way, async t => {
       for (const { name, run } of tests.filter(test => test.way === way)) await t.test(name, () => run().catch(explained))
     })
   }
-  const covered = coverage()
-  for (const line of [...crashLines(crashes), ...coverageLines(covered)]) t.comment?.(line)
-  return covered
-}
-
-/** Where the chart itself throws, as lines to print. */
-export function crashLines(crashes: AgentTests['crashes']): string[] {
-  return crashes.map(({ way, error }) => `the chart throws, ${way}: ${String(error)}`)
-}
-
-/** Coverage as lines to print. */
-export function coverageLines({ states, transitions, guards }: Coverage): string[] {
-  const line = (what: string, { total, reached }: Share) => `${what}: ${reached} of ${total}`
-  const missing = [...states.missing.map(state => `${state} is never entered`), ...transitions.missing, ...guards.missing]
-  return [line('states', states), line('transitions', transitions), line('guard outcomes', guards), ...missing.map(one => `not reached: ${one}`)]
+  for (const line of notes()) t.comment?.(line)
+  return coverage()
 }
 
 /** Throws the error with all that is to be known of it in its message. */

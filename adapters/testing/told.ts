@@ -24,8 +24,8 @@ export const CANCELED: readonly Told[] = [{ state: 'TASK_STATE_CANCELED' }]
 
 /** What a task has to tell after a turn, by the chart alone: what it resumes, what was emitted, what it asks, how it ends. */
 export function toldAfter(turn: Turn, before?: Turn, move?: Move): Told[] {
-  const { status, error, output } = turn
-  if (status === 'error') return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(error) }] } }]
+  const fault = faultOf(turn)
+  if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before), questionOf(turn)]
   const said = turn.words.map(saidBy)
   // What it says to an answer is heard, also if it then asks in the same state again.
@@ -33,7 +33,19 @@ export function toldAfter(turn: Turn, before?: Turn, move?: Move): Told[] {
   const goesOn = isAnswered && said.some(told => 'state' in told)
   const resumed: Told[] = was && (goesOn || was.states !== is?.states) ? [{ state: 'TASK_STATE_WORKING' }] : []
   const asked = is && (goesOn || was?.states !== is.states || was.words !== is.words) ? [is.told] : []
-  return [...resumed, ...said, ...asked, ...(status === 'done' ? endOf(turn, output) : [])]
+  return [...resumed, ...said, ...asked, ...(turn.status === 'done' ? endOf(turn) : [])]
+}
+
+/** What the chart has thrown, or what is wrong with its output. */
+export function faultOf(turn: Turn): { readonly error: unknown } | undefined {
+  if (turn.status === 'error') return { error: turn.error }
+  if (turn.status !== 'done') return undefined
+  try {
+    endOf(turn)
+    return undefined
+  } catch (error) {
+    return { error }
+  }
 }
 
 /** An event that a stream or a store gave, as a test compares it. `isOwn`: whether an artifact's id is the author's. */
@@ -61,9 +73,9 @@ function questionOf({ status, chart }: Turn): { readonly states: string; readonl
   return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
 }
 
-function endOf(turn: Turn, output: unknown): Told[] {
+function endOf(turn: Turn): Told[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
-  const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : outcomeOf(output)
+  const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : outcomeOf(turn.output)
   const message = outcome.message && { message: outcome.message }
   if (outcome.state !== 'completed') return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
   return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]

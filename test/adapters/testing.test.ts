@@ -5,7 +5,7 @@ import { agentTests } from '../../adapters/testing/agent-tests.ts'
 import { walkChart } from '../../adapters/testing/chart-run.ts'
 import { CoverageLog } from '../../adapters/testing/coverage.ts'
 import { walk } from '../../adapters/testing/path-run.ts'
-import { chartMermaid, chartOf, crashLines, explained, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
+import { chartMermaid, chartOf, explained, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
 import { Puppet } from '../../adapters/testing/puppet.ts'
 import { Stage } from '../../adapters/testing/stage.ts'
 import countdown from '../../examples/countdown.ts'
@@ -123,8 +123,8 @@ await t.test('what is not reached is told, with the reason', async t => {
   const { states, transitions, guards } = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(everything), { cases: { messages: { yes: 'yes' } }, ways: ['the chart'] })
   t.ok(states.missing.includes('all.tired'))
   for (const line of [
-    'all.asking on message.received (branch 2) to tired: no message of the cases is let through',
-    'all.asking on message.received (branch 3) stays: an earlier branch takes every message of the cases',
+    'all.asking on message.received (branch 2) to tired: no message of the cases is taken here',
+    'all.asking on message.received (branch 3) stays: no message of the cases is taken here',
     'all.listening on heard (branch 1) to done: no event of the cases is a heard that it takes'
   ]) t.ok(transitions.missing.includes(line), line)
   t.ok(guards.missing.includes('isYes is false: no case makes it so'))
@@ -148,9 +148,16 @@ await t.test('a chart that throws is told of, and fails its task', async t => {
     initial: 'looking',
     states: { looking: { invoke: { src: 'look', onDone: { target: 'done', actions: assign(({ event }) => ({ name: event.output.name.length })) } } }, done: { type: 'final' } }
   })
-  const { crashes } = await agentTests(agentWith(work), { cases: { results: { look: { nothing: undefined } } } })
-  t.match(crashLines(crashes), [/^the chart throws, opened by "start", then look ends with "nothing": TypeError: Cannot read/])
+  const { notes } = await agentTests(agentWith(work), { cases: { results: { look: { nothing: undefined } } } })
+  t.match(notes(), [/^the chart throws, opened by "start", then look ends with "nothing": TypeError: Cannot read/])
   await testAgent(t, agentWith(work), { cases: { results: { look: { nothing: undefined } } }, ways: inProcess })
+})
+
+await t.test('so is one whose output is none', async t => {
+  const work = setupWork({ types: { context: typed<{ parts: never[] }>() } }).createMachine({ context: { parts: [] }, initial: 'a', states: { a: { type: 'final' } }, output: ({ context }) => ({ artifact: { parts: context.parts } }) })
+  const { notes } = await agentTests(agentWith(work))
+  t.match(notes()[0], /^the chart throws, opened by "start": A2AError: .*artifact\.parts/)
+  await testAgent(t, agentWith(work), { ways: ['the chart', 'in process', 'in process, killed before every step'] })
 })
 
 await t.test('what cannot be planned is refused with what to do', async t => {

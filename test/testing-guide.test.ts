@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const execute = promisify(execFile)
+const root = process.cwd()
+const guide = readFileSync('docs/testing.md', 'utf8')
+const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text)
+
+const folder = t.testdir({
+  ...Object.fromEntries(blocks.map((text, i) => [`block-${i}.ts`, text])),
+  'agent.ts': `
+import { defineAgent, setupWork, textOf } from 'taskchart'
+const work = setupWork({ guards: { isSize: (_, said: string) => said === 'large' } }).createMachine({
+  initial: 'asking',
+  states: { asking: { tags: 'input-required', on: { 'message.received': { guard: { type: 'isSize', params: ({ event }) => textOf(event.message) }, target: 'done' } } }, done: { type: 'final' } }
+})
+export default defineAgent({ card: { name: 'Barista' }, work })
+`,
+  'tsconfig.json': JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })
+})
+
+const run = (...args: string[]) => execute(process.execPath, args, { cwd: root, env: { PATH: process.env.PATH } }).catch((error: { stdout: string }) => error)
+
+await t.test('the blocks of the guide compile under the strictest settings', async t => {
+  t.equal((await run(resolve('node_modules/typescript/bin/tsc'), '-p', folder)).stdout, '')
+})
+
+await t.test('they test an agent with tap, and with the runner of Node', async t => {
+  const tap = (await run('--import', 'tsx', join(folder, 'block-0.ts'))).stdout
+  t.match(tap, /# states: 3 of 3\n# transitions: 1 of 1\n# guard outcomes: 2 of 2/)
+  t.match(tap, /# \{ total: 24, pass: 24 \}/)
+  const node = (await run('--import', 'tsx', '--test-reporter=tap', join(folder, 'block-1.ts'))).stdout
+  t.match(node, /# pass 16\n# fail 0/)
+})
