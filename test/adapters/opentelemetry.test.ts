@@ -6,13 +6,14 @@ import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { fromPromise as xstatePromise } from 'xstate'
+import { fromPromise as xstatePromise, sendTo } from 'xstate'
 import { toRequestHandler, WebSocketTransportFactory } from '../../adapters/a2a-sdk/index.ts'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { tracedCalls } from '../../adapters/client/traced-calls.ts'
+import { delegate, remoteAgent, type RemoteEvent } from '../../adapters/delegation/index.ts'
 import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
-import { A2AError, accepted, artifact, createRuntime, defineAgent, failed, fromPromise, inputRequired, progress, rejected, reply, setupWork, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
+import { A2AError, accepted, artifact, createRuntime, defineAgent, failed, fromPromise, inputRequired, progress, rejected, reply, setupWork, typed, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { ContextTraces } from '../../runtime/context-traces.ts'
 import { Turn } from '../../runtime/turn.ts'
@@ -75,6 +76,40 @@ await t.test('one trace goes from the client to the work, on to another agent an
       t.equal(new Set(spans.map(span => span.spanContext().traceId)).size, 1)
       t.notMatch(JSON.stringify(spans.map(({ attributes, events, status }) => ({ attributes, events, status }))), /ann|thought/, 'what was said is in none of them')
     })
+  }
+})
+
+await t.test('what is delegated is in the trace of the work, for functions and charts, also after a restart', async t => {
+  for (const form of ['a function', 'a chart']) {
+    const back = await served(t, async ({ ask }) => {
+      await ask(inputRequired('Which?'))
+      return inSpan('answers', async () => ({ artifact: 'done' }))
+    }, 'Back')
+    const other = remoteAgent(back.url, { telemetry })
+    const chart = setupWork({ types: { events: typed<RemoteEvent>() }, actors: { other } }).createMachine({
+      invoke: { src: 'other', id: 'other', input: { message: 'please' }, onDone: '.done' },
+      on: { 'remote.input-required': '.asking' },
+      initial: 'waiting',
+      states: {
+        waiting: {},
+        asking: { tags: 'input-required', on: { 'message.received': { target: 'waiting', actions: sendTo('other', ({ event }) => ({ type: 'answer', message: event.message })) } } },
+        done: { type: 'final' }
+      }
+    })
+    const life = lives(t, { work: form === 'a chart' ? chart : async work => void (await delegate(work, other, work.message)) }, { telemetry })
+    const { id } = await inSpan('test', () => open(life.runtime))
+    await reaches(life.runtime, id, 'input-required')
+    await life.restart()
+    await life.runtime.sendMessage(say('this one', { taskId: id }, { returnImmediately: true }))
+    await reaches(life.runtime, id, 'completed')
+    const spans = await traces.ended()
+    const traceOf = (name: string) => spans.filter(span => span.name === name).map(span => span.spanContext().traceId)
+    const [wanted] = traceOf('test')
+    for (const name of ['invoke_agent Back', 'answers']) {
+      t.ok(traceOf(name).length > 0, `${name} of ${form}`)
+      t.ok(traceOf(name).every(found => found === wanted), `${name} of ${form} is in the trace`)
+    }
+    traces.reset()
   }
 })
 
