@@ -50,7 +50,7 @@ async function told({ runtime }: Started, taskId: string): Promise<string[]> {
   return events.map(brief)
 }
 
-for (const binding of ['JSONRPC', 'HTTP+JSON'] as const) {
+for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
   await t.test(`an agent of the official SDK, by ${binding}`, async t => {
     const official = await officialAgent(t, [binding])
 
