@@ -19,7 +19,7 @@ const sources = readdirSync('examples').flatMap(file => (file.endsWith('.ts') ? 
 const guide = readFileSync('examples/README.md', 'utf8')
 
 /** How much faster the time of the examples goes here. */
-const HURRY = 10
+const HURRY = 5
 const begun = Date.now()
 const clock: Clock = { ...systemClock, now: () => begun + (Date.now() - begun) * HURRY, setTimeout: (ring, ms) => systemClock.setTimeout(ring, ms / HURRY) }
 
