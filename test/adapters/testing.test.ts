@@ -5,7 +5,7 @@ import { agentTests } from '../../adapters/testing/agent-tests.ts'
 import { walkChart } from '../../adapters/testing/chart-run.ts'
 import { CoverageLog } from '../../adapters/testing/coverage.ts'
 import { walk } from '../../adapters/testing/path-run.ts'
-import { chartMermaid, chartOf, explained, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
+import { chartMermaid, chartOf, explained, planFor, testAgent, VirtualClock, type Cases } from '../../adapters/testing/index.ts'
 import { Puppet } from '../../adapters/testing/puppet.ts'
 import { Stage } from '../../adapters/testing/stage.ts'
 import countdown from '../../examples/countdown.ts'
@@ -257,5 +257,17 @@ await t.test('a chart is drawn for mermaid', t => {
   state "right" as m_right
 `)
   t.match(chartMermaid(chartOf(agentWith(async () => {})).machine), /state "asking #input-required"/)
+  t.end()
+})
+
+await t.test('the virtual clock fires what Node could not keep after a millisecond, as Node does', t => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const fired: string[] = []
+  for (const [name, delayMs] of [['past', -1], ['too long', 2 ** 31], ['none', Number.NaN], ['later', 2]] as const) clock.setTimeout(() => fired.push(name), delayMs)
+  clock.increment(1)
+  t.strictSame(fired, ['past', 'too long', 'none'])
+  clock.increment(1)
+  t.strictSame(fired.at(-1), 'later')
+  t.equal(clock.now(), Date.parse('2026-01-01T00:00:00.002Z'))
   t.end()
 })
