@@ -34,13 +34,13 @@ interface Outcome {
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { only, way: ways, tap }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { only, way: texts, tap }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const { agent, cases } = await loadAgent(file, io.cwd)
-  const { agentTests, explained } = await loadTesting()
-  const { tests, notes } = await agentTests(agent, { ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
-  const chosen = tests.filter(({ way }) => !ways || ways.some(text => way.includes(text)))
-  if (chosen.length === 0) throw usageError(`There is no such --way. There are: ${[...new Set(tests.map(({ way }) => way))].join('; ')}.`)
-  const outcomes = await outcomesOf(chosen, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file)))
+  const { agentTests, allWays, explained } = await loadTesting()
+  const ways = allWays.filter(way => !texts || texts.some(text => way.includes(text)))
+  if (ways.length === 0) throw usageError(`There is no such --way. There are: ${allWays.join('; ')}.`)
+  const { tests, notes } = await agentTests(agent, { ways, ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const outcomes = await outcomesOf(tests, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file)))
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   if (tap) io.stdout.write(tapOf(outcomes, notes()))
   else io.stdout.write([...notes(), `${outcomes.length - failed} passed, ${failed} failed`, ''].map(oneLine).join('\n'))

@@ -48,12 +48,15 @@ const WAYS = {
   'over JSON-RPC': { reach: 'JSONRPC', interlude: 'none' }
 } as const satisfies Record<string, Liveness | Manner>
 
+/** All ways of walking paths. */
+export const allWays = Object.keys(WAYS) as readonly Way[]
+
 /**
  * The tests of an agent, for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the
  * agent does no tasks or an opening message opens none, RangeError when its chart has too many configurations or no path has
  * `only` in its name.
  */
-export async function agentTests(agent: Agent, { ways = Object.keys(WAYS) as Way[], only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
+export async function agentTests(agent: Agent, { ways = allWays, only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
   const { machine, isChart, paths, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))

@@ -2,7 +2,7 @@
  * taskchart/testing: tests of every path through an agent, generated from its chart. `testAgent(t, agent, { cases })` runs them
  * with tap, `agentTests` gives them to any other runner, `planFor` only finds the paths.
  */
-export { agentTests } from './agent-tests.ts'
+export { agentTests, allWays } from './agent-tests.ts'
 export { chartMermaid } from './mermaid.ts'
 export { clauseOf } from './moves.ts'
 export { explained, testAgent } from './test-agent.ts'
