@@ -1,9 +1,8 @@
-import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText, type FieldViolation } from '../machines/protocol/errors.ts'
 import { moveIn } from '../machines/protocol/negotiation.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { Arrival } from '../machines/negotiation-events.ts'
 import type { Negotiation } from './negotiation.ts'
-import { violationsText } from './standard-schema.ts'
 import { checkedTerms } from './terms.ts'
 
 /**

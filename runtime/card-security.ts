@@ -1,5 +1,6 @@
 import type { AgentCard } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
+import { violationsText } from '../machines/protocol/errors.ts'
 import { optionalList, optionalMap } from '../machines/protocol/fields.ts'
 import { message } from '../machines/protocol/message.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from '../machines/protocol/security.ts'
@@ -16,7 +17,7 @@ export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
   const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
   if (!/^[\x20-\x7e]+$/.test(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
   const { value, violations } = tryDecode(CardSecuritySchema, { securitySchemes, securityRequirements }, 'authenticate')
-  if (violations) throw new TypeError(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
+  if (violations) throw new TypeError(violationsText(violations))
   for (const { schemes = {} } of value.securityRequirements ?? []) {
     const unknown = Object.keys(schemes).find(name => !Object.hasOwn(value.securitySchemes ?? {}, name))
     if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is none of its securitySchemes.`)

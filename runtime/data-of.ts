@@ -1,7 +1,7 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText } from '../machines/protocol/errors.ts'
 import type { Part } from '../machines/protocol/parts.ts'
 import type { MessageReceived, AuthorizationReceived } from './setup-work.ts'
-import { validated, violationsText, type StandardSchema } from './standard-schema.ts'
+import { validated, type StandardSchema } from './standard-schema.ts'
 import { textOf } from './words.ts'
 
 /** What a message or an artifact holds for a schema: the value of its first data part, or else its text. */

@@ -1,9 +1,8 @@
-import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText, type FieldViolation } from '../machines/protocol/errors.ts'
 import { LOST_RACE } from './commit-pipeline.ts'
 import type { Contexts } from './contexts.ts'
 import type { LiveContext } from './live-context.ts'
 import type { OutsideEvent, OutsideTerms } from './outside-event.ts'
-import { violationsText } from './standard-schema.ts'
 import type { ContextKey, TaskRow } from './store.ts'
 import type { TaskRecord } from './task-projection.ts'
 

@@ -1,5 +1,6 @@
 import { AgentCardSchema, type AgentCard } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
+import { violationsText } from '../machines/protocol/errors.ts'
 import { checkNames } from './known-names.ts'
 
 /**
@@ -37,7 +38,7 @@ export function describedCard(card: AgentDescription, name = 'card'): DescribedC
   const defaults = { description: '', version: '1.0.0', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: [] }
   const served = { capabilities: {}, supportedInterfaces: [{ url: 'ws://localhost', protocolBinding: 'none', protocolVersion: '1.0' }] }
   const { value, violations } = tryDecode(AgentCardSchema, { ...defaults, ...card, ...served }, name)
-  if (violations) throw new TypeError(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
+  if (violations) throw new TypeError(violationsText(violations))
   const { supportedInterfaces: _, capabilities: __, signatures: ___, ...described } = value
   return described
 }

@@ -1,6 +1,6 @@
 import { AgentExtensionSchema, type AgentExtension } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText } from '../machines/protocol/errors.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 
 /** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
@@ -51,7 +51,7 @@ export function declaredExtensions(given: readonly AgentExtension[]): readonly A
 
 function declared(given: unknown, name: string): AgentExtension {
   const { value, violations } = tryDecode(AgentExtensionSchema, given, name)
-  if (violations) throw new TypeError(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
+  if (violations) throw new TypeError(violationsText(violations))
   const { uri, params } = value
   // It travels in a header, among others, with commas between them.
   if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(uri)) throw new TypeError(`${name}.uri must be a URI without spaces and commas, not ${JSON.stringify(uri)}.`)

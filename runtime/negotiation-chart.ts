@@ -1,14 +1,13 @@
 import { fromPromise, type AnyActorLogic, type Snapshot } from 'xstate'
 import { negotiationMachine, type NegotiationContext } from '../machines/negotiation.machine.ts'
 import type { Matter, NegotiationFact, Opinion, StandingOffer, Terms } from '../machines/negotiation-events.ts'
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText } from '../machines/protocol/errors.ts'
 import { hostOf, type ActorHost } from './actor-host.ts'
 import { compiled } from './compiled-logic.ts'
 import { gated, inScope } from './gated-logic.ts'
 import type { Negotiation } from './negotiation.ts'
 import { answering } from './negotiation-function.ts'
 import { messageOf, wordOf } from './outcomes.ts'
-import { violationsText } from './standard-schema.ts'
 import { checkedTerms } from './terms.ts'
 
 /** A negotiation that lasts as the actor `bargaining` of a context, which hears what is decided. */

@@ -1,9 +1,9 @@
-import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText, type FieldViolation } from '../machines/protocol/errors.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { Agent } from './agent.ts'
 import { valueOf } from './data-of.ts'
 import { shownSchema } from './shown-schema.ts'
-import { validated, violationsText, type StandardSchema } from './standard-schema.ts'
+import { validated, type StandardSchema } from './standard-schema.ts'
 
 /** The JSON Schema that an agent's card shows of its `input`, if there is one. Throws as {@link shownSchema}. */
 export function shownInput({ input, inputJsonSchema }: { readonly [Member in 'input' | 'inputJsonSchema']?: Agent[Member] | undefined }): Record<string, unknown> | undefined {

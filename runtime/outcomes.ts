@@ -1,6 +1,6 @@
 import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, violationsText } from '../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
 import { message } from '../machines/protocol/message.ts'
 import { partsField, type Part } from '../machines/protocol/parts.ts'
@@ -112,7 +112,7 @@ export function wordOf(value: unknown, types: string[], wanted: string): Record<
 function checked<T>(schema: Schema<T>, value: unknown, name: string): T {
   const { value: valid, violations } = tryDecode(schema, value, name)
   if (!violations) return valid
-  throw invalid(violations.map(({ field, description }) => `${field} ${description}`).join('; '))
+  throw invalid(violationsText(violations))
 }
 
 /** The content with free-form JSON of its own, so that it can be sent, and the author's later changes do not reach it. */

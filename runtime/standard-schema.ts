@@ -31,11 +31,6 @@ export function validated<T>(schema: StandardSchema<T>, value: unknown, field: s
   return { violations: result.issues.slice(0, REPORTED_VIOLATIONS).map(({ message, path = [] }) => ({ field: [field, ...path.map(nameOf)].join('.'), description: message })) }
 }
 
-/** What is wrong, as text: each field and what it should be. */
-export function violationsText(violations: readonly FieldViolation[]): string {
-  return violations.map(({ field, description }) => `${field} ${description}`).join('; ')
-}
-
 /** Whether a value is a schema that keeps to Standard Schema; some libraries' are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema<unknown> {
   if (value === null || (typeof value !== 'object' && typeof value !== 'function') || !('~standard' in value)) return false

@@ -14,14 +14,17 @@ export interface ConversationBounds {
   readonly characters?: number
 }
 
-const BOUNDS = { messages: 20, characters: 100_000 }
+/** Bounds with the defaults of what is left out of them. */
+export function boundsOf({ messages = 20, characters = 100_000 }: ConversationBounds = {}): Required<ConversationBounds> {
+  return { messages, characters }
+}
 
 /**
  * The conversation of a task's context as a model is told it, oldest first: the messages of both sides, after those of each
  * earlier task the text of its artifacts, and at last the message that opened the task, with the files in it.
  */
-export async function conversation(work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>, bounds: ConversationBounds = {}): Promise<ModelMessage[]> {
-  const { messages, characters } = { ...BOUNDS, ...bounds }
+export async function conversation(work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>, bounds?: ConversationBounds): Promise<ModelMessage[]> {
+  const { messages, characters } = boundsOf(bounds)
   const history = await work.history(messages)
   const meant = new Set([...work.referenceTasks.map(({ id }) => id), ...namedArtifacts(work.message).map(({ taskId }) => taskId)])
   const tasks = new Set(history.map(({ taskId }) => taskId))

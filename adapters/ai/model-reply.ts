@@ -3,7 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation-function.ts'
 import { reply } from '../../runtime/words.ts'
 import { checkAnswerOptions, type CallOptions } from './answer-options.ts'
-import { modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
+import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
 import { neverHere } from './never-here.ts'
 import { checkAi, loadAi } from './peer.ts'
 
@@ -19,9 +19,10 @@ export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTo
  * A negotiation that a model leads: it answers each message, with those before it in mind, and opens no task:
  * `defineAgent({ card, negotiate: modelReply({ model, system: '…' }) })`. Throws as `modelWork` does.
  */
-export function modelReply({ model, history: { messages: limit = 20, characters = 100_000 } = {}, ...passedOn }: ReplyOptions): NegotiateFunction {
+export function modelReply({ model, history: bounds, ...passedOn }: ReplyOptions): NegotiateFunction {
   checkAi()
   checkAnswerOptions({ model })
+  const { messages: limit, characters } = boundsOf(bounds)
   return async ({ message, history, signal }) => {
     const { generateText } = await loadAi()
     const earlier = newestWithin(characters, (await history(limit)).flatMap(modelMessage))

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import { createActor, fromPromise, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
 import type { CoverageLog } from './coverage.ts'
 import type { Turn } from './model.ts'
 import { clauseOf, heardBy, type InnerMove } from './moves.ts'
 import { PathError } from './path-error.ts'
 import type { Path } from './plan.ts'
+import { endless, withActors } from './with-actors.ts'
 
 /** How a chart is walked: as a live actor, or as one that is restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
@@ -27,8 +28,6 @@ export function walkChart({ start, steps, input }: Path, liveness: Liveness, log
   run.stop()
 }
 
-const endless = fromPromise(() => new Promise(() => {}))
-
 class ChartRun {
   readonly #machine: AnyStateMachine
   readonly #log: CoverageLog
@@ -38,7 +37,7 @@ class ChartRun {
   constructor(log: CoverageLog, input: unknown) {
     const { watched } = log
     this.#log = log
-    this.#machine = watched.provide({ actors: Object.fromEntries(Object.keys(watched.implementations.actors).map(src => [src, endless])) })
+    this.#machine = withActors(watched, endless)
     this.#actor = this.#begin({ input })
   }
 

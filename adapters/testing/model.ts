@@ -1,5 +1,6 @@
-import { fromPromise, initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
 import { heardBy, type InnerMove } from './moves.ts'
+import { endless, withActors } from './with-actors.ts'
 
 /** A delayed event that is under way. */
 export interface Timer {
@@ -31,7 +32,7 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
  * custom actions do not run. What throws in it is a turn with the status `error`, in the state before.
  */
 export function modelOf(machine: AnyStateMachine): Model {
-  const model = machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, endless])) })
+  const model = withActors(machine, endless)
   return {
     begin: input => {
       const [chart, actions] = initialTransition(model, input as never)
@@ -52,8 +53,6 @@ export function modelOf(machine: AnyStateMachine): Model {
     }
   }
 }
-
-const endless = fromPromise(() => new Promise(() => {}))
 
 function turnOf(chart: AnyMachineSnapshot, actions: Actions, before: readonly Timer[], nowMs: number): Turn {
   const timers = new Map(before.map(timer => [timer.id, timer]))

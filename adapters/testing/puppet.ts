@@ -1,4 +1,4 @@
-import { emit, fromPromise, type EventObject } from 'xstate'
+import { emit, type EventObject } from 'xstate'
 import type { AuthorizationReceived } from '../../runtime/setup-work.ts'
 import { setupWork } from '../../runtime/setup-work.ts'
 import { authRequired, inputRequired } from '../../runtime/questions.ts'
@@ -7,6 +7,7 @@ import type { WorkArguments, WorkEnd } from '../../runtime/work-arguments.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
 import type { Cases } from './cases.ts'
 import type { Cast } from './stage.ts'
+import { endless } from './with-actors.ts'
 
 /** What a work as a function or a generator may do, as its tests have it done. */
 const ACTS = ['progress', 'artifact', 'chunk', 'ask', 'authorize', 'complete', 'fail', 'reject', 'throw'] as const
@@ -27,7 +28,7 @@ const ENDS = { complete: 'completed', fail: 'failed', reject: 'rejected', throw:
 /** The model of a work that is no chart: whatever it may say, ask, and end with. Its author lives as long as it does. */
 export const puppetChart = setupWork({
   types: { events: {} as { readonly type: Act } | AuthorizationReceived },
-  actors: { author: fromPromise(() => new Promise(() => {})) }
+  actors: { author: endless }
 }).createMachine({
   id: 'work',
   initial: 'active',

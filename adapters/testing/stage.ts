@@ -1,5 +1,6 @@
 import type { Agent } from '../../runtime/agent.ts'
 import { fromPromise, type AnyActorRef, type AnyStateMachine, type EventObject } from 'xstate'
+import { withActors } from './with-actors.ts'
 
 interface Player {
   readonly self: AnyActorRef
@@ -26,7 +27,7 @@ export class Stage implements Cast {
 
   constructor(machine: AnyStateMachine) {
     const played = fromPromise<unknown>(({ self }) => new Promise((resolve, reject) => this.#players.set(self.id, { self, resolve, reject })))
-    this.work = machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, played])) })
+    this.work = withActors(machine, played)
   }
 
   end(actor: string, result: unknown): void {

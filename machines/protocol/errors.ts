@@ -96,6 +96,11 @@ export function errorCodeOf(number: number): ErrorCode | undefined {
   return NUMBERS.get(number)
 }
 
+/** What is wrong, as text: each field and what it should be. */
+export function violationsText(violations: readonly FieldViolation[]): string {
+  return violations.map(({ field, description }) => `${field} ${description}`).join('; ')
+}
+
 /** Says that a thrown value is an `A2AError`, also one made by another copy of this package. */
 export function isA2AError(value: unknown): value is A2AError {
   return value instanceof Error && value.name === 'A2AError' && 'code' in value && typeof value.code === 'string' && isErrorCode(value.code)
