@@ -637,6 +637,19 @@ await t.test('modelReply', async t => {
     t.strictSame(told(model.doGenerateCalls[3]?.prompt).at(-1), 'user: file image/png https://127.0.0.1:1/a.png', 'no address is fetched here')
   })
 
+  await t.test('keeps the bounds that are left out, also as undefined', async t => {
+    const model = modelThat()
+    model.doGenerate = async options => {
+      model.doGenerateCalls.push(options)
+      return { content: [{ type: 'text', text: 'Yes.' }], ...finishedCall }
+    }
+    const { runtime } = start(t, { negotiate: modelReply({ model, history: { messages: undefined as never, characters: undefined as never } }) })
+    for (let i = 0; i < 12; i += 1) await runtime.sendMessage(say('x'.repeat(i === 11 ? 1 : 12_000), { contextId: 'c' }))
+    t.equal(model.doGenerateCalls[11]?.prompt.filter(({ role }) => role === 'user').length, 9, 'the newest, and eight more of 12,000 characters within 100,000')
+    for (let i = 0; i < 12; i += 1) await runtime.sendMessage(say('x', { contextId: 'd' }))
+    t.equal(model.doGenerateCalls[23]?.prompt.length, 21, 'the newest, and twenty before it')
+  })
+
   await t.test('fails if the model says nothing', async t => {
     const model = modelThat()
     model.doGenerate = async () => ({ content: [], ...finishedCall })
