@@ -30,8 +30,8 @@ await t.test('the blocks of the guide compile under the strictest settings', asy
 
 await t.test('they test an agent with tap, and with the runner of Node', async t => {
   const tap = (await run('--import', 'tsx', join(folder, 'block-0.ts'))).stdout
-  t.match(tap, /# states: 3 of 3\n# transitions: 1 of 1\n# guard outcomes: 2 of 2/)
-  t.match(tap, /# \{ total: 24, pass: 24 \}/)
+  t.match(tap, /# states: 3 of 3\n# transitions: 1 of 1\n# tags: 1 of 1\n# guard outcomes: 2 of 2/)
+  t.match(tap, /# \{ total: 33, pass: 33 \}/)
   const node = (await run('--import', 'tsx', '--test-reporter=tap', join(folder, 'block-1.ts'))).stdout
-  t.match(node, /# pass 16\n# fail 0/)
+  t.match(node, /# pass 22\n# fail 0/)
 })

@@ -2,17 +2,19 @@ import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent } from './load-agent.ts'
 import { jsonLine, oneLine } from './terminal-text.ts'
-import { loadTesting, planError } from './testing.ts'
+import { loadTesting, planError, readKind } from './testing.ts'
 
 /** `taskchart paths`: shows what the tests of an agent are. */
 export const pathsCommand: Command = {
   name: 'paths',
   summary: "show every path through an agent's chart",
-  usage: 'taskchart paths AGENT.ts|js [--only TEXT] [--json | --mermaid]',
+  usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--json | --mermaid]',
   details: `A line on stdout for each path: every move that the agent's work takes, in each configuration that it can be in, a cancel
 there, and what it has to refuse there. What may come is what the module exports as cases (taskchart/testing). Work that
 is no statechart is shown by the model of what such work may do.
 
+  --paths KIND cover (the default) is all of that; shortest, the shortest way to each configuration; simple, every way that
+               is nowhere twice
   --only TEXT  only paths with this text in their sentence
   --json       one line of JSON for each path: { path, steps: [{ move, told } or { move, refused }] }
   --mermaid    the chart as a drawing for mermaid instead
@@ -22,18 +24,19 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.
   run
 }
 
-const OPTIONS = { only: { type: 'string' }, json: { type: 'boolean' }, mermaid: { type: 'boolean' } } as const
+const OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, json: { type: 'boolean' }, mermaid: { type: 'boolean' } } as const
 
 async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promise<number> {
-  const { values: { only = '', json, mermaid }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { paths: text, only = '', json, mermaid }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
   const { agent, cases } = await loadAgent(file, cwd)
-  const { chartMermaid, chartOf, clauseOf, planFor } = await loadTesting()
+  const { chartMermaid, chartOf, clauseOf, planFor, PATH_KINDS } = await loadTesting()
+  const kind = readKind(text, PATH_KINDS)
   if (mermaid) {
     stdout.write(chartMermaid(chartOf(agent).machine))
     return EXIT.ok
   }
-  const { paths, configurations } = await planFor(agent, { ...(cases && { cases }) }).catch(planError(file, agent.card))
+  const { paths, configurations } = await planFor(agent, { kind, ...(cases && { cases }) }).catch(planError(file, agent.card))
   const chosen = paths.filter(({ name }) => name.includes(only))
   for (const { name, begins, steps } of chosen) {
     const told = steps.map(({ move, told, refusal }) => ({ move: clauseOf(move), ...(refusal === undefined ? { told } : { refused: refusal }) }))

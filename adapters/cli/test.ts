@@ -1,21 +1,23 @@
 import type { PathTest } from '../testing/agent-tests.ts'
+import type { PathKind } from '../testing/path-kinds.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { LiveLine } from './live-line.ts'
 import { loadAgent } from './load-agent.ts'
 import { oneLine, plain, shellText, shellWord } from './terminal-text.ts'
-import { loadTesting, planError } from './testing.ts'
+import { loadTesting, planError, readKind } from './testing.ts'
 
 /** `taskchart test`: tests every path of an agent. */
 export const testCommand: Command = {
   name: 'test',
   summary: "test every path through an agent's chart",
-  usage: 'taskchart test AGENT.ts|js [--only TEXT] [--way TEXT]… [--tap]',
+  usage: 'taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--way TEXT]… [--tap]',
   details: `Walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. What fails is written to stdout, with the line that runs it alone;
 at the end comes what of the chart was not reached, and why.
 
+  --paths KIND cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT  only paths with this text in their sentence
   --way TEXT   only ways of walking with this text in their name, such as "WebSocket"; may be given more than once
   --tap        write TAP to stdout instead
@@ -25,7 +27,7 @@ Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped 
   run
 }
 
-const OPTIONS = { only: { type: 'string' }, way: { type: 'string', multiple: true }, tap: { type: 'boolean' } } as const
+const OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, way: { type: 'string', multiple: true }, tap: { type: 'boolean' } } as const
 
 /** What a test came to. */
 interface Outcome {
@@ -34,13 +36,14 @@ interface Outcome {
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { only, way: texts, tap }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const { values: { paths, only, way: texts, tap }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const { agent, cases } = await loadAgent(file, io.cwd)
-  const { agentTests, allWays, explained } = await loadTesting()
-  const ways = allWays.filter(way => !texts || texts.some(text => way.includes(text)))
-  if (ways.length === 0) throw usageError(`There is no such --way. There are: ${allWays.join('; ')}.`)
-  const { tests, notes } = await agentTests(agent, { ways, ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
-  const outcomes = await outcomesOf(tests, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file)))
+  const { agentTests, allWays, explained, PATH_KINDS } = await loadTesting()
+  const kind = readKind(paths, PATH_KINDS)
+  const ways = texts && allWays.filter(way => texts.some(text => way.includes(text)))
+  if (ways?.length === 0) throw usageError(`There is no such --way. There are: ${allWays.join('; ')}.`)
+  const { tests, notes } = await agentTests(agent, { kind, ...(ways && { ways }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const outcomes = await outcomesOf(tests, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   if (tap) io.stdout.write(tapOf(outcomes, notes()))
   else io.stdout.write([...notes(), `${outcomes.length - failed} passed, ${failed} failed`, ''].map(oneLine).join('\n'))
@@ -66,9 +69,9 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
   }
 }
 
-function failureOf({ test: { way, name }, failure }: Outcome, file: string): string {
+function failureOf({ test: { way, name }, failure }: Outcome, file: string, kind: PathKind): string {
   if (failure === undefined) return ''
-  const alone = `npx taskchart test ${shellWord(file)} --way ${shellText(way)} --only ${shellText(name)}`
+  const alone = `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--way ${shellText(way)} --only ${shellText(name)}`
   return `${oneLine(way)}: ${oneLine(name)}\n${plain(failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
 }
 

@@ -1,6 +1,7 @@
 import type { Agent } from '../../runtime/agent.ts'
+import type { PathKind } from '../testing/path-kinds.ts'
 import type * as testing from '../testing/index.ts'
-import { CommandError } from './command.ts'
+import { CommandError, usageError } from './command.ts'
 
 /** What makes tests of an agent's chart. */
 export type Testing = typeof testing
@@ -12,6 +13,13 @@ export async function loadTesting(load: () => Promise<Testing> = () => import('.
   } catch (cause) {
     throw new CommandError('The paths of a chart are found with @xstate/graph. Install it: npm install --save-dev @xstate/graph', { cause })
   }
+}
+
+/** Which paths `--paths` names. Throws CommandError for none of them. */
+export function readKind(text: string, kinds: Testing['PATH_KINDS']): PathKind {
+  const kind = kinds.find(kind => kind === text)
+  if (!kind) throw usageError(`There is no --paths ${text}. There are: ${kinds.join(', ')}.`)
+  return kind
 }
 
 /** What making a plan of an agent's tests rejects with, as an error of the command. */

@@ -1,22 +1,20 @@
 import type { Agent } from '../../runtime/agent.ts'
-import { walkChart, type Liveness } from './chart-run.ts'
+import { walkChart } from './chart-run.ts'
 import { CoverageLog, type Coverage } from './coverage.ts'
 import { coverageLines, crashLines } from './notes.ts'
-import { walk, type Manner } from './path-run.ts'
+import { walk } from './path-run.ts'
 import { planFor, type Path, type PlanOptions } from './plan.ts'
 import { Puppet } from './puppet.ts'
 import { Stage } from './stage.ts'
+import { waysHere, WAYS, type Way } from './ways.ts'
 
 /** How an agent is tested. */
 export interface AgentTestOptions extends PlanOptions {
-  /** Which ways of walking the paths to take. Default all of them. */
+  /** Which ways of walking the paths to take. Default all for which there is what they need. */
   readonly ways?: readonly Way[]
   /** Only the paths whose name has this text in it. */
   readonly only?: string
 }
-
-/** A way of walking paths. */
-export type Way = keyof typeof WAYS
 
 /** One test: a path, walked in one way. Rejects with PathError if something is not as it should be. */
 export interface PathTest {
@@ -32,35 +30,21 @@ export interface AgentTests {
   readonly configurations: number
   /** What the tests of the chart have been through by now. */
   readonly coverage: () => Coverage
-  /** What there is to be said of it, as lines: where the chart itself throws, and what was not reached, if the chart was walked alone. */
+  /** What there is to be said of it, as lines: which ways lack something here, where the chart itself throws, and what was not reached, if the chart was walked alone. */
   readonly notes: () => string[]
 }
-
-/** The ways of walking a path: with an actor of the chart alone, or through a runtime. */
-const WAYS = {
-  'the chart': 'live',
-  'the chart, restored from JSON before every step': 'restored',
-  'in process': { reach: 'in process', interlude: 'none' },
-  'in process, restarted before every step': { reach: 'in process', interlude: 'restarted' },
-  'in process, killed before every step': { reach: 'in process', interlude: 'killed' },
-  'over WebSocket': { reach: 'WEBSOCKET', interlude: 'none' },
-  'over WebSocket, killed before every step': { reach: 'WEBSOCKET', interlude: 'killed' },
-  'over JSON-RPC': { reach: 'JSONRPC', interlude: 'none' }
-} as const satisfies Record<string, Liveness | Manner>
-
-/** All ways of walking paths. */
-export const allWays = Object.keys(WAYS) as readonly Way[]
 
 /**
  * The tests of an agent, for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the
  * agent does no tasks or an opening message opens none, RangeError when its chart has too many configurations or no path has
  * `only` in its name.
  */
-export async function agentTests(agent: Agent, { ways = allWays, only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
+export async function agentTests(agent: Agent, { ways: chosenWays, only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
   const { machine, isChart, paths, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   if (chosen.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
+  const { ways, lacks } = chosenWays ? { ways: chosenWays, lacks: [] } : await waysHere()
   const run = async (path: Path, way: Way): Promise<void> => {
     const manner = WAYS[way]
     if (typeof manner === 'string') walkChart(path, manner, log)
@@ -68,6 +52,6 @@ export async function agentTests(agent: Agent, { ways = allWays, only = '', ...o
   }
   const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
   const isWalked = ways.some(way => typeof WAYS[way] === 'string')
-  const notes = () => [...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
+  const notes = () => [...lacks, ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
   return { tests, configurations, coverage: () => log.coverage, notes }
 }

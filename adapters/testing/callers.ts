@@ -4,7 +4,7 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { CallContext, Conditions } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { connect } from '../client/connect.ts'
-import { serve } from '../http/serve.ts'
+import { serve, type Served } from '../http/serve.ts'
 
 /** Who talks to the agent in a test, as its clients do. */
 export interface Caller {
@@ -18,11 +18,17 @@ export interface Caller {
 }
 
 /** How an agent is reached: in process, or over a binding. */
-export type Reach = 'in process' | 'WEBSOCKET' | 'JSONRPC'
+export interface Access {
+  readonly reach: 'in process' | 'WEBSOCKET' | 'JSONRPC' | 'HTTP+JSON'
+  /** With the official SDK's client. */
+  readonly isOfficial?: true
+}
 
-/** Makes a caller of a runtime; over a binding it is served on a loopback port for that. */
-export async function callerOf(runtime: Runtime, reach: Reach): Promise<Caller> {
-  return reach === 'in process' ? inProcess(runtime) : overWire(runtime, reach)
+/** Makes a caller of a runtime; over a binding it is served on a loopback port for that. The official client is loaded only if it is wanted. */
+export async function callerOf(runtime: Runtime, { reach, isOfficial }: Access): Promise<Caller> {
+  if (reach === 'in process') return inProcess(runtime)
+  const served = await serve(runtime, { port: 0 })
+  return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }
 
 function inProcess(runtime: Runtime): Caller {
@@ -36,8 +42,7 @@ function inProcess(runtime: Runtime): Caller {
   }
 }
 
-async function overWire(runtime: Runtime, binding: string): Promise<Caller> {
-  const served = await serve(runtime, { port: 0 })
+async function withOurs(served: Served, binding: string): Promise<Caller> {
   const client = await connect(served.url, { bindings: [binding], giveUpAfterMs: 0 })
   return {
     send: message => client.sendMessage({ message, configuration: { returnImmediately: true } }),
@@ -49,4 +54,9 @@ async function overWire(runtime: Runtime, binding: string): Promise<Caller> {
       await served.close()
     }
   }
+}
+
+async function withOfficial(served: Served, binding: string): Promise<Caller> {
+  const { officialCaller } = await import('./official-caller.ts')
+  return { ...(await officialCaller(served.url, binding)), close: () => served.close() }
 }

@@ -1,6 +1,7 @@
 import type { EventObject } from 'xstate'
 import type { AgentDescription } from '../../runtime/described-card.ts'
 import type { ArtifactWords, Words } from '../../runtime/words.ts'
+import type { MadeCases } from './made-cases.ts'
 
 /** Things that may come, each under a name that stands in the names of the tests. */
 export type Named<T> = Readonly<Record<string, T>>
@@ -17,11 +18,12 @@ export interface Opening {
  */
 export interface Cases {
   /** Messages that open a task; each begins paths of its own; `{ words, earlier }` where the context has tasks already. Default:
-   * the examples of the card's skills, as far as they open one, or else `start`, whose text is "start". */
+   * the examples of the card's skills, or else `start`, whose text is "start", and what is made of the agent's `input`, as far
+   * as they open one. */
   readonly opening?: Named<Words | Opening>
-  /** Messages to the task. Default: `an answer`, whose text is "an answer". */
+  /** Messages to the task. Default: `an answer`, whose text is "an answer", and what is made of the schemas of questions. */
   readonly messages?: Named<Words>
-  /** What an authorization brings that arrives out of band. Default: `an authorization`, which brings nothing. */
+  /** What an authorization brings that arrives out of band. Default: `an authorization`, which brings nothing, and what is made of schemas. */
   readonly authorizations?: Named<unknown>
   /** How the actors end that the chart invokes, by their `src`: an output, or an Error. Default: `done` without an output, and `fails`. */
   readonly results?: Readonly<Record<string, Named<unknown>>>
@@ -43,13 +45,13 @@ export interface AllCases {
   readonly memory: (context: unknown) => unknown
 }
 
-/** Fills in the defaults. Throws TypeError for a member that is none, naming it. */
-export function casesWith(given: Cases, { skills }: Pick<AgentDescription, 'skills'>): AllCases {
+/** Fills in the defaults, and what was made of schemas. Throws TypeError for a member that is none, naming it. */
+export function casesWith(given: Cases, made: MadeCases, { skills }: Pick<AgentDescription, 'skills'>): AllCases {
   const unknown = Object.keys(given).find(name => !MEMBERS.has(name))
   if (unknown !== undefined) throw new TypeError(`cases has no ${unknown}; it may have ${[...MEMBERS].join(', ')}.`)
-  const { opening, messages = { 'an answer': 'an answer' }, authorizations = { 'an authorization': undefined } } = given
+  const { opening, messages = { 'an answer': 'an answer', ...made.messages }, authorizations = { 'an authorization': undefined, ...made.authorizations } } = given
   const { results = {}, events = {}, memory = context => context } = given
-  const openings = Object.entries(opening ?? examplesOf(skills)).map(([name, given]) => [name, isOpening(given) ? given : { words: given, earlier: [] }])
+  const openings = Object.entries(opening ?? { ...examplesOf(skills), ...made.opening }).map(([name, given]) => [name, isOpening(given) ? given : { words: given, earlier: [] }])
   return { openings: Object.fromEntries(openings), isOpeningGiven: opening !== undefined, messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
 }
 

@@ -5,6 +5,8 @@ import { statesOf, transitionName, transitionsOf } from './chart-parts.ts'
 export interface Coverage {
   readonly states: Share
   readonly transitions: Share
+  /** Each tag, in whichever state that has it. */
+  readonly tags: Share
   /** Both outcomes of each guard that has a name. */
   readonly guards: Share
 }
@@ -55,10 +57,13 @@ export class CoverageLog {
     const nodes = statesOf(this.#machine.root)
     const isMissing = (state: string) => !this.#states.has(state)
     const transitions = nodes.flatMap(node => transitionsOf(node).map(one => ({ name: transitionName(one), why: isMissing(node.id) ? 'its state is never entered' : reasonOf(one) })))
+    const tags = [...new Set(nodes.flatMap(node => node.tags))]
+    const hasNoState = (tag: string) => nodes.every(node => !node.tags.includes(tag) || isMissing(node.id))
     const outcomes = [...this.#guards].flatMap(([name, seen]) => [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) })))
     return {
       states: shareOf(nodes.map(({ id }) => id), isMissing, state => state),
       transitions: shareOf(transitions, ({ name }) => !this.#transitions.has(name), ({ name, why }) => `${name}: ${why}`),
+      tags: shareOf(tags, hasNoState, tag => `${tag}: no state with this tag is entered`),
       guards: shareOf(outcomes, ({ isSeen }) => !isSeen, ({ name }) => `${name}: no case makes it so`)
     }
   }

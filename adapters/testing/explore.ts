@@ -12,8 +12,8 @@ export interface Taken {
   readonly turn: Turn
 }
 
-/** A move that leads on. `isWay`: the shortest way to another configuration leads over it. */
-export type Leading = Taken & { readonly isWay: boolean }
+/** A move that leads on, and where. `isWay`: the shortest way there leads over it. */
+export type Leading = Taken & { readonly isWay: boolean; readonly to: Configuration }
 
 /** A configuration that a chart can be in: the shortest way there, and what may happen then. */
 export interface Configuration {
@@ -57,10 +57,10 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
     serializeEvent: clauseOf,
     stopWhen: ({ status }) => status !== 'active'
   }))
-  const found = new Map<string, { way: readonly Taken[]; turn: Turn; legal: Leading[] }>()
+  const found = new Map<string, Configuration & { readonly legal: Leading[] }>()
   const place = (turn: Turn, way: readonly Taken[]) => {
     const key = keyOf(turn, cases)
-    const known = found.get(key) ?? { way, turn, legal: [] }
+    const known = found.get(key) ?? { way, start, turn, legal: [], illegal: chancesIn(turn, cases, policy).illegal }
     found.set(key, known)
     return known
   }
@@ -68,9 +68,10 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
   for (const { state, event: move, nextState: turn } of graph) {
     const from = place(state, [])
     const way = [...from.way, { move, turn }]
-    from.legal.push({ move, turn, isWay: place(turn, way).way === way })
+    const to = place(turn, way)
+    from.legal.push({ move, turn, isWay: to.way === way, to })
   }
-  return [...found.values()].map(one => ({ ...one, start, illegal: chancesIn(one.turn, cases, policy).illegal }))
+  return [...found.values()]
 }
 
 /** The model as what the graph needs of actor logic: its snapshots are turns, its events moves. */

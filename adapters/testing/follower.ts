@@ -1,11 +1,10 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { toldIn, type Told, type Update } from './told.ts'
-import { turns } from './world.ts'
 
-/** How many turns of the event loop an event may take to come, over a socket too. */
+/** How many rests an event may take to come, over a socket too. */
 const PATIENCE = 20_000
 
-/** Turns in which an event that should not come would come. */
+/** Rests in which an event that should not come would come. */
 const QUIET = 8
 
 /** Follows the events of a task through the ends of its process: each comes once, in order. */
@@ -13,12 +12,14 @@ export class Follower {
   /** What was told so far. */
   readonly told: Told[] = []
   readonly #isOwn: (artifactId: string) => boolean
+  readonly #rest: () => Promise<void>
   #stop = new AbortController()
   #reading: Promise<void> = Promise.resolve()
 
-  /** `isOwn`: whether an artifact's id is the author's. */
-  constructor(isOwn: (artifactId: string) => boolean) {
+  /** `isOwn`: whether an artifact's id is the author's. `rest` lets everything run that can, once. */
+  constructor(isOwn: (artifactId: string) => boolean, rest: () => Promise<void>) {
     this.#isOwn = isOwn
+    this.#rest = rest
   }
 
   /** Goes on, by a stream of what was told after a generation. */
@@ -35,8 +36,8 @@ export class Follower {
 
   /** Waits until so many events were told, and for a moment whether there are more. */
   async settle(count: number): Promise<void> {
-    for (let turn = 0; this.told.length < count && turn < PATIENCE; turn += 1) await turns(1)
-    await turns(QUIET)
+    for (let times = 0; this.told.length < count && times < PATIENCE; times += 1) await this.#rest()
+    for (let times = 0; times < QUIET; times += 1) await this.#rest()
   }
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {

@@ -2,18 +2,22 @@
  * taskchart/testing: tests of every path through an agent, generated from its chart. `testAgent(t, agent, { cases })` runs them
  * with tap, `agentTests` gives them to any other runner, `planFor` only finds the paths.
  */
-export { agentTests, allWays } from './agent-tests.ts'
+export { agentTests } from './agent-tests.ts'
 export { chartMermaid } from './mermaid.ts'
 export { clauseOf } from './moves.ts'
 export { explained, testAgent } from './test-agent.ts'
 export { PathError } from './path-error.ts'
+export { PATH_KINDS } from './path-kinds.ts'
 export { chartOf, planFor } from './plan.ts'
 export { VirtualClock } from './virtual-clock.ts'
+export { allWays } from './ways.ts'
 
-export type { AgentTestOptions, AgentTests, PathTest, Way } from './agent-tests.ts'
+export type { AgentTestOptions, AgentTests, PathTest } from './agent-tests.ts'
 export type { Cases, Named, Opening } from './cases.ts'
 export type { Coverage, Share } from './coverage.ts'
 export type { Move } from './moves.ts'
+export type { PathKind } from './path-kinds.ts'
 export type { Path, Plan, PlanOptions, Step } from './plan.ts'
 export type { TestContext } from './test-agent.ts'
 export type { Told } from './told.ts'
+export type { Way } from './ways.ts'

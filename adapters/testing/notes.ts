@@ -7,8 +7,8 @@ export function crashLines(crashes: Plan['crashes']): string[] {
 }
 
 /** Coverage as lines to print. */
-export function coverageLines({ states, transitions, guards }: Coverage): string[] {
+export function coverageLines({ states, transitions, tags, guards }: Coverage): string[] {
   const line = (what: string, { total, reached }: Share) => `${what}: ${reached} of ${total}`
-  const missing = [...states.missing.map(state => `${state} is never entered`), ...transitions.missing, ...guards.missing]
-  return [line('states', states), line('transitions', transitions), line('guard outcomes', guards), ...missing.map(one => `not reached: ${one}`)]
+  const missing = [...states.missing.map(state => `${state} is never entered`), ...transitions.missing, ...tags.missing, ...guards.missing]
+  return [line('states', states), line('transitions', transitions), line('tags', tags), line('guard outcomes', guards), ...missing.map(one => `not reached: ${one}`)]
 }

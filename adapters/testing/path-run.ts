@@ -3,9 +3,8 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent.ts'
-import { memoryStore } from '../../runtime/memory-store.ts'
-import type { Store } from '../../runtime/store.ts'
-import { callerOf, type Caller, type Reach } from './callers.ts'
+import { callerOf, type Access, type Caller } from './callers.ts'
+import { newDisk, type DiskName } from './disk.ts'
 import { Follower } from './follower.ts'
 import { clauseOf, type Move } from './moves.ts'
 import { PathError } from './path-error.ts'
@@ -15,18 +14,17 @@ import type { Told } from './told.ts'
 import { openingMessage, World, type Interlude } from './world.ts'
 
 /** How a path is walked: how the agent is reached, and what happens to its process between two steps. */
-export interface Manner {
-  readonly reach: Reach
+export interface Manner extends Access {
   readonly interlude: Interlude
   /** Where its tasks are kept. Default memory. */
-  readonly store?: () => Store
+  readonly disk?: DiskName
 }
 
 /** Walks one path through a runtime. Rejects with PathError at the first step that is not as it should be. */
-export async function walk(agent: Agent, cast: Cast, path: Path, { reach, interlude, store = memoryStore }: Manner): Promise<void> {
-  const world = await World.open({ ...agent, work: cast.work }, path.opening, store())
-  const caller = await callerOf(world.runtime, reach)
-  const run = new PathRun(world, cast, reach, caller)
+export async function walk(agent: Agent, cast: Cast, path: Path, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
+  const world = await World.open({ ...agent, work: cast.work }, path.opening, await newDisk(disk))
+  const caller = await callerOf(world.runtime, access)
+  const run = new PathRun(world, cast, access, caller)
   try {
     await run.begin(path)
     for (const step of path.steps) {
@@ -41,18 +39,19 @@ export async function walk(agent: Agent, cast: Cast, path: Path, { reach, interl
 class PathRun {
   readonly #world: World
   readonly #cast: Cast
-  readonly #reach: Reach
+  readonly #access: Access
   readonly #wanted: Told[] = []
-  readonly #follower = new Follower(id => this.#isOwn(id))
+  readonly #follower: Follower
   #caller: Caller
   #taskId = ''
   #messages = 0
 
-  constructor(world: World, cast: Cast, reach: Reach, caller: Caller) {
+  constructor(world: World, cast: Cast, access: Access, caller: Caller) {
     this.#world = world
     this.#cast = cast
-    this.#reach = reach
+    this.#access = access
     this.#caller = caller
+    this.#follower = new Follower(id => this.#isOwn(id), () => world.rest())
   }
 
   async begin({ opening, begins }: Path): Promise<void> {
@@ -72,7 +71,7 @@ class PathRun {
     await this.#world.end(interlude)
     this.#cast.clear()
     await this.#world.begin()
-    this.#caller = await callerOf(this.#world.runtime, this.#reach)
+    this.#caller = await callerOf(this.#world.runtime, this.#access)
     this.#follow()
   }
 

@@ -3,10 +3,12 @@ import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import { casesWith, type Cases, type Opening } from './cases.ts'
 import type { Refused } from './chances.ts'
+import { madeCases } from './made-cases.ts'
 import { explore, type Configuration, type Taken } from './explore.ts'
 import type { Turn } from './model.ts'
 import { clauseOf, sentenceOf, type Move } from './moves.ts'
 import { CANCELED, faultOf, OPENED, toldAfter, type Told } from './told.ts'
+import { shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
 import { puppetCases, puppetChart } from './puppet.ts'
 import { inputFor } from './world.ts'
 import type { WorkInput } from '../../runtime/work-input.ts'
@@ -48,6 +50,8 @@ export interface Plan {
 /** How to plan. */
 export interface PlanOptions {
   readonly cases?: Cases
+  /** Which paths. Default `cover`. */
+  readonly kind?: PathKind
   /** How many configurations the chart may have for one opening message. Default 1,000. */
   readonly limit?: number
 }
@@ -56,22 +60,24 @@ export interface PlanOptions {
  * Plans the tests of an agent: each move that its work takes in each configuration that it can be in, a cancel there, and each
  * move that it has to refuse there. Work that is no statechart is played by a puppet, so that the life of its task is tested,
  * not what it does. Throws TypeError if the agent does no tasks, or an opening message opens none; RangeError when there are
- * too many configurations.
+ * too many configurations, or simple paths.
  */
-export async function planFor(agent: Agent, { cases: given = {}, limit = 1000 }: PlanOptions = {}): Promise<Plan> {
+export async function planFor(agent: Agent, { cases: given = {}, kind = 'cover', limit = 1000 }: PlanOptions = {}): Promise<Plan> {
   const { card, messages: policy } = agent
   const { machine, isChart } = chartOf(agent)
-  const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, card)
+  const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, await madeCases(agent, machine), card)
   const plan = { machine, isChart, paths: [] as Path[], configurations: 0, crashes: [] as Plan['crashes'][number][] }
   for (const [name, opening] of Object.entries(cases.openings)) {
-    const input = await inputFor(agent, opening)
+    const input = await inputFor(agent, opening).catch((error: unknown) => {
+      if (cases.isOpeningGiven) throw error
+      return undefined
+    })
     if (!input && cases.isOpeningGiven) throw noTask(name)
     if (!input) continue
     const found = explore({ machine, input, cases, policy, limit })
     plan.configurations += found.length
-    for (const configuration of found) {
-      plan.paths.push(...pathsAt(configuration, { name, opening, input }))
-      const { turn, way } = configuration
+    plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
+    for (const { turn, way } of found) {
       const fault = faultOf(turn)
       if (fault) plan.crashes.push({ way: sentenceOf(name, way.map(({ move }) => move)), error: fault.error })
     }
@@ -90,18 +96,30 @@ function noTask(name: string): TypeError {
   return new TypeError(`the message "${name}" opens no task. Give cases.opening: messages that open one.`)
 }
 
+type Opened = Pick<Path, 'name' | 'opening' | 'input'>
+
+function pathsOf(kind: PathKind, configurations: readonly Configuration[], opened: Opened): Path[] {
+  if (kind === 'cover') return configurations.flatMap(one => pathsAt(one, opened))
+  const ways = kind === 'shortest' ? shortestWays(configurations) : simpleWays(configurations)
+  return configurations.slice(0, 1).flatMap(({ start }) => ways.map(way => pathOf(opened, start, stepsOf(way, start), sentenceOf(opened.name, way.map(({ move }) => move)))))
+}
+
 /** The paths that lead to a configuration and then do something there. What leads on to another is part of the paths there. */
-function pathsAt({ way, start, turn, legal, illegal }: Configuration, { name: opened, ...given }: Pick<Path, 'name' | 'opening' | 'input'>): Path[] {
+function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Opened): Path[] {
   const moves = way.map(({ move }) => move)
   const steps = stepsOf(way, start)
-  const path = (more: readonly Step[], name: string): Path => ({ name, ...given, begins: [...OPENED, ...toldAfter(start)], start, steps: [...steps, ...more] })
-  const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened, [...moves, one.move])))
+  const path = (more: readonly Step[], name: string) => pathOf(opened, start, [...steps, ...more], name)
+  const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
-  const here = sentenceOf(opened, moves)
+  const here = sentenceOf(opened.name, moves)
   if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`)]
   const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })), { move: CANCEL, told: [] }]
   const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => clauseOf(move)).join(' nor ')}`)]
-  return [...taken, ...refusing, path(canceled, sentenceOf(opened, [...moves, CANCEL]))]
+  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]))]
+}
+
+function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[], name: string): Path {
+  return { name, opening, input, begins: [...OPENED, ...toldAfter(start)], start, steps }
 }
 
 const CANCEL: Move = { type: 'cancel' }

@@ -1,13 +1,13 @@
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { defineAgent, type Agent } from '../../runtime/agent.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { memoryStore } from '../../runtime/memory-store.ts'
 import { messageOf } from '../../runtime/outcomes.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../runtime/store.ts'
 import type { WorkInput } from '../../runtime/work-input.ts'
 import type { ArtifactWords, Words } from '../../runtime/words.ts'
 import type { Opening } from './cases.ts'
+import { newDisk, type Disk } from './disk.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** How the process ends and begins again between two steps of a path. */
@@ -17,29 +17,29 @@ export type Interlude = 'none' | 'restarted' | 'killed'
 export const CONTEXT = 'context-1'
 
 /**
- * An agent's runtime on a clock that stands still, which may end and begin again over the same store. Ids count, so that they
+ * An agent's runtime on a clock that stands still, which may end and begin again on the same disk. Ids count, so that they
  * are the same in every world with the same past.
  */
 export class World {
   readonly clock: VirtualClock
   readonly #agent: Agent
-  readonly #store: Store
+  readonly #disk: Disk
   readonly #ids: () => string
   #isDead = false
   #runtime: Runtime
 
-  private constructor(agent: Agent, { store, clock, ids }: Past) {
+  private constructor(agent: Agent, { disk, clock, ids }: Past) {
     // Time stands still, so that nothing is waited for that cleans up; and work that crashes shows it.
     this.#agent = { ...agent, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
-    this.#store = store
+    this.#disk = disk
     this.clock = clock
     this.#ids = ids
     this.#runtime = this.#begin()
   }
 
   /** A world in whose context there is what is to be there before the task. */
-  static async open(agent: Agent, { earlier }: Opening, store: Store = memoryStore()): Promise<World> {
-    return new World(agent, await past(agent, earlier, store))
+  static async open(agent: Agent, { earlier }: Opening, disk: Disk): Promise<World> {
+    return new World(agent, await past(agent, earlier, disk))
   }
 
   get runtime(): Runtime {
@@ -56,17 +56,22 @@ export class World {
   /** Begins the next process. */
   async begin(): Promise<void> {
     this.#runtime = this.#begin()
-    await turns(REST)
+    for (let times = 0; times < REST; times += 1) await this.rest()
+  }
+
+  /** Lets everything run that can run without time, once. */
+  rest(): Promise<void> {
+    return this.#disk.rest()
   }
 
   async close(): Promise<void> {
     await ended(this.#runtime, this.clock)
-    await this.#store.close()
+    await this.#disk.discard()
   }
 
   #begin(): Runtime {
-    const lasting = this.#store
-    const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)), close: async () => {} }
+    const lasting = this.#disk.open()
+    const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)) }
     return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, logger: SILENT, store })
   }
 }
@@ -76,13 +81,8 @@ const SILENT: Logger = { warn: hush, error: hush }
 
 function hush(): void {}
 
-/** Turns of the event loop in which everything runs that can run without time. */
-const REST = 5
-
-/** Lets everything run that can, for so many turns of the event loop. */
-export async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await new Promise(resolve => setImmediate(resolve))
-}
+/** How many rests a process is given to begin in. */
+const REST = 8
 
 /** What the work of a task is given in a world with this opening; `undefined` if it opens no task. */
 export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInput | undefined> {
@@ -95,7 +95,7 @@ export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInpu
       given = { taskId, contextId, message, input, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
     }
   })
-  const world = await World.open(spy, opening)
+  const world = await World.open(spy, opening, await newDisk('memory'))
   await world.runtime.sendMessage({ message: openingMessage(opening) })
   await world.close()
   return given
@@ -107,23 +107,23 @@ export function openingMessage({ words }: { readonly words: Words }) {
 }
 
 interface Past {
-  readonly store: Store
+  readonly disk: Disk
   readonly clock: VirtualClock
   readonly ids: () => string
 }
 
-/** A store with a task that has completed for each artifact. */
-async function past({ card }: Agent, earlier: readonly ArtifactWords[], store: Store): Promise<Past> {
+/** A disk with a task that has completed for each artifact. */
+async function past({ card }: Agent, earlier: readonly ArtifactWords[], disk: Disk): Promise<Past> {
   const clock = new VirtualClock()
   let count = 0
   const ids = () => `id-${(count += 1)}`
   for (const artifact of earlier) {
-    const runtime = createRuntime({ agent: defineAgent({ card, cancelGraceMs: 0, work: async () => ({ artifact }) }), clock, ids, store: { ...store, close: async () => {} } })
+    const runtime = createRuntime({ agent: defineAgent({ card, cancelGraceMs: 0, work: async () => ({ artifact }) }), clock, ids, store: disk.open() })
     await runtime.sendMessage({ message: { ...openingMessage({ words: 'earlier' }), messageId: ids() } }, { extensions: [RELIABILITY_EXTENSION] })
     await ended(runtime, clock)
     clock.increment(1)
   }
-  return { store, clock, ids }
+  return { disk, clock, ids }
 }
 
 async function ended(runtime: Runtime, clock: VirtualClock): Promise<void> {

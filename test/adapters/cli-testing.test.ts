@@ -60,10 +60,17 @@ await t.test('paths writes lines of JSON, and a drawing', async t => {
 await t.test('test walks the paths, and says what it has reached', async t => {
   const { code, stdout } = await run('test', 'light.ts')
   t.equal(code, 0)
-  t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'guard outcomes: 2 of 2', '24 passed, 0 failed', ''])
+  t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '33 passed, 0 failed', ''])
   t.match(await run('test', 'light.ts', '--way', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
   t.match(await run('test', 'light.ts', '--way', 'pigeon'), { code: 2, stderr: /There is no such --way\. There are: the chart; / })
   t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
+})
+
+await t.test('other kinds of paths are chosen by --paths', async t => {
+  t.equal((await run('paths', 'light.ts', '--paths', 'shortest')).stdout, 'opened by "a # light", then the client says "on"\n')
+  t.match(await run('test', 'light.ts', '--paths', 'simple', '--way', 'in process'), { code: 0, stdout: /^\d+ passed, 0 failed\n$/ })
+  t.match(await run('test', 'forgetful.ts', '--paths', 'shortest', '--way', 'killed'), { code: 3, stdout: /alone: npx taskchart test forgetful\.ts --paths shortest --way / })
+  for (const command of ['paths', 'test']) t.match(await run(command, 'light.ts', '--paths', 'long'), { code: 2, stderr: /There is no --paths long\. There are: cover, shortest, simple\./ })
 })
 
 await t.test('what fails is told with the line that runs it alone', async t => {
@@ -79,7 +86,7 @@ await t.test('what fails is told with the line that runs it alone', async t => {
 await t.test('test writes TAP, in which no name is a directive', async t => {
   const passed = (await run('test', 'light.ts', '--tap', '--way', 'in process')).stdout
   t.match(passed, /^TAP version 14\nok 1 - in process: opened by "a \\# light", but not /)
-  t.match(passed, /\n1\.\.9\n$/)
+  t.match(passed, /\n1\.\.12\n$/)
   const failed = (await run('test', 'forgetful.ts', '--tap', '--way', 'killed')).stdout
   t.match(failed, /\nnot ok \d+ - in process, killed before every step: [^\n]*\n {2}---\n {2}message: \|\n {4}the client says[^]*\n {2}\.\.\.\n/)
 })
@@ -96,7 +103,7 @@ await t.test('progress is shown on a terminal', async t => {
   const ended = command.then(() => true)
   while (!(await Promise.race([ended, new Promise<false>(resolve => setImmediate(resolve, false))]))) clock.increment(100)
   t.equal((await command).code, 0)
-  t.ok([...shown].some(line => /^\d of 9: opened by/.test(line ?? '')), JSON.stringify([...shown]))
+  t.ok([...shown].some(line => /^\d of 12: opened by/.test(line ?? '')), JSON.stringify([...shown]))
   t.equal(screen.last, '', 'and is gone at the end')
 })
 

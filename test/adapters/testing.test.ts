@@ -2,6 +2,10 @@ import t from 'tap'
 import { z } from 'zod'
 import { assign, emit, fromCallback, fromPromise } from 'xstate'
 import { agentTests } from '../../adapters/testing/agent-tests.ts'
+import { allWays, waysHere } from '../../adapters/testing/ways.ts'
+import { madeCases } from '../../adapters/testing/made-cases.ts'
+import type { PathKind } from '../../adapters/testing/path-kinds.ts'
+import { payloadsFor } from '../../adapters/testing/payloads.ts'
 import { walkChart } from '../../adapters/testing/chart-run.ts'
 import { CoverageLog } from '../../adapters/testing/coverage.ts'
 import { walk } from '../../adapters/testing/path-run.ts'
@@ -65,12 +69,12 @@ function agentWith(work: AgentDefinition['work'], more: Partial<AgentDefinition>
 }
 
 const inProcess = ['the chart', 'the chart, restored from JSON before every step', 'in process', 'in process, restarted before every step', 'in process, killed before every step'] as const
-const overWire = ['over WebSocket', 'over WebSocket, killed before every step', 'over JSON-RPC'] as const
+const overWire = ['over WebSocket', 'over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] as const
 
 await t.test('every path of a chart with everything is walked in every way, and all of it is reached', async t => {
-  const { states, transitions, guards } = await testAgent(t, agentWith(everything), { cases, ways: inProcess })
-  t.strictSame([states.missing, transitions.missing, guards.missing], [[], [], []])
-  t.match({ states, transitions, guards }, { states: { total: 10, reached: 10 }, transitions: { total: 10, reached: 10 }, guards: { total: 6, reached: 6 } })
+  const { states, transitions, tags, guards } = await testAgent(t, agentWith(everything), { cases, ways: inProcess })
+  t.strictSame([states.missing, transitions.missing, tags.missing, guards.missing], [[], [], [], []])
+  t.match({ states, transitions, tags, guards }, { states: { total: 10, reached: 10 }, transitions: { total: 10, reached: 10 }, tags: { total: 4, reached: 4 }, guards: { total: 6, reached: 6 } })
 })
 
 await t.test('paths have sentences for names, each once', async t => {
@@ -87,8 +91,9 @@ await t.test('paths have sentences for names, each once', async t => {
   t.ok(configurations > 20)
 })
 
-await t.test('paths are walked over the wire, too', async t => {
+await t.test('paths are walked over the wire, with the official client and on SQLite, too', async t => {
   await testAgent(t, agentWith(everything), { cases, ways: overWire, only: 'look ends' })
+  await testAgent(t, agentWith(everything), { cases, ways: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
   await testAgent(t, countdown, { ways: overWire, cases: { opening: { two: '2', none: 'x' } } })
 })
 
@@ -120,8 +125,9 @@ await t.test('a task may be opened where there are others', async t => {
 })
 
 await t.test('what is not reached is told, with the reason', async t => {
-  const { states, transitions, guards } = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(everything), { cases: { messages: { yes: 'yes' } }, ways: ['the chart'] })
+  const { states, transitions, tags, guards } = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(everything), { cases: { messages: { yes: 'yes' } }, ways: ['the chart'] })
   t.ok(states.missing.includes('all.tired'))
+  t.strictSame(tags, { total: 4, reached: 4, missing: [] })
   for (const line of [
     'all.asking on message.received (branch 2) to tired: no message of the cases is taken here',
     'all.asking on message.received (branch 3) stays: no message of the cases is taken here',
@@ -136,11 +142,118 @@ await t.test('what is not reached is told, with the reason', async t => {
       c: { type: 'final' }
     }
   })
+  const unreached = setupWork({}).createMachine({ initial: 'a', states: { a: {}, b: { tags: 'failed', type: 'final' }, c: { tags: 'rejected', type: 'final' } } })
+  t.strictSame((await testAgent({ test: async () => {} }, agentWith(unreached), { ways: ['the chart'] })).tags.missing, ['failed: no state with this tag is entered', 'rejected: no state with this tag is entered'])
   const told = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(never), { cases: { results: { gone: {} } }, ways: ['the chart'] })
   t.strictSame(told.transitions.missing.map(line => line.slice(line.indexOf(': ') + 2)).toSorted(), [
     'another timer, or an end, always comes first', 'its guard never holds first', 'no error is among the results of the cases',
     'no event of the cases is a never that it takes', 'no result of the cases leads there'
   ])
+})
+
+await t.test('on request the shortest ways, or all simple ones, are walked instead', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'a',
+    states: {
+      a: { tags: 'input-required', after: { 1: 'b', 2: 'c' }, on: { 'message.received': 'c' } },
+      b: { tags: 'input-required', after: { 5: 'c' }, on: { 'message.received': 'a' } },
+      c: { type: 'final' }
+    }
+  })
+  const namesOf = async (kind: PathKind) => (await planFor(agentWith(work), { kind })).paths.map(({ name }) => name)
+  t.strictSame(await namesOf('shortest'), ['opened by "start", then the client says "an answer"', 'opened by "start", then 1 ms pass'])
+  t.strictSame(await namesOf('simple'), ['opened by "start", then the client says "an answer"', 'opened by "start", then 1 ms pass, then 5 ms pass'])
+  for (const kind of ['shortest', 'simple'] as const) await testAgent(t, agentWith(work), { kind, ways: ['the chart', 'in process'] })
+})
+
+await t.test('a chart of 30 states and 100 transitions is explored within the limits; all its simple paths are too many', async t => {
+  const names = Array.from({ length: 30 }, (_, i) => `s${i}`)
+  const events = Object.fromEntries(['one', 'two', 'three', 'four'].map(type => [type, { type }]))
+  const on = (i: number) => Object.fromEntries(Object.keys(events).map((type, n) => [type, `s${(i * (n + 2) + n + 1) % 28}`]))
+  const states = Object.fromEntries(names.map((name, i) => [name, i < 25 ? { on: on(i) } : i < 29 ? { tags: 'input-required', on: { 'message.received': 's29' } } : { type: 'final' }]))
+  const work = setupWork({ actors: { somebody: fromCallback(() => {}) } }).createMachine({ id: 'large', initial: 'all', invoke: { src: 'somebody' }, states: { all: { initial: 's0', states: states as never } } })
+  const cases = { events, results: { somebody: {} } }
+  const { paths, configurations, machine } = await planFor(agentWith(work), { cases })
+  t.equal(Object.keys(machine.states['all']?.states ?? {}).length, 30)
+  t.ok(configurations >= 25 && configurations <= 30, `${configurations} configurations`)
+  t.ok(paths.length >= 100 && paths.length < 200, `${paths.length} paths`)
+  t.match(await rejection(planFor(agentWith(work), { cases, kind: 'simple' })), { name: 'RangeError', message: /more than 10000 simple paths\. Walk the cover/ })
+  await testAgent(t, agentWith(work), { cases, ways: ['the chart', 'in process'] })
+})
+
+await t.test('a way that lacks what it needs is left out, and said', async t => {
+  const { tests, notes } = await agentTests(countdown)
+  t.strictSame([...new Set(tests.map(({ way }) => way))], allWays)
+  t.notOk(notes().some(line => line.startsWith('not walked')))
+  const absent = { official: () => Promise.reject(new Error('Cannot find package')), sqlite: () => Promise.reject(new TypeError('no driver')) }
+  const { ways, lacks } = await waysHere(absent)
+  t.strictSame(lacks, [
+    'not walked: in process on SQLite, killed before every step, which needs SQLite: npm install better-sqlite3',
+    'not walked: over JSON-RPC, with the official client, which needs the official SDK: npm install --save-dev @a2a-js/sdk',
+    'not walked: over REST, with the official client, which needs the official SDK: npm install --save-dev @a2a-js/sdk'
+  ])
+  t.equal(ways.length, allWays.length - 3)
+})
+
+await t.test('cases are made from schemas where their author gives none', async t => {
+  const schema = z.object({ day: z.iso.date() })
+  const work = setupWork({ types: { events: typed<AuthorizationReceived>() } }).createMachine({
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', meta: { schema }, on: { 'message.received': 'again' } },
+      again: { tags: 'input-required', meta: { schema }, on: { 'message.received': 'waiting' } },
+      waiting: { tags: 'auth-required', meta: { schema: z.int().min(3) }, on: { 'authorization.received': 'done' } },
+      done: { type: 'final' }
+    }
+  })
+  const { paths } = await planFor(agentWith(work))
+  const day = String.raw`\{"day":"\d{4}-\d\d-\d\d"\}`
+  t.ok(paths.some(({ name }) => new RegExp(`^opened by "start", then the client says "${day}", then the client says "${day}", then "8" arrives, which is its end$`).test(name)))
+  t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'message' && move.name === '{}' && refusal === 'InvalidParams')))
+  t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
+  await testAgent(t, agentWith(work), { ways: ['the chart', 'in process'] })
+  const none = { opening: {}, messages: {}, authorizations: {} }
+  t.strictSame(await madeCases(agentWith(work), work, () => Promise.reject(new Error('Cannot find package'))), none)
+  t.strictSame(await madeCases(agentWith(everything), everything), none)
+  const opened = defineAgent({ card, input: z.object({ text: z.string().min(70) }), inputJsonSchema: { type: 'object', properties: { text: { type: 'string', minLength: 70 } }, required: ['text'] }, work: async () => {} })
+  const names = (await planFor(opened)).paths.map(({ name }) => name)
+  t.match(names[0], /^opened by "\{"text":".{51}… \(1\)", then/, 'long ones are cut; the default, which is refused, opens none')
+  t.match(await rejection(planFor(opened, { cases: { opening: { wrong: 'wrong' } } })), { name: 'A2AError', code: 'InvalidParams' })
+  const unshown = defineAgent({ card, input: z.custom<object>(value => typeof value === 'object').transform(value => value), work: async () => {} })
+  t.strictSame(await madeCases(unshown, everything), none)
+  const words = defineAgent({ card, input: z.string().min(2), work: async () => {} })
+  t.match((await planFor(words)).paths.map(({ opening }) => opening.words).at(-1), /^..$/)
+})
+
+await t.test('payloads are made for what a JSON Schema can say', t => {
+  const made = (schema: object, takes: (value: unknown) => boolean = () => true) => payloadsFor(schema as Record<string, unknown>, 2, takes)
+  t.strictSame(made({ const: 'x' }), ['x'])
+  t.strictSame(new Set(made({ enum: ['a', 'b'] })), new Set(['a', 'b']))
+  t.ok(made({ type: 'integer', minimum: 5, maximum: 7 }).every(value => [5, 6, 7].includes(value as number)))
+  t.ok(made({ type: 'integer', exclusiveMaximum: 0 }).every(value => Number(value) < 0))
+  t.ok(made({ type: 'number', exclusiveMinimum: 2 }).every(value => Number(value) > 2))
+  t.ok(made({ type: 'number', maximum: -2000 }).every(value => Number(value) <= -2000))
+  t.equal(made({ type: 'number' }).length, 2)
+  t.strictSame(new Set(made({ type: ['boolean', 'null'] }, value => value !== true)), new Set([false, null]))
+  t.ok(made({ type: 'string', pattern: '^[A-Z]{3}$' }).every(value => /^[A-Z]{3}$/.test(String(value))))
+  t.strictSame(made({ type: 'string', pattern: '(' }), [], 'a pattern that is none')
+  t.strictSame(made({ type: 'integer', minimum: 3, maximum: 2 }), [], 'a contradiction')
+  t.ok(made({ type: 'string', minLength: 3, maxLength: 3 }).every(value => String(value).length === 3))
+  for (const format of ['date-time', 'date', 'time', 'email', 'uri', 'uuid']) {
+    const schema = { 'date-time': z.iso.datetime(), date: z.iso.date(), time: z.iso.time(), email: z.email(), uri: z.url(), uuid: z.uuid() }[format]
+    t.equal(made({ type: 'string', format }, value => schema?.safeParse(value).success === true).length, 2, format)
+  }
+  t.equal(typeof made({ type: 'string', format: 'unheard-of' })[0], 'string')
+  t.ok(made({ type: 'array', items: { type: 'boolean' }, minItems: 2, maxItems: 2 }).every(value => Array.isArray(value) && value.length === 2))
+  t.ok(made({ type: 'object', properties: { a: { type: 'null' }, b: {} }, required: ['a', 'c'] }).every(value => Object(value).a === null))
+  t.strictSame(made({ type: 'object' }), [{}])
+  t.ok(made({ oneOf: [{ const: 1 }, { const: 2 }] }).length === 2)
+  t.ok(made({ allOf: [{ $ref: '#/$defs/a~1b' }, true, { required: ['n'] }], $defs: { 'a/b': { type: 'object', properties: { n: { const: 1 } } } } }).every(value => Object(value).n === 1))
+  const tree = { type: 'object', properties: { child: { $ref: '#' } }, required: ['child'] }
+  t.ok(made(tree, value => 'child' in Object(value)).length > 0, 'a schema that refers to itself')
+  t.equal(made({ $ref: '#/nowhere/at/all' }).length, 2, 'a reference to nothing says nothing')
+  t.equal(made({ type: 'unheard-of' }).length, 2)
+  t.end()
 })
 
 await t.test('a chart that throws is told of, and fails its task', async t => {
@@ -191,7 +304,9 @@ await t.test('a runtime that does something else than its chart is caught, at th
   t.throws(() => explained(new Error('another')), { message: 'another' })
   t.throws(() => walkChart(path, 'live', new CoverageLog(chart('How?', { asking: { type: 'final' } }))), { name: 'PathError', step: 'the opening', wanted: { status: 'active' }, found: { status: 'done' } })
   const deaf = agentWith(async () => {}, { negotiate: () => reply('I say nothing.') })
-  t.match(await rejection(walk(deaf, new Puppet(), path, at)), { name: 'PathError', step: 'the opening', wanted: 'a task' })
+  for (const manner of [at, { reach: 'JSONRPC', isOfficial: true, interlude: 'none' }] as const) {
+    t.match(await rejection(walk(deaf, new Puppet(), path, manner)), { name: 'PathError', step: 'the opening', wanted: 'a task', found: { parts: [{ text: 'I say nothing.' }] } })
+  }
   const [refused] = paths.filter(({ name }) => name.includes('but not'))
   const step = refused?.steps.at(-1)
   if (!refused || !step) throw new TypeError('There is no such path.')

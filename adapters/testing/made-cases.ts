@@ -1,0 +1,66 @@
+import type { AnyStateMachine } from 'xstate'
+import type { Agent } from '../../runtime/agent.ts'
+import type { WorkMeta, WorkTag } from '../../runtime/setup-work.ts'
+import { shownSchema } from '../../runtime/shown-schema.ts'
+import { validated, type StandardSchema } from '../../runtime/standard-schema.ts'
+import type { Words } from '../../runtime/words.ts'
+import type { Named } from './cases.ts'
+import { statesOf } from './chart-parts.ts'
+import type * as payloads from './payloads.ts'
+
+/** Cases that are made from schemas, for what the author gives none of. */
+export interface MadeCases {
+  readonly opening: Named<Words>
+  readonly messages: Named<Words>
+  readonly authorizations: Named<unknown>
+}
+
+type Shown = { readonly schema?: StandardSchema<unknown>; readonly jsonSchema?: Record<string, unknown> }
+type Payloads = typeof payloads
+
+/** How many values are made of each schema. */
+const VALUES = 2
+
+/** Values of other kinds, of which one should be none for a schema. */
+const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
+
+/**
+ * Makes cases from the schemas of an agent, by fast-check: two values that are taken and one that is not, of what opens a task and
+ * of each question. None for schemas whose library cannot show them as JSON Schema, and none without fast-check, an optional
+ * peer.
+ */
+export async function madeCases({ input, inputJsonSchema }: Agent, machine: AnyStateMachine, load: () => Promise<Payloads> = () => import('./payloads.ts')): Promise<MadeCases> {
+  const opening: readonly Shown[] = input ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }] : []
+  const [messages, authorizations] = [questionsIn(machine, 'input-required'), questionsIn(machine, 'auth-required')]
+  if ([...opening, ...messages, ...authorizations].length === 0) return { opening: {}, messages: {}, authorizations: {} }
+  const loaded = await load().catch(() => undefined)
+  const made = (all: readonly Shown[], more: readonly unknown[]) => (loaded ? named(all.flatMap(one => valuesFor(one, more, loaded))) : {})
+  const said = (values: Named<unknown>) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
+  return { opening: said(made(opening, [])), messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
+}
+
+/** What the questions of a chart want, each schema once. */
+function questionsIn({ root }: AnyStateMachine, tag: WorkTag): Shown[] {
+  const metas = statesOf(root).flatMap(({ tags, meta }) => (tags.includes(tag) && (meta as WorkMeta | undefined)?.schema ? [meta as Shown] : []))
+  return [...new Map(metas.map(meta => [meta.schema, meta])).values()]
+}
+
+function valuesFor(shown: Shown, strangers: readonly unknown[], { payloadsFor }: Payloads): unknown[] {
+  const { schema } = shown
+  const json = schema && shownSchema(shown)
+  if (!json) return []
+  const takes = (value: unknown) => 'value' in validated(schema, value, 'value')
+  return [...payloadsFor(json, VALUES, takes), ...strangers.filter(value => !takes(value)).slice(0, 1)]
+}
+
+/** Values under their JSON text; long ones are cut, and told apart. */
+function named(values: readonly unknown[]): Named<unknown> {
+  const texts = [...new Map(values.map(value => [JSON.stringify(value), value]))]
+  return Object.fromEntries(texts.map(([text, value], i) => [text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}… (${i + 1})` : text, value]))
+}
+
+const LONGEST_NAME = 60
+
+function wordsFor(value: unknown): Words {
+  return typeof value === 'string' && value !== '' ? value : { parts: [{ data: value as never }] }
+}

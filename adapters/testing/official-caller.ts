@@ -1,0 +1,34 @@
+import * as sdk from '@a2a-js/sdk'
+import { ClientFactory, ClientFactoryOptions, type RequestOptions } from '@a2a-js/sdk/client'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { officialError } from '../client/official-errors.ts'
+import type { Caller } from './callers.ts'
+
+/** A caller that is the official SDK's client, over a binding of the agent's card. It tells the agent's errors as ours. */
+export async function officialCaller(url: string, binding: string): Promise<Omit<Caller, 'close'>> {
+  const factory = new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] }))
+  const client = await factory.createFromUrl(url)
+  return {
+    send: async message => {
+      const request = sdk.SendMessageRequest.fromJSON({ message, configuration: { returnImmediately: true } })
+      const answer = await client.sendMessage(request, ACTIVATED).catch(rethrown)
+      return 'status' in answer ? { task: sdk.Task.toJSON(answer) as never } : { message: sdk.Message.toJSON(answer) as never }
+    },
+    events: async function* (id, afterGeneration, signal) {
+      const events = client.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON({ id }), { ...activatedWith({ 'last-event-id': `${afterGeneration}` }), signal })
+      for await (const event of events) yield sdk.StreamResponse.toJSON(event) as never
+    },
+    task: async id => sdk.Task.toJSON(await client.getTask(sdk.GetTaskRequest.fromJSON({ id }), ACTIVATED).catch(rethrown)) as never,
+    cancel: async id => sdk.Task.toJSON(await client.cancelTask(sdk.CancelTaskRequest.fromJSON({ id }), ACTIVATED).catch(rethrown)) as never
+  }
+}
+
+const ACTIVATED = activatedWith({})
+
+function activatedWith(parameters: Record<string, string>): RequestOptions {
+  return { serviceParameters: { 'a2a-extensions': RELIABILITY_EXTENSION, ...parameters } }
+}
+
+function rethrown(error: unknown): never {
+  throw officialError(error)
+}

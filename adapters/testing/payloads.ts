@@ -1,0 +1,108 @@
+import * as fc from 'fast-check'
+import { isObject } from '../../machines/protocol/json.ts'
+
+type JsonSchema = Readonly<Record<string, unknown>>
+
+/** Where in a schema we are: the whole, for references into it, and how deep. */
+interface Place {
+  readonly root: JsonSchema
+  readonly depth: number
+}
+
+/** How many values are tried to find some that a schema takes. */
+const TRIES = 200
+
+/** How deep values go, for schemas that refer to themselves. */
+const DEEPEST = 5
+
+/**
+ * Values that a JSON Schema (draft 2020-12) takes, and `takes` too, which decides what is not known here: the shortest of some
+ * hundred, `count` that differ, or fewer where no more were found. The same ones each time.
+ */
+export function payloadsFor(schema: JsonSchema, count: number, takes: (value: unknown) => boolean): unknown[] {
+  const taken = new Map(candidates(schema).filter(takes).map(value => [JSON.stringify(value), value]))
+  return [...taken].toSorted(([one], [other]) => one.length - other.length).slice(0, count).map(([, value]) => value)
+}
+
+/** None for a schema that contradicts itself, or has a pattern that cannot be made. */
+function candidates(root: JsonSchema): unknown[] {
+  try {
+    return fc.sample(valueOf(root, { root, depth: 0 }), { seed: 1, numRuns: TRIES })
+  } catch {
+    return []
+  }
+}
+
+function valueOf(schema: unknown, { root, depth }: Place): fc.Arbitrary<unknown> {
+  if (!isObject(schema) || depth > DEEPEST) return fc.jsonValue()
+  const inside = { root, depth: depth + 1 }
+  if ('const' in schema) return fc.constant(schema['const'])
+  if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]))
+  const choices = schema['anyOf'] ?? schema['oneOf']
+  if (Array.isArray(choices)) return fc.oneof(...choices.map(choice => valueOf(choice, inside)))
+  if (Array.isArray(schema['allOf'])) return valueOf(Object.assign({}, schema, { allOf: undefined }, ...schema['allOf'].map(part => resolved(part, root))), inside)
+  if ('$ref' in schema) return valueOf(resolved(schema, root), inside)
+  const { type } = schema
+  if (Array.isArray(type)) return fc.oneof(...type.map(one => valueOf({ ...schema, type: one }, inside)))
+  return typeof type === 'string' && type in TYPES ? TYPES[type as keyof typeof TYPES](schema, inside) : fc.jsonValue()
+}
+
+const TYPES = {
+  string: stringOf,
+  integer: integerOf,
+  number: (schema: JsonSchema) => fc.oneof(integerOf(schema), fc.double({ ...rangeOf(schema, Number.MIN_VALUE), noNaN: true })),
+  boolean: () => fc.boolean(),
+  null: () => fc.constant(null),
+  array: (schema: JsonSchema, inside: Place) => fc.array(valueOf(schema['items'], inside), lengths(schema, 'Items')),
+  object: objectOf
+} as const
+
+const moments = fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map(date => date.toISOString())
+
+const FORMATS: Readonly<Record<string, () => fc.Arbitrary<string>>> = {
+  'date-time': () => moments,
+  date: () => moments.map(text => text.slice(0, 10)),
+  time: () => moments.map(text => text.slice(11, 19)),
+  email: () => fc.emailAddress(),
+  uri: () => fc.webUrl(),
+  uuid: () => fc.uuid()
+}
+
+function stringOf(schema: JsonSchema): fc.Arbitrary<string> {
+  const { format, pattern } = schema
+  const made = typeof format === 'string' ? FORMATS[format] : undefined
+  if (made) return made()
+  return typeof pattern === 'string' ? fc.stringMatching(new RegExp(pattern, 'u')) : fc.string({ minLength: 1, ...lengths(schema, 'Length') })
+}
+
+function objectOf(schema: JsonSchema, inside: Place): fc.Arbitrary<unknown> {
+  const { properties, required } = schema
+  const members = isObject(properties) ? properties : {}
+  const made = Object.fromEntries(Object.entries(members).map(([name, member]) => [name, valueOf(member, inside)]))
+  return fc.record(made, { requiredKeys: Array.isArray(required) ? required.filter((name: string) => name in made) : [], noNullPrototype: true })
+}
+
+/** What a reference refers to (`#/$defs/…`); all else is itself. */
+function resolved(schema: unknown, root: JsonSchema): unknown {
+  const reference = isObject(schema) ? schema['$ref'] : undefined
+  if (typeof reference !== 'string') return schema
+  return reference.split('/').slice(1).reduce<unknown>((at, name) => (isObject(at) ? at[name.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined), root)
+}
+
+function lengths(schema: JsonSchema, of: 'Items' | 'Length'): { minLength?: number; maxLength?: number } {
+  const [min, max] = [schema[`min${of}`], schema[`max${of}`]]
+  return { ...(typeof min === 'number' && { minLength: min }), ...(typeof max === 'number' && { maxLength: max }) }
+}
+
+function integerOf(schema: JsonSchema): fc.Arbitrary<number> {
+  const { min, max } = rangeOf(schema, 1)
+  return fc.integer({ min: Math.ceil(min), max: Math.floor(max) })
+}
+
+/** From where to where a number goes; a side that is open is a thousand beyond. */
+function rangeOf({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }: JsonSchema, step: number): { min: number; max: number } {
+  const min = typeof exclusiveMinimum === 'number' ? exclusiveMinimum + step : minimum
+  const max = typeof exclusiveMaximum === 'number' ? exclusiveMaximum - step : maximum
+  if (typeof min === 'number') return { min, max: typeof max === 'number' ? max : min + 1000 }
+  return typeof max === 'number' ? { min: max - 1000, max } : { min: -1000, max: 1000 }
+}
