@@ -31,7 +31,7 @@ async function opinion(negotiation: Negotiation, { request, round, standing, pro
 }
 
 /** What the author's answer means; an offer is named by the id that its request had for a task. */
-function opinionOf(answer: unknown, { terms }: Negotiation, named: Pick<StandingOffer, 'offerId' | 'expiresAtMs'>): Opinion {
+export function opinionOf(answer: unknown, { terms }: Negotiation, named: Pick<StandingOffer, 'offerId' | 'expiresAtMs'>): Opinion {
   const word = wordOf(answer, ['offer', 'accepted', 'declined', 'reply', 'rejected'], 'answer offer(…), accepted(…), declined(…), reply(…) or rejected(…)')
   switch (word.type) {
     case 'offer':

@@ -23,7 +23,7 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
   t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
   t.same(Object.keys(delegation).toSorted(), ['delegate', 'remoteAgent'])
-  t.same(Object.keys(testing).toSorted(), ['PATH_KINDS', 'PathError', 'VirtualClock', 'agentTests', 'allWays', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
+  t.same(Object.keys(testing).toSorted(), ['PATH_KINDS', 'PathError', 'VirtualClock', 'agentTests', 'allWays', 'bargainClause', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
   t.same(Object.keys(legacy), ['dialect03'])

@@ -10,7 +10,7 @@ export const pathsCommand: Command = {
   summary: "show every path through an agent's chart",
   usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--json | --mermaid]',
   details: `A line on stdout for each path: every move that the agent's work takes, in each configuration that it can be in, a cancel
-there, and what it has to refuse there. What may come is what the module exports as cases (taskchart/testing). Work that
+there, and what it has to refuse there; of a negotiation(…) everything that may come before there is a task. What may come is what the module exports as cases (taskchart/testing). Work that
 is no statechart is shown by the model of what such work may do.
 
   --paths KIND cover (the default) is all of that; shortest, the shortest way to each configuration; simple, every way that
@@ -30,18 +30,23 @@ async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promis
   const { values: { paths: text, only = '', json, mermaid }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
   const { agent, cases } = await loadAgent(file, cwd)
-  const { chartMermaid, chartOf, clauseOf, planFor, PATH_KINDS } = await loadTesting()
+  const { bargainClause, chartMermaid, chartOf, clauseOf, planFor, PATH_KINDS } = await loadTesting()
   const kind = readKind(text, PATH_KINDS)
   if (mermaid) {
     stdout.write(chartMermaid(chartOf(agent).machine))
     return EXIT.ok
   }
-  const { paths, configurations } = await planFor(agent, { kind, ...(cases && { cases }) }).catch(planError(file, agent.card))
+  const { paths, bargains, configurations } = await planFor(agent, { kind, ...(cases && { cases }) }).catch(planError(file, agent.card))
   const chosen = paths.filter(({ name }) => name.includes(only))
   for (const { name, begins, steps } of chosen) {
     const told = steps.map(({ move, told, refusal }) => ({ move: clauseOf(move), ...(refusal === undefined ? { told } : { refused: refusal }) }))
     stdout.write(json ? jsonLine({ path: name, begins, steps: told }) : `${oneLine(name)}\n`)
   }
-  stderr.write(`${chosen.length} paths through ${configurations} configurations\n`)
+  const chosenBargains = bargains.filter(({ name }) => name.includes(only))
+  for (const { name, steps } of chosenBargains) {
+    const told = steps.map(({ move, heard }) => ({ move: bargainClause(move), heard }))
+    stdout.write(json ? jsonLine({ path: name, steps: told }) : `${oneLine(name)}\n`)
+  }
+  stderr.write(`${chosen.length + chosenBargains.length} paths through ${configurations} configurations\n`)
   return EXIT.ok
 }

@@ -1,8 +1,11 @@
 import type { Agent } from '../../runtime/agent.ts'
-import { walkChart } from './chart-run.ts'
+import { isNegotiation } from '../../runtime/negotiation.ts'
+import { walkChart, type Liveness } from './chart-run.ts'
 import { CoverageLog, type Coverage } from './coverage.ts'
+import type { BargainPath } from './negotiation/plan.ts'
+import { walkBargain } from './negotiation/run.ts'
 import { coverageLines, crashLines } from './notes.ts'
-import { walk } from './path-run.ts'
+import { walk, type Manner } from './path-run.ts'
 import { planFor, type Path, type PlanOptions } from './plan.ts'
 import { Puppet } from './puppet.ts'
 import { Stage } from './stage.ts'
@@ -40,18 +43,30 @@ export interface AgentTests {
  * `only` in its name.
  */
 export async function agentTests(agent: Agent, { ways: chosenWays, only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
-  const { machine, isChart, paths, configurations, crashes } = await planFor(agent, options)
+  const { machine, isChart, paths, bargains, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
-  if (chosen.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
+  const chosenBargains = bargains.filter(({ name }) => name.includes(only))
+  if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
   const { ways, lacks } = chosenWays ? { ways: chosenWays, lacks: [] } : await waysHere()
   const run = async (path: Path, way: Way): Promise<void> => {
     const manner = WAYS[way]
     if (typeof manner === 'string') walkChart(path, manner, log)
     else await walk(agent, isChart ? new Stage(machine) : new Puppet(), path, manner)
   }
-  const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
-  const isWalked = ways.some(way => typeof WAYS[way] === 'string')
+  const tests = ways.flatMap(way => [
+    ...chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })),
+    ...bargainTests(agent, chosenBargains, way)
+  ])
+  const isWalked = chosen.length > 0 && ways.some(way => typeof WAYS[way] === 'string')
   const notes = () => [...lacks, ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
   return { tests, configurations, coverage: () => log.coverage, notes }
+}
+
+/** The tests of a negotiation: through a runtime, in memory. Its chart is ours, and tested as such. */
+function bargainTests(agent: Agent, paths: readonly BargainPath[], way: Way): PathTest[] {
+  const { negotiate } = agent
+  const manner: Liveness | Manner = WAYS[way]
+  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
+  return paths.map(path => ({ way, name: path.name, run: () => walkBargain(agent, negotiate, path, manner) }))
 }

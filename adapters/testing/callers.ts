@@ -2,6 +2,8 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { CallContext, Conditions } from '../../runtime/call.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import { withLongTimers } from '../../runtime/long-timers.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { connect } from '../client/connect.ts'
 import { serve, type Served } from '../http/serve.ts'
@@ -27,7 +29,8 @@ export interface Access {
 /** Makes a caller of a runtime; over a binding it is served on a loopback port for that. The official client is loaded only if it is wanted. */
 export async function callerOf(runtime: Runtime, { reach, isOfficial }: Access): Promise<Caller> {
   if (reach === 'in process') return inProcess(runtime)
-  const served = await serve(runtime, { port: 0 })
+  // Connections live in real time, whatever passes for the agent.
+  const served = await serve({ ...runtime, settings: { ...runtime.settings, clock: withLongTimers(systemClock) } }, { port: 0 })
   return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }
 

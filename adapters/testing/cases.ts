@@ -1,7 +1,10 @@
 import type { EventObject } from 'xstate'
+import type { Agent } from '../../runtime/agent.ts'
 import type { AgentDescription } from '../../runtime/described-card.ts'
+import { isNegotiation } from '../../runtime/negotiation.ts'
 import type { ArtifactWords, Words } from '../../runtime/words.ts'
 import type { MadeCases } from './made-cases.ts'
+import type { BargainCases } from './negotiation/cases.ts'
 
 /** Things that may come, each under a name that stands in the names of the tests. */
 export type Named<T> = Readonly<Record<string, T>>
@@ -10,6 +13,8 @@ export type Named<T> = Readonly<Record<string, T>>
 export interface Opening {
   readonly words: Words
   readonly earlier: readonly ArtifactWords[]
+  /** The terms of the deal that it makes, for an agent with a `negotiation(…)`. */
+  readonly terms?: object
 }
 
 /**
@@ -21,11 +26,18 @@ export interface Cases {
    * the examples of the card's skills, or else `start`, whose text is "start", and what is made of the agent's `input`, as far
    * as they open one. */
   readonly opening?: Named<Words | Opening>
+  /** What both sides may agree upon, for an agent with a `negotiation(…)`; each opens paths of the work. Default: made from their schema. */
+  readonly terms?: Named<object>
+  /** What a client may say in free words before there is a task, likewise. Default: `words`, whose text is "words". */
+  readonly requests?: Named<Words>
   /** Messages to the task. Default: `an answer`, whose text is "an answer", and what is made of the schemas of questions. */
   readonly messages?: Named<Words>
   /** What an authorization brings that arrives out of band. Default: `an authorization`, which brings nothing, and what is made of schemas. */
   readonly authorizations?: Named<unknown>
-  /** How the actors end that the chart invokes, by their `src`: an output, or an Error. Default: `done` without an output, and `fails`. */
+  /**
+   * How the actors end that the chart invokes, by their `src`: an output, or an Error. Default: `done` without an output, and
+   * `fails`. `respond` is that of a negotiation: `offer(…)` and the like. Default: everything that it may answer.
+   */
   readonly results?: Readonly<Record<string, Named<unknown>>>
   /** Events that its own actors send to the chart. Default: none. */
   readonly events?: Named<EventObject>
@@ -36,7 +48,8 @@ export interface Cases {
 /** Cases with their defaults. */
 export interface AllCases {
   readonly openings: Named<Opening>
-  /** Whether each of them has to open a task. */
+  readonly bargains: BargainCases
+  /** Whether each of them has to open a task: they were given, not guessed. */
   readonly isOpeningGiven: boolean
   readonly messages: Named<Words>
   readonly authorizations: Named<unknown>
@@ -46,22 +59,32 @@ export interface AllCases {
 }
 
 /** Fills in the defaults, and what was made of schemas. Throws TypeError for a member that is none, naming it. */
-export function casesWith(given: Cases, made: MadeCases, { skills }: Pick<AgentDescription, 'skills'>): AllCases {
+export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate }: Agent): AllCases {
+  const isBargaining = isNegotiation(negotiate)
   const unknown = Object.keys(given).find(name => !MEMBERS.has(name))
   if (unknown !== undefined) throw new TypeError(`cases has no ${unknown}; it may have ${[...MEMBERS].join(', ')}.`)
   const { opening, messages = { 'an answer': 'an answer', ...made.messages }, authorizations = { 'an authorization': undefined, ...made.authorizations } } = given
   const { results = {}, events = {}, memory = context => context } = given
-  const openings = Object.entries(opening ?? { ...examplesOf(skills), ...made.opening }).map(([name, given]) => [name, isOpening(given) ? given : { words: given, earlier: [] }])
-  return { openings: Object.fromEntries(openings), isOpeningGiven: opening !== undefined, messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
+  const { terms = made.terms, requests = { words: 'words' } } = given
+  const bargains = { requests, terms, responses: results['respond'] }
+  const opened = opening ?? (isBargaining ? { 'a deal': 'a deal' } : { ...examplesOf(skills), ...made.opening })
+  const openings = Object.entries(opened).map(([name, given]): [string, Opening] => [name, isOpening(given) ? given : { words: given, earlier: [] }])
+  const all = isBargaining ? openings.flatMap(one => dealsOf(one, terms)) : openings
+  return { openings: Object.fromEntries(all), bargains, isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined), messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
 }
 
-const MEMBERS = new Set(['opening', 'messages', 'authorizations', 'results', 'events', 'memory'])
+const MEMBERS = new Set(['opening', 'terms', 'requests', 'messages', 'authorizations', 'results', 'events', 'memory'])
 
 const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
 
 function examplesOf(skills: AgentDescription['skills'] = []): Named<Words> {
   const examples = skills.flatMap(({ examples = [] }) => examples)
   return Object.fromEntries((examples.length === 0 ? ['start'] : examples).map(example => [example, example]))
+}
+
+/** An opening message on each of the terms. */
+function dealsOf([name, opening]: [string, Opening], terms: Named<object>): [string, Opening][] {
+  return Object.entries(terms).map(([on, terms]) => [`${name} on ${on}`, { ...opening, terms }])
 }
 
 function isOpening(given: Words | Opening): given is Opening {

@@ -1,5 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
 import type { Agent } from '../../runtime/agent.ts'
+import { isNegotiation } from '../../runtime/negotiation.ts'
 import type { WorkMeta, WorkTag } from '../../runtime/setup-work.ts'
 import { shownSchema } from '../../runtime/shown-schema.ts'
 import { validated, type StandardSchema } from '../../runtime/standard-schema.ts'
@@ -11,6 +12,7 @@ import type * as payloads from './payloads.ts'
 /** Cases that are made from schemas, for what the author gives none of. */
 export interface MadeCases {
   readonly opening: Named<Words>
+  readonly terms: Named<object>
   readonly messages: Named<Words>
   readonly authorizations: Named<unknown>
 }
@@ -26,17 +28,18 @@ const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
 
 /**
  * Makes cases from the schemas of an agent, by fast-check: two values that are taken and one that is not, of what opens a task and
- * of each question. None for schemas whose library cannot show them as JSON Schema, and none without fast-check, an optional
+ * of each question; of terms, two that are taken. None for schemas whose library cannot show them as JSON Schema, and none without fast-check, an optional
  * peer.
  */
-export async function madeCases({ input, inputJsonSchema }: Agent, machine: AnyStateMachine, load: () => Promise<Payloads> = () => import('./payloads.ts')): Promise<MadeCases> {
+export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, machine: AnyStateMachine, load: () => Promise<Payloads> = () => import('./payloads.ts')): Promise<MadeCases> {
   const opening: readonly Shown[] = input ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }] : []
   const [messages, authorizations] = [questionsIn(machine, 'input-required'), questionsIn(machine, 'auth-required')]
-  if ([...opening, ...messages, ...authorizations].length === 0) return { opening: {}, messages: {}, authorizations: {} }
+  const terms: readonly Shown[] = isNegotiation(negotiate) ? [{ schema: negotiate.terms }] : []
+  if ([...opening, ...terms, ...messages, ...authorizations].length === 0) return { opening: {}, terms: {}, messages: {}, authorizations: {} }
   const loaded = await load().catch(() => undefined)
   const made = (all: readonly Shown[], more: readonly unknown[]) => (loaded ? named(all.flatMap(one => valuesFor(one, more, loaded))) : {})
   const said = (values: Named<unknown>) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
-  return { opening: said(made(opening, [])), messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
+  return { opening: said(made(opening, [])), terms: made(terms, []) as Named<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
 }
 
 /** What the questions of a chart want, each schema once. */

@@ -1,5 +1,6 @@
 import * as sdk from '@a2a-js/sdk'
 import { ClientFactory, ClientFactoryOptions, type RequestOptions } from '@a2a-js/sdk/client'
+import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { officialError } from '../client/official-errors.ts'
 import type { Caller } from './callers.ts'
@@ -29,6 +30,9 @@ function activatedWith(parameters: Record<string, string>): RequestOptions {
   return { serviceParameters: { 'a2a-extensions': RELIABILITY_EXTENSION, ...parameters } }
 }
 
+/** Of a code that A2A does not have the official client keeps only what was on the wire. */
 function rethrown(error: unknown): never {
+  const { envelopeCode, statusCode, message } = error as { readonly envelopeCode?: number; readonly statusCode?: number; readonly message: string }
+  if (envelopeCode === ERRORS.RateLimited.code || statusCode === ERRORS.RateLimited.http) throw new A2AError('RateLimited', message, { cause: error })
   throw officialError(error)
 }

@@ -1,4 +1,4 @@
-import type { Configuration, Taken } from './explore.ts'
+import type { Place, Taken } from './graph.ts'
 
 /**
  * Which paths are walked. `cover`: every move in every configuration, a cancel there, and all that has to be refused there.
@@ -12,8 +12,8 @@ export type PathKind = (typeof PATH_KINDS)[number]
 const MOST_SIMPLE = 10_000
 
 /** The shortest ways to all configurations, but for those that are the beginning of another. */
-export function shortestWays(configurations: readonly Configuration[]): (readonly Taken[])[] {
-  return configurations.filter(({ legal }) => !legal.some(({ isWay }) => isWay)).map(({ way }) => way)
+export function shortestWays<Turn, Move>(places: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
+  return places.filter(({ legal }) => !legal.some(({ isWay }) => isWay)).map(({ way }) => way)
 }
 
 /**
@@ -21,10 +21,10 @@ export function shortestWays(configurations: readonly Configuration[]): (readonl
  * are more than 10,000: in a chart where everything leads everywhere they are without number. (They are looked for one by
  * one, so that there is an end to it; @xstate/graph looks for all.)
  */
-export function simpleWays([start]: readonly Configuration[]): (readonly Taken[])[] {
-  const ways: (readonly Taken[])[] = []
-  const been = new Set<Configuration>()
-  const go = (here: Configuration, way: readonly Taken[]): void => {
+export function simpleWays<Turn, Move>([start]: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
+  const ways: (readonly Taken<Turn, Move>[])[] = []
+  const been = new Set<Place<Turn, Move>>()
+  const go = (here: Place<Turn, Move>, way: readonly Taken<Turn, Move>[]): void => {
     been.add(here)
     const next = here.legal.filter(({ to }) => !been.has(to))
     for (const { move, turn, to } of next) go(to, [...way, { move, turn }])

@@ -11,7 +11,7 @@ import { PathError } from './path-error.ts'
 import type { Path, Step } from './plan.ts'
 import type { Cast } from './stage.ts'
 import type { Told } from './told.ts'
-import { openingMessage, World, type Interlude } from './world.ts'
+import { agreeing, openingMessage, World, type Interlude } from './world.ts'
 
 /** How a path is walked: how the agent is reached, and what happens to its process between two steps. */
 export interface Manner extends Access {
@@ -22,7 +22,7 @@ export interface Manner extends Access {
 
 /** Walks one path through a runtime. Rejects with PathError at the first step that is not as it should be. */
 export async function walk(agent: Agent, cast: Cast, path: Path, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
-  const world = await World.open({ ...agent, work: cast.work }, path.opening, await newDisk(disk))
+  const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
   const caller = await callerOf(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
   try {

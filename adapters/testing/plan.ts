@@ -4,10 +4,13 @@ import type { Agent } from '../../runtime/agent.ts'
 import { casesWith, type Cases, type Opening } from './cases.ts'
 import type { Refused } from './chances.ts'
 import { madeCases } from './made-cases.ts'
-import { explore, type Configuration, type Taken } from './explore.ts'
+import { explore, type Configuration } from './explore.ts'
+import type { Taken } from './graph.ts'
 import type { Turn } from './model.ts'
-import { clauseOf, sentenceOf, type Move } from './moves.ts'
+import { clauseOf, sentenceOf, type InnerMove, type Move } from './moves.ts'
 import { CANCELED, faultOf, OPENED, toldAfter, type Told } from './told.ts'
+import { isNegotiation } from '../../runtime/negotiation.ts'
+import { bargainPlan, type BargainPath } from './negotiation/plan.ts'
 import { shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
 import { puppetCases, puppetChart } from './puppet.ts'
 import { inputFor } from './world.ts'
@@ -41,6 +44,8 @@ export interface Plan {
   readonly machine: AnyStateMachine
   readonly isChart: boolean
   readonly paths: readonly Path[]
+  /** Of a `negotiation(…)`: what comes before there is a task. */
+  readonly bargains: readonly BargainPath[]
   /** How many configurations there are. */
   readonly configurations: number
   /** The ways at whose ends the chart throws, or has an output that is none, which is a fault of it or of the cases. */
@@ -63,10 +68,12 @@ export interface PlanOptions {
  * too many configurations, or simple paths.
  */
 export async function planFor(agent: Agent, { cases: given = {}, kind = 'cover', limit = 1000 }: PlanOptions = {}): Promise<Plan> {
-  const { card, messages: policy } = agent
+  const { messages: policy, negotiate } = agent
   const { machine, isChart } = chartOf(agent)
-  const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, await madeCases(agent, machine), card)
-  const plan = { machine, isChart, paths: [] as Path[], configurations: 0, crashes: [] as Plan['crashes'][number][] }
+  const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, await madeCases(agent, machine), agent)
+  if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms()
+  const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
+  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Plan['crashes'][number][] }
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -90,6 +97,10 @@ export async function planFor(agent: Agent, { cases: given = {}, kind = 'cover',
 export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
   if (!work) throw new TypeError('it does no tasks, so that there is no work to test.')
   return typeof work === 'function' ? { machine: puppetChart, isChart: false } : { machine: work, isChart: true }
+}
+
+function noTerms(): TypeError {
+  return new TypeError("of terms that cannot be made from their schema it is not known what they may be. Give cases.terms, as in { terms: { 'a price': { euros: 40 } } }.")
 }
 
 function noTask(name: string): TypeError {
@@ -124,7 +135,7 @@ function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[],
 
 const CANCEL: Move = { type: 'cancel' }
 
-function stepsOf(way: readonly Taken[], start: Turn): Step[] {
+function stepsOf(way: readonly Taken<Turn, InnerMove>[], start: Turn): Step[] {
   return way.map(({ move, turn }, i) => ({ move, told: toldAfter(turn, way[i - 1]?.turn ?? start, move), turn }))
 }
 

@@ -1,11 +1,15 @@
+import { movePart } from '../../machines/protocol/negotiation.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { defineAgent, type Agent } from '../../runtime/agent.ts'
+import type { Limits } from '../../runtime/limits.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { isNegotiation } from '../../runtime/negotiation.ts'
 import { messageOf } from '../../runtime/outcomes.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../runtime/store.ts'
 import type { WorkInput } from '../../runtime/work-input.ts'
-import type { ArtifactWords, Words } from '../../runtime/words.ts'
+import { accepted, type ArtifactWords } from '../../runtime/words.ts'
 import type { Opening } from './cases.ts'
 import { newDisk, type Disk } from './disk.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -24,22 +28,24 @@ export class World {
   readonly clock: VirtualClock
   readonly #agent: Agent
   readonly #disk: Disk
+  readonly #limits: Partial<Limits>
   readonly #ids: () => string
   #isDead = false
   #runtime: Runtime
 
-  private constructor(agent: Agent, { disk, clock, ids }: Past) {
+  private constructor(agent: Agent, { disk, clock, ids }: Past, limits: Partial<Limits>) {
     // Time stands still, so that nothing is waited for that cleans up; and work that crashes shows it.
     this.#agent = { ...agent, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
     this.#disk = disk
+    this.#limits = limits
     this.clock = clock
     this.#ids = ids
     this.#runtime = this.#begin()
   }
 
   /** A world in whose context there is what is to be there before the task. */
-  static async open(agent: Agent, { earlier }: Opening, disk: Disk): Promise<World> {
-    return new World(agent, await past(agent, earlier, disk))
+  static async open(agent: Agent, { earlier }: Pick<Opening, 'earlier'>, disk: Disk, limits: Partial<Limits> = {}): Promise<World> {
+    return new World(agent, await past(agent, earlier, disk), limits)
   }
 
   get runtime(): Runtime {
@@ -72,7 +78,7 @@ export class World {
   #begin(): Runtime {
     const lasting = this.#disk.open()
     const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)) }
-    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, logger: SILENT, store })
+    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, limits: this.#limits, logger: SILENT, store })
   }
 }
 
@@ -87,7 +93,7 @@ const REST = 8
 /** What the work of a task is given in a world with this opening; `undefined` if it opens no task. */
 export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInput | undefined> {
   let given: WorkInput | undefined
-  const { migrate: _, recovery: __, ...others } = agent
+  const { migrate: _, recovery: __, ...others } = agreeing(agent)
   const spy = defineAgent({
     ...others,
     messages: 'reject',
@@ -102,8 +108,16 @@ export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInpu
 }
 
 /** The message that opens the task of a path. */
-export function openingMessage({ words }: { readonly words: Words }) {
-  return { messageId: 'opening', contextId: CONTEXT, role: 'ROLE_USER' as const, ...messageOf(words) }
+export function openingMessage({ words, terms }: Pick<Opening, 'words' | 'terms'>): Message {
+  const { parts, ...content } = messageOf(words)
+  const proposed = terms ? [movePart({ propose: { terms: { ...terms } } })] : []
+  return { messageId: 'opening', contextId: CONTEXT, role: 'ROLE_USER', ...content, parts: [...parts, ...proposed] }
+}
+
+/** An agent that agrees at once to what is proposed, if it bargains at all: so the paths of its work begin with a deal. */
+export function agreeing(agent: Agent): Agent {
+  const { negotiate } = agent
+  return isNegotiation(negotiate) ? { ...agent, negotiate: { ...negotiate, respond: () => accepted() } } : agent
 }
 
 interface Past {

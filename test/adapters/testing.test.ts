@@ -212,7 +212,7 @@ await t.test('cases are made from schemas where their author gives none', async 
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'message' && move.name === '{}' && refusal === 'InvalidParams')))
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
   await testAgent(t, agentWith(work), { ways: ['the chart', 'in process'] })
-  const none = { opening: {}, messages: {}, authorizations: {} }
+  const none = { opening: {}, terms: {}, messages: {}, authorizations: {} }
   t.strictSame(await madeCases(agentWith(work), work, () => Promise.reject(new Error('Cannot find package'))), none)
   t.strictSame(await madeCases(agentWith(everything), everything), none)
   const opened = defineAgent({ card, input: z.object({ text: z.string().min(70) }), inputJsonSchema: { type: 'object', properties: { text: { type: 'string', minLength: 70 } }, required: ['text'] }, work: async () => {} })
@@ -278,7 +278,7 @@ await t.test('what cannot be planned is refused with what to do', async t => {
   t.match(await rejection(planFor(agentWith(counting), { limit: 20 })), { name: 'RangeError', message: /more than 20 configurations.*cases\.memory/s })
   const { configurations } = await planFor(agentWith(counting), { cases: { memory: context => Math.min((context as { n: number }).n, 2) } })
   t.equal(configurations, 3)
-  t.match(await rejection(planFor(agentWith(everything), { cases: { message: {} } as Cases })), { name: 'TypeError', message: /cases has no message; it may have opening, messages,/ })
+  t.match(await rejection(planFor(agentWith(everything), { cases: { message: {} } as Cases })), { name: 'TypeError', message: /cases has no message; it may have opening, terms, requests, messages,/ })
   t.match(await rejection(planFor(defineAgent({ card, negotiate: () => reply('x') }))), { name: 'TypeError', message: /does no tasks/ })
   const picky = agentWith(async () => {}, { negotiate: ({ message }) => (textOf(message) === 'yes' ? accepted() : reply('no')) })
   t.match(await rejection(planFor(picky)), { message: /"start" opens no task/ })

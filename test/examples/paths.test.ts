@@ -2,6 +2,7 @@ import t from 'tap'
 import { testAgent, type AgentTestOptions } from '../../adapters/testing/index.ts'
 import barista from '../../examples/barista.ts'
 import countdown from '../../examples/countdown.ts'
+import gardener from '../../examples/negotiate.ts'
 import sailboat, { cases } from '../../examples/sailboat.ts'
 import schedule from '../../examples/schedule.ts'
 import type { Agent } from '../../runtime/index.ts'
@@ -21,4 +22,8 @@ for (const [name, agent, options] of charts) {
 
 await t.test('the life of a task whose work is a function is walked, too', async t => {
   await testAgent(t, schedule, { ways: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
+})
+
+await t.test('a negotiation is walked before its deal', async t => {
+  await testAgent(t, gardener, { only: 'negotiating', ways: ['in process', 'in process, killed before every step'] })
 })
