@@ -39,11 +39,11 @@ interface Drawn {
 
 /** Each transition with all its lines, so that it can be lit as a whole. */
 function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
-  const drawn = arrows.flatMap(({ arrivals, points, labelPlace: { x, y, width } }) => {
-    const lines = (isShared: boolean): string[] => linesThrough(points, isShared ? ' shared' : '')
+  const drawn = arrows.flatMap(({ arrivals, points, labelPlace }) => {
+    const lines = (isShared: boolean): string[] => linesThrough(points, isShared ? ' shared' : '', labelPlace)
     return arrivals.map(({ transition, label }, i): Drawn => {
       const above = arrivals.slice(0, i).reduce((sum, { label }) => sum + (label ? label.height + LABEL_GAP : 0), 0)
-      return { transition, parts: [...lines(i > 0), ...(label ? labelAt(label, x + width / 2, y + above) : [])] }
+      return { transition, parts: [...lines(i > 0), ...(label ? labelAt(label, labelPlace.x + labelPlace.width / 2, labelPlace.y + above) : [])] }
     })
   })
   return [...new Set(drawn.map(({ transition }) => transition))].map(transition =>
@@ -51,8 +51,8 @@ function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
   )
 }
 
-function linesThrough(points: PlacedArrow['points'], more = ''): string[] {
-  return [element('path', { class: `edge${more}`, d: arrowLine(points) }), element('path', { class: `head${more}`, d: arrowHead(points) })]
+function linesThrough(points: PlacedArrow['points'], more = '', label?: Place): string[] {
+  return [element('path', { class: `edge${more}`, d: arrowLine(points, label) }), element('path', { class: `head${more}`, d: arrowHead(points) })]
 }
 
 function labelAt({ lines, width, height }: TransitionLabel, centre: number, y: number): string[] {

@@ -186,6 +186,7 @@ await t.test('transitions to one state share an arrow, which is hidden but for t
   const [, first, second] = svg.split('class="transition"')
   t.match(first, /class="edge" d="(M[^"]*)"/)
   t.match(second, /class="edge shared" d="(M[^"]*)"/)
+  t.match(second, /class="edge shared" d="M[^"ML]*L[^"ML]*M[^"ML]*L[^"ML]*"/, 'with a gap where the labels are')
   t.match(svg, /\.statechart \.transition:not\(\.active,\.visited,\.taken,\.uncovered\)>\.shared\{visibility:hidden\}/)
 })
 
