@@ -69,7 +69,7 @@ function pointsOf({ from, isUpwards }: Arrow, sections: readonly ElkEdgeSection[
   const points = isUpwards ? downwards.toReversed() : downwards
   const source = states.find(({ id }) => id === from)
   const [start, next] = points
-  if (!source || !start || !next || start.y !== source.place.y || next.y <= start.y) return points
+  if (!source || !start || !next || Math.abs(start.y - source.place.y) > 0.5 || next.y <= start.y) return points
   return [{ x: start.x, y: Math.min(next.y, start.y + source.box.height) }, ...points.slice(1)]
 }
 
