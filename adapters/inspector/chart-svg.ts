@@ -4,7 +4,7 @@ import type { ChartOutline, OutlineTransition } from './chart-outline.ts'
 import { CHART_STYLE } from './chart-style.ts'
 import { LABEL_GAP } from './elk-graph.ts'
 import { BORDERS, TAG_PADDING, type PlacedText } from './state-box.ts'
-import { element, svgText } from './svg-element.ts'
+import { element, rounded, svgText } from './svg-element.ts'
 import type { CutText } from './text-width.ts'
 import { baseLine, type TransitionLabel } from './transition-label.ts'
 
@@ -77,7 +77,7 @@ function boxOf(isFinal: boolean, place: Place, { texts, divider }: PlacedState['
   return [
     element('rect', { class: 'box', ...place, rx: 9 }),
     ...(isFinal ? [element('rect', { class: 'inner', ...inner, rx: 6 })] : []),
-    ...(divider === undefined ? [] : [element('path', { class: 'divider', d: `M${x} ${y + divider}h${width}` })]),
+    ...(divider === undefined ? [] : [element('path', { class: 'divider', d: `M${rounded(x)} ${rounded(y + divider)}h${rounded(width)}` })]),
     ...texts.map(text => textOf(text, place))
   ]
 }
