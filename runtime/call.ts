@@ -18,6 +18,8 @@ export interface CallContext {
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /** Where the caller's server offers the agent: what GetExtendedAgentCard lists. Default nowhere, for calls in process. */
   readonly interfaces?: readonly AgentInterface[] | undefined
+  /** How many bytes the request had on the wire, for the quotas. Default none, for calls in process. */
+  readonly bytes?: number
   /** The tenant of the path, if the binding has one there; it has to agree with that of the request. */
   readonly tenant?: string
   /** `A2A-Version` as the client gave it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
@@ -73,9 +75,14 @@ export function admit<Name extends OperationName>(
   const reliable = call.extensions?.includes(RELIABILITY_EXTENSION) ?? false
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
-  const tenant = params.tenant ?? call.tenant ?? ''
-  if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal, trace: call.trace }
+  const scope = scopeOf(params, call)
+  if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalid('tenant', 'must be the tenant of the address')
+  return { params, scope, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal, trace: call.trace }
+}
+
+/** Whose data a call is about: what its parameters say, else its address. */
+export function scopeOf({ tenant }: { readonly tenant?: string | undefined }, call: CallContext): Scope {
+  return { tenant: tenant ?? call.tenant ?? '', principal: call.principal ?? 'anonymous' }
 }
 
 /** Who calls, for functions of the author's. */

@@ -6,6 +6,7 @@ import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import type { Metering } from './metering.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -27,6 +28,7 @@ export interface ContextServices {
   readonly ids: Ids
   readonly logger: Logger
   readonly limits: Limits
+  readonly metering: Metering
   readonly feeds: Feeds
   readonly logic: ContextLogic
   readonly agent: Agent

@@ -5,6 +5,8 @@ import { agentCard, type CardSource } from './agent-card.ts'
 import type { Caller } from './authentication.ts'
 import { callerOf, type Admitted, type CallContext } from './call.ts'
 import { describedCard, type AgentDescription } from './described-card.ts'
+import { tenantInterfaces } from './tenant-interfaces.ts'
+import type { Tenants } from './tenants.ts'
 
 /** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */
 export type CardChanges = Partial<AgentDescription>
@@ -18,14 +20,16 @@ export function checkIsKnown({ principal }: CallContext): void {
 }
 
 /**
- * GetExtendedAgentCard (§3.1.11): the card as this caller may see it, with the interfaces of its call. Throws
+ * GetExtendedAgentCard (§3.1.11): the card as this caller may see it, with the interfaces of its call, for each tenant that it may use. Throws
  * ExtendedAgentCardNotConfigured if there is none for this caller. An error in the author's function, or a card that is
  * none, is an error of ours, of which the caller hears no more.
  */
-export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext): Promise<AgentCard> {
-  const changes = await changesFor(source.agent.extendedCard, callerOf(scope, call))
+export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext, tenants: Tenants): Promise<AgentCard> {
+  const caller = callerOf(scope, call)
+  const changes = await changesFor(source.agent.extendedCard, caller)
   if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card says all.')
-  return agentCard(source, call.interfaces ?? [], describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
+  const interfaces = tenantInterfaces(call.interfaces ?? [], tenants.namesFor(caller))
+  return agentCard(source, interfaces, describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
 }
 
 async function changesFor(extendedCard: ExtendedCard | undefined, caller: Caller): Promise<CardChanges | undefined> {

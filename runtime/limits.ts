@@ -1,5 +1,29 @@
 import { checkNames } from './known-names.ts'
 
+/** What one tenant, or one principal in it, may use. What is over is refused with RateLimited, and may be sent again. */
+export interface Quota {
+  /** Tasks that have not ended. No more are opened. */
+  openTasks: number
+  /** Requests a minute, each of which counts, also one that is refused for another reason. At most so many at once. */
+  requestsPerMinute: number
+  /** Events of tasks a minute. What works say is never held back: while there is more, no message is taken. */
+  eventsPerMinute: number
+  /** Bytes of requests a minute, as they come over the wire. While there is more, no request is taken. */
+  bytesPerMinute: number
+}
+
+/** Changes of single quotas; the others keep their defaults. */
+export interface QuotaChanges {
+  readonly perTenant?: Partial<Quota> | undefined
+  readonly perPrincipal?: Partial<Quota> | undefined
+}
+
+/** The quotas of a tenant and of each principal in it. */
+export type Quotas = Pick<Limits, keyof QuotaChanges>
+
+/** Changes of single limits; the others keep their defaults. */
+export type LimitChanges = Partial<Omit<Limits, keyof QuotaChanges>> & QuotaChanges
+
 /** What a runtime and its servers hold at the most. Every limit is on by default. */
 export interface Limits {
   /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
@@ -38,6 +62,15 @@ export interface Limits {
   messageBytes: number
   /** How deep JSON may nest. Default 64. */
   jsonDepth: number
+  /**
+   * All callers of a tenant together; without `tenants` all callers. Default 1,000,000 open tasks, 6,000,000 requests, 60,000,000
+   * events and 10 GiB a minute.
+   */
+  perTenant: Quota
+  /**
+   * One principal in one tenant; without `tenants` under whatever names of tenants it calls. Default a tenth of `perTenant`.
+   */
+  perPrincipal: Quota
 }
 
 /** The defaults of {@link Limits}. */
@@ -56,15 +89,30 @@ export const defaultLimits: Limits = {
   callsPerConnection: 100,
   streamsPerConnection: 1024,
   messageBytes: 4 * 1024 * 1024,
-  jsonDepth: 64
+  jsonDepth: 64,
+  perTenant: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 },
+  perPrincipal: { openTasks: 100_000, requestsPerMinute: 600_000, eventsPerMinute: 6_000_000, bytesPerMinute: 2 ** 30 }
 }
 
 /** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
-export function limitsWith(changes: Partial<Limits> = {}): Limits {
-  checkNames(changes, Object.keys(defaultLimits), 'limits')
-  const limits = { ...defaultLimits, ...changes }
-  for (const [name, limit] of Object.entries(limits)) {
-    if (!(limit > 0)) throw new RangeError(`limits.${name} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)
+export function limitsWith(changes: LimitChanges = {}): Limits {
+  const { perTenant, perPrincipal, ...single } = changes
+  return { ...changed('limits', defaultLimits, single), ...quotasWith({ perTenant, perPrincipal }) }
+}
+
+/** Quotas with these changes; `defaults` are those that stay. Throws like {@link limitsWith}, with `name` in front of the name of what is wrong. */
+export function quotasWith(changes: QuotaChanges = {}, defaults: Quotas = defaultLimits, name = 'limits'): Quotas {
+  checkNames(changes, ['perTenant', 'perPrincipal'], name)
+  return {
+    perTenant: changed(`${name}.perTenant`, defaults.perTenant, changes.perTenant),
+    perPrincipal: changed(`${name}.perPrincipal`, defaults.perPrincipal, changes.perPrincipal)
   }
-  return limits
+}
+
+function changed<Numbers extends object>(name: string, defaults: Numbers, changes: Partial<Numbers> = {}): Numbers {
+  checkNames(changes, Object.keys(defaults), name)
+  for (const [member, limit] of Object.entries(changes)) {
+    if (!(Number(limit) > 0)) throw new RangeError(`${name}.${member} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)
+  }
+  return { ...defaults, ...changes }
 }

@@ -195,6 +195,7 @@ export class LiveContext {
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
     this.#services.logger.error(what, { contextId: this.key.contextId, error })
+    this.#services.metering.forget(this.key)
     this.stop(answer)
     this.#owner.broke(taskIds)
   }
@@ -286,8 +287,9 @@ export class LiveContext {
   }
 
   #tell(turn: Turn): void {
-    const { feeds } = this.#services
+    const { feeds, metering } = this.#services
     this.#host.traces?.tell(turn)
+    metering.committed(this.key, turn)
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
     }

@@ -1,6 +1,6 @@
 import { MemoryContext, type LoggedTask } from './memory-context.ts'
 import { StatusOrder } from './status-order.ts'
-import { contextName, type Commit, type ContextKey, type Erasure, type Scope, type TaskQuery, type Wake } from './store.ts'
+import { contextName, type Commit, type ContextKey, type Erasure, type OpenOf, type Scope, type TaskQuery, type Wake } from './store.ts'
 import { TimeIndex } from './time-index.ts'
 
 /** How many contexts that wait are kept as they are; those that have waited longer are folded. */
@@ -8,6 +8,7 @@ const UNFOLDED = 256
 
 /** What the memory store holds of one scope. */
 interface MemoryScope {
+  readonly scope: Scope
   readonly order: StatusOrder<LoggedTask>
   readonly contexts: Set<MemoryContext>
 }
@@ -43,6 +44,16 @@ export class MemoryContexts {
   /** The tasks that a query is about, but for its state and time. */
   orderFor(scope: Scope, { contextId }: TaskQuery): StatusOrder<LoggedTask> | undefined {
     return contextId === undefined ? this.#scopes.get(scopeName(scope))?.order : this.#contexts.get(contextName({ ...scope, contextId }))?.order
+  }
+
+  /** How many tasks have not ended. */
+  countOpen({ tenant, principal }: OpenOf): number {
+    if (tenant !== undefined && principal !== undefined) return this.#scopes.get(scopeName({ tenant, principal }))?.order.open ?? 0
+    let open = 0
+    for (const { scope, order } of this.#scopes.values()) {
+      if (scope.tenant === (tenant ?? scope.tenant) && scope.principal === (principal ?? scope.principal)) open += order.open
+    }
+    return open
   }
 
   /** Writes a commit; nothing of one that lost its race, to which the answer is `false`. */
@@ -82,7 +93,7 @@ export class MemoryContexts {
 
   #newContext(key: ContextKey): MemoryContext {
     const name = scopeName(key)
-    const scope = this.#scopes.get(name) ?? { order: new StatusOrder(), contexts: new Set() }
+    const scope = this.#scopes.get(name) ?? { scope: key, order: new StatusOrder(), contexts: new Set() }
     const context = new MemoryContext(key, scope.order)
     this.#scopes.set(name, scope)
     scope.contexts.add(context)

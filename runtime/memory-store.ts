@@ -44,6 +44,7 @@ export function memoryStore(): Store {
       const page = contexts.orderFor(scope, query)?.page(query)
       return page ? { ...page, tasks: page.tasks.map(task => projectTask(contexts.unfolded(task), query)) } : { tasks: [], total: 0 }
     }),
+    countOpen: whose => call(() => contexts.countOpen(whose)),
     readSend: (scope, key) => call(() => sends.get(scope, key)),
     sweep: ({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }, limit) => call(() => {
       const tasks = contexts.sweepTasks(endedBeforeMs, limit)

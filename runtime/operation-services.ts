@@ -3,6 +3,7 @@ import type { Contexts } from './contexts.ts'
 import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
+import type { Metering } from './metering.ts'
 import type { Negotiation } from './negotiation.ts'
 import type { SendsUnderWay } from './send-once.ts'
 import type { StandardSchema } from './standard-schema.ts'
@@ -16,6 +17,7 @@ export interface OperationServices {
   readonly clock: Clock
   readonly ids: Ids
   readonly limits: Limits
+  readonly metering: Metering
   readonly sendsUnderWay: SendsUnderWay
   /** No message is taken twice, whether its client asks for that or not. */
   readonly dedupe: boolean

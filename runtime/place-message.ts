@@ -33,30 +33,34 @@ export async function placeMessage<T>(
 ): Promise<Outcome<T>> {
   const { taskId } = message
   if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
-  const { contexts, ids, opening, negotiation, clock } = services
+  const { contexts, ids, opening, negotiation, clock, metering } = services
   const violations = opening ? openingFaults(opening, message) : []
   if (violations.length > 0) throw notThisMessage(violations)
   const arrived = negotiation && arrivalOf(message, negotiation, clock.now())
   const { contextId } = message
-  if (contextId === undefined) {
-    const fresh = keyOf(scope, ids())
-    return request(services, contexts.create(fresh), fresh, message, arrived, terms, attach)
-  }
-  const key = keyOf(scope, contextId)
-  return decided(contexts, key, live => request(services, live, key, message, arrived, terms, attach))
+  const key = keyOf(scope, contextId ?? ids())
+  const arrival = { message, taskId: ids(), arrived }
+  return metering.opening(scope, arrival.taskId, async () => {
+    if (contextId === undefined) return request(contexts.create(key), key, arrival, terms, attach)
+    return decided(contexts, key, live => request(live, key, arrival, terms, attach))
+  })
+}
+
+/** A message that addresses no task, and the id that its task is to have. */
+interface Request {
+  readonly message: Message
+  readonly taskId: string
+  readonly arrived: Arrival | undefined
 }
 
 function request<T>(
-  { ids }: OperationServices,
   live: LiveContext,
   key: ContextKey,
-  message: Message,
-  arrived: Arrival | undefined,
+  { message, taskId, arrived }: Request,
   { send, extensions, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
-    const taskId = ids()
     live.receive(
       { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...(send && { isOnce: true }) },
       {

@@ -8,7 +8,7 @@ import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from './authorize.ts'
 import { authorized } from './authorized.ts'
-import { admit, callerOf, type Admitted, type CallContext } from './call.ts'
+import { admit, callerOf, scopeOf, type Admitted, type CallContext } from './call.ts'
 import { cardSecurityOf } from './card-security.ts'
 import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
@@ -23,10 +23,11 @@ import { ownErrors, ownStreamErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import { inputModesOf } from './input-modes.ts'
-import { limitsWith, type Limits } from './limits.ts'
+import { limitsWith, type LimitChanges, type Limits } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
+import { Metering } from './metering.ts'
 import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
 import { retentionWith, type Retention } from './retention.ts'
@@ -35,6 +36,8 @@ import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
+import { tenantInterfaces } from './tenant-interfaces.ts'
+import { nowhereFor, Tenants, type TenantOptions } from './tenants.ts'
 import { checkTelemetry, type Telemetry } from './telemetry.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { Upkeep } from './upkeep.ts'
@@ -49,7 +52,7 @@ export interface RuntimeOptions {
   readonly ids?: Ids
   readonly logger?: Logger
   /** Changes single limits; the others keep their defaults. */
-  readonly limits?: Partial<Limits>
+  readonly limits?: LimitChanges
   /** Changes how long what is over is kept; what is left out keeps its default. */
   readonly retention?: Partial<Retention>
   /**
@@ -61,6 +64,8 @@ export interface RuntimeOptions {
   readonly authenticate?: Authenticate
   /** Says who may do what. Default: everybody everything, with what is its own. */
   readonly authorize?: Authorize
+  /** Which tenants there are, and who may use which. Default: every name is one, and everybody may use it, with what is its own. */
+  readonly tenants?: TenantOptions
   /** Origins whose pages may connect (`https://app.example`). Default none but the server's own. */
   readonly origins?: readonly string[]
   /** Host names under which the server may be addressed. Default: loopback names on a loopback address, any on others. */
@@ -93,8 +98,8 @@ export interface Runtime {
   listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
   deleteTaskPushNotificationConfig: Refused<'deleteTaskPushNotificationConfig'>
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
-  /** The agent's card (§4.4.1) for a server that offers these interfaces. */
-  agentCard(interfaces: readonly AgentInterface[]): AgentCard
+  /** The agent's card (§4.4.1) for a server that offers these interfaces: for all tenants that are listed, or for one, be it there or not. */
+  agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
   /** What servers of this runtime keep to. */
   readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl' | 'telemetry'> & {
     readonly limits: Limits
@@ -102,6 +107,8 @@ export interface Runtime {
     readonly clock: Clock
     /** URIs of the extensions that clients may activate: ours and the author's. */
     readonly extensions: readonly string[]
+    /** Whether tenants are configured, so that servers take their names in paths. */
+    readonly hasTenants: boolean
   }
   /**
    * Erases everything of a context, or without `contextId` of a principal, at once and for good; `false` if there was
@@ -133,13 +140,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
+  const tenants = new Tenants(options.tenants, limits, logger)
+  const metering = new Metering({ store, clock, limits, tenants })
   const retention = retentionWith(options.retention)
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue, telemetry })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
+  const contexts = new Contexts({ store, clock, ids, logger, limits, metering, feeds, logic, agent, cleanUps, recoveryQueue, telemetry })
+  const services = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
   let closing: Promise<void> | undefined
 
   const close = async () => {
@@ -159,19 +168,21 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const checked = <Name extends OperationName>(name: Name, params: unknown, call: CallContext) => {
     if (closing) throw shutDown()
     const admitted = admit(name, params, call, extensions)
+    const isServed = tenants.has(callerOf(admitted.scope, call))
+    metering.request(admitted.scope, isServed, call.bytes)
     fault('P1')
-    return admitted
+    return isServed ? admitted : { ...admitted, scope: nowhereFor(name) }
   }
   /** Goes on with what is checked: at once, or when its caller has been authorized. Nothing is looked up before. */
-  const permitted = <Params, T>(
+  const permitted = <Params extends { readonly tenant?: string }, T>(
     operation: AuthorizationRequest['operation'],
     call: CallContext,
     admitted: Admitted<Params>,
     goOn: (admitted: Admitted<Params>) => T | Promise<T>
   ): T | Promise<T> => {
     if (!authorize) return goOn(admitted)
-    const { params, scope } = admitted
-    const request = { ...callerOf(scope, call), operation, params } as unknown as AuthorizationRequest
+    const { params } = admitted
+    const request = { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest
     return checkPermission(authorize, logger, request).then(() => {
       if (closing) throw shutDown()
       return goOn(admitted)
@@ -201,18 +212,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     getExtendedAgentCard: agent.extendedCard
       ? async (params, call = {}) => {
           checkIsKnown(call)
-          return answered('getExtendedAgentCard', params, call, admitted => extendedAgentCard(cards, admitted, call))
+          return answered('getExtendedAgentCard', params, call, admitted => extendedAgentCard(cards, admitted, call, tenants))
         }
       : refused('getExtendedAgentCard', checked),
-    agentCard: interfaces => agentCard(cards, interfaces),
+    agentCard: (interfaces, tenant) => agentCard(cards, tenantInterfaces(interfaces, tenant === undefined ? tenants.listed : [tenant])),
     settings: {
-      limits, logger, clock, extensions: extensions.supported,
+      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined,
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {
       const whose = erasureOf(data)
       if (closing) throw shutDown()
-      return erase(services, whose)
+      return erase(services, whose).finally(() => metering.forget(whose))
     },
     settled: () => contexts.settled(),
     close: () => (closing ??= close())

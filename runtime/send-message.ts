@@ -57,13 +57,14 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
 
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
 function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
-  const { store, inputModes, clock, limits, sendsUnderWay, dedupe } = services
+  const { store, inputModes, clock, limits, metering, sendsUnderWay, dedupe } = services
   const { params, scope, conditions, reliable, extensions, trace } = call
   const { message, configuration } = params
   if (configuration?.taskPushNotificationConfig) {
     throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
   }
   checkInputModes(message, inputModes)
+  metering.message(scope)
   const ifGeneration = conditions.ifGenerationMatch
   if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, extensions, trace }, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)

@@ -1,4 +1,4 @@
-import type { TaskState } from '../machines/protocol/states.ts'
+import { isTerminal, type TaskState } from '../machines/protocol/states.ts'
 import type { TaskPlace, TaskQuery } from './store.ts'
 import type { TaskRecord } from './task-projection.ts'
 
@@ -25,6 +25,13 @@ export class StatusOrder<Record extends TaskRecord> {
     const list = this.#lists.get(task.status.state) ?? []
     const index = countOlder(list, timeOf(task), task.taskId)
     if (list[index] === task) list.splice(index, 1)
+  }
+
+  /** How many have not ended. */
+  get open(): number {
+    let open = 0
+    for (const [state, list] of this.#lists) if (!isTerminal(state)) open += list.length
+    return open
   }
 
   /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */

@@ -145,6 +145,9 @@ export interface Due {
   readonly sendsBeforeMs: number
 }
 
+/** Whose open tasks to count: a scope's, a tenant's, a principal's in all of its tenants, or without either all. */
+export type OpenOf = { readonly [Name in keyof Scope]?: Scope[Name] | undefined }
+
 /** Everything of one context, or without `contextId` everything of a scope. */
 export interface Erasure extends Scope {
   readonly contextId?: string | undefined
@@ -186,6 +189,11 @@ export interface Store {
    * page to another. An index over scope, state, time and id answers it without looking at the tasks of other pages.
    */
   listTasks(scope: Scope, query: TaskQuery): Promise<TaskPage>
+  /**
+   * How many tasks have not ended. It is right when it resolves: commits that resolved before are in it, and none that resolves
+   * later. No task is read for it.
+   */
+  countOpen(whose: OpenOf): Promise<number>
   /** What became of a message that is not to be taken twice, by its key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**

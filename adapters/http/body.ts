@@ -2,16 +2,22 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** How many bytes a body had, once it is read. */
+export interface BodySize {
+  bytes: number
+}
+
 /**
- * Reads the body of a request, UTF-8 of at most `limit` bytes; nothing is '' . Throws TooLarge, as soon as that is known,
+ * Reads the body of a request, UTF-8 of at most `limit` bytes; nothing is '' . Notes its `size`. Throws TooLarge, as soon as that is known,
  * and ParseError for what is not UTF-8 or breaks off.
  */
-export async function bodyOf(request: Request, limit: number): Promise<string> {
+export async function bodyOf(request: Request, limit: number, size: BodySize = { bytes: 0 }): Promise<string> {
   const length = request.headers.get('content-length')
   if (Number(length ?? 0) > limit) throw tooLarge(limit)
   const bytes = await (length === null ? collected(request.body, limit) : request.arrayBuffer()).catch((cause: unknown) => {
     throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body broke off.', { cause })
   })
+  size.bytes = bytes.byteLength
   try {
     return UTF8.decode(bytes)
   } catch (cause) {

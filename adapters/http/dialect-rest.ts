@@ -19,7 +19,7 @@ export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], ca
 async function perform(runtime: Runtime, dialect: Dialect, call: HttpCall): Promise<Response> {
   const { request, path, query, headers } = call
   try {
-    const body = request.method === 'POST' ? await bodyParameters(runtime, request) : undefined
+    const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
     const called = dialect.rest({ verb: request.method, path, query, body })
     if (!called) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${dialect.version}.` }), headers, 404)
     if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)

@@ -14,7 +14,9 @@ import { hostRefusal, identified, originRefusal, queryRefusal } from './entry.ts
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, type Offer } from './interfaces.ts'
 import { answerRest, notAllowed } from './rest.ts'
+import { routeOf } from './routes.ts'
 import { answerRpc } from './rpc.ts'
+import { tenantIn } from './tenant-path.ts'
 
 /** How the HTTP bindings are served. */
 export interface HandlerOptions {
@@ -47,8 +49,10 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     if (refusal) return refusalAnswer(refusal, headers)
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, path === '/' ? 'JSONRPC' : 'HTTP+JSON')
-    const call: HttpCall = { request, outgoing, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    const call: HttpCall = { request, outgoing, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     if (path === '/') return answerRpc(runtime, methods, call)
+    const tenant = settings.hasTenants && request.method === 'POST' && !routeOf('POST', path) ? tenantIn(path) : undefined
+    if (tenant !== undefined) return answerRpc(runtime, methods, { ...call, tenant })
     return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
   })
 }
@@ -71,8 +75,8 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const since = new Date(settings.clock.now())
   const publicUrl = url ?? settings.publicUrl
 
-  const card = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
-    const made = runtime.agentCard(interfaces)
+  const card = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>, tenant?: string) => {
+    const made = runtime.agentCard(interfaces, tenant)
     const dialect = offer.dialects.find(dialect => dialect.version === version)
     return cardAnswer(dialect ? dialect.card(made) : made, since, request, headers)
   }
@@ -88,8 +92,9 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const below = pathBelow(base, pathname)
     const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
-    if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH) {
-      return isRead ? card(request, asked(terms.version), interfaces, headers) : notAllowed(['GET', 'HEAD'], headers)
+    const tenant = settings.hasTenants && below.endsWith(AGENT_CARD_PATH) ? tenantIn(below.slice(0, -AGENT_CARD_PATH.length)) : undefined
+    if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH || tenant !== undefined) {
+      return isRead ? card(request, asked(terms.version), interfaces, headers, tenant) : notAllowed(['GET', 'HEAD'], headers)
     }
     if (below === OLD_CARD_PATH && isRead && offer.dialects[0]) return card(request, offer.dialects[0].version, interfaces, headers)
     const isHome = below === '/' || pathname === '/'

@@ -1,6 +1,7 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import type { BodySize } from './body.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import type { TraceTerms } from '../json-rpc/trace-terms.ts'
@@ -17,8 +18,11 @@ export interface HttpCall {
   readonly outgoing: NodeResponse['outgoing']
   /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
   readonly path: string
+  readonly size: BodySize
   readonly query: URLSearchParams
   readonly principal: Principal | undefined
+  /** The tenant that the path names, where JSON-RPC is called there. */
+  readonly tenant?: string
   readonly terms: CallTerms
   /** Headers of every answer: which extensions are active, which page may read it. */
   readonly headers: Readonly<Record<string, string>>
@@ -49,9 +53,9 @@ export function termsOf({ headers }: Request, query: URLSearchParams, supported:
 }
 
 /** The context of a call, whose waiting ends when its client is gone. */
-export function contextOf({ request, principal, terms, interfaces, traced }: HttpCall): CallContext {
+export function contextOf({ request, size, principal, tenant, terms, interfaces, traced }: HttpCall): CallContext {
   const { activated: _, ...context } = terms
-  return { ...context, signal: request.signal, interfaces, ...(principal && { principal: principal.id, claims: principal.claims }), ...traced }
+  return { ...context, signal: request.signal, interfaces, bytes: size.bytes, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }), ...traced }
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

@@ -10,8 +10,8 @@ import type { Routed } from './routes.ts'
 type Params = Record<string, unknown>
 
 /** The parameters of a request: its path's, and beside them those of its body, where it may have one, or of its query. */
-export async function parametersOf(runtime: Runtime, { request, query }: HttpCall, { parameters }: Routed): Promise<Params> {
-  const params = request.method === 'POST' ? await bodyParameters(runtime, request) : queryParameters(query)
+export async function parametersOf(runtime: Runtime, call: HttpCall, { parameters }: Routed): Promise<Params> {
+  const params = call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.query)
   for (const [name, encoded] of Object.entries(parameters)) {
     const [value, other] = [decoded(name, encoded), params[name] ?? '']
     if (other !== '' && other !== value) throw invalidParams({ field: name, description: 'must be that of the path' })
@@ -30,8 +30,8 @@ export function decoded(name: string, encoded: string): string {
 }
 
 /** The body of a request as an object; none is an empty one. */
-export async function bodyParameters({ settings: { limits } }: Runtime, request: Request): Promise<Params> {
-  const text = await bodyOf(request, limits.messageBytes)
+export async function bodyParameters({ settings: { limits } }: Runtime, { request, size }: HttpCall): Promise<Params> {
+  const text = await bodyOf(request, limits.messageBytes, size)
   if (text === '') return {}
   if (!isJson(request)) throw wrongType(request)
   let body: unknown

@@ -17,16 +17,16 @@ const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidd
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return errorAnswer(null, wrongType(call.request), call, 415)
-  const envelope = await envelopeOf(call.request, runtime.settings.limits)
+  const envelope = await envelopeOf(call, runtime.settings.limits)
   if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
   if (envelope.kind === 'notification') return new LightResponse(null, { status: 204, headers: call.headers })
   if (envelope.kind === 'invalid') return errorAnswer(envelope.id, envelope.error, call)
   return errorAnswer(null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
 }
 
-async function envelopeOf(request: HttpCall['request'], limits: Limits): Promise<Envelope> {
+async function envelopeOf({ request, size }: HttpCall, limits: Limits): Promise<Envelope> {
   try {
-    return readEnvelope(await bodyOf(request, limits.messageBytes), limits)
+    return readEnvelope(await bodyOf(request, limits.messageBytes, size), limits)
   } catch (error) {
     return { kind: 'invalid', id: null, error: shownError(error) }
   }

@@ -1,9 +1,10 @@
 import type {
-  ContextKey, JournalRow, MessageRow, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
+  ContextKey, JournalRow, MessageRow, OpenOf, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
 } from '../../runtime/store.ts'
 import type { SendRow } from '../../runtime/sends.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
+import { openCounts } from './open-counts.ts'
 import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
 import { TaskReader } from './task-reader.ts'
@@ -25,6 +26,7 @@ export class Reads {
   readonly #live: Statement
   readonly #newestTasks: Statement
   readonly #scopes: Statement
+  readonly #open
 
   constructor(database: Database, tables: Tables, report: ReportDamage) {
     this.#reader = new TaskReader(tables)
@@ -45,6 +47,7 @@ export class Reads {
     this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
     this.#newestTasks = database.prepare('SELECT task FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
+    this.#open = openCounts(database)
   }
 
   loadContext(key: ContextKey): StoredContext | undefined {
@@ -116,6 +119,13 @@ export class Reads {
       const row = number === undefined ? undefined : this.#find.send.one(number, storedText(key))
       return row && (JSON.parse(row.body) as SendRow)
     })
+  }
+
+  countOpen({ tenant, principal }: OpenOf): number {
+    const names = [tenant, principal].flatMap(name => (name === undefined ? [] : [storedText(name)]))
+    const { all, ofPrincipal, ofTenant, ofScope } = this.#open
+    const count = tenant === undefined ? (principal === undefined ? all : ofPrincipal) : principal === undefined ? ofTenant : ofScope
+    return Number(count.get(...names)?.count)
   }
 
   /** Every scope that has data. */

@@ -63,7 +63,7 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
   return {
     commit: async commit => link.commit(rowsOf(commit)),
     loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
     sweep: async (due, limit) => (await link.remove({ sweep: due, limit })) as number,
     erase: async whose => (await link.remove({ erase: whose })) as boolean,
     close: () => link.close().finally(release)
@@ -89,7 +89,8 @@ export function readSqlite(file: string, { logger = consoleLogger }: Pick<Sqlite
   }
   return {
     loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), scopes: read('scopes'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
+    scopes: read('scopes'),
     close: async () => {
       if (isOpen) database.close()
       isOpen = false

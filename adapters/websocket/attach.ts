@@ -8,6 +8,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../http/entry.ts'
 import { interfacesAt, withScheme, type Offer } from '../http/interfaces.ts'
 import { addressOf, FULL, GOING, type Listening } from '../http/listen.ts'
+import { tenantIn } from '../http/tenant-path.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
@@ -43,30 +44,34 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const address = addressOf(server, path)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer) }
+  const place = { path, hasTenants: settings.hasTenants }
   let isDraining = false
   let handshakes = 0
   let closing: Promise<void> | undefined
 
-  const upgrade = async (request: IncomingMessage, socket: Socket, head: Buffer) => {
+  const upgrade = async (request: IncomingMessage, socket: Socket, head: Buffer, tenant?: string) => {
     if (isDraining) return refuse(socket, GOING)
     if (sockets.clients.size + handshakes >= limits.connections) return refuse(socket, FULL)
     handshakes += 1
     const terms = await readHandshake(request, settings, versions).finally(() => (handshakes -= 1))
     if ('status' in terms) return refuse(socket, terms)
     if (isDraining) return refuse(socket, GOING)
-    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, terms))
+    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) }))
   }
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy())
-    const [asked] = String(request.url).split('?')
-    if (asked !== path) return isNobodys(server, String(asked)) && !socket.writableEnded ? refuse(socket, elsewhere(path)) : undefined
-    upgrade(request, socket, head).catch((error: unknown) => {
+    const asked = String(request.url).replace(/\?.*$/s, '')
+    const others = placesOn(server).filter(other => other !== place)
+    const isFree = asked !== path && isNobodys(server, others, asked)
+    const tenant = isFree ? tenantOf(place, asked) : undefined
+    if (asked !== path && tenant === undefined) return isFree && !socket.writableEnded ? refuse(socket, elsewhere(path)) : undefined
+    upgrade(request, socket, head, tenant).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
       refuse(socket, broken())
     })
   }
   server.on('upgrade', onUpgrade)
-  PATHS.set(server, [...pathsOn(server), path])
+  PLACES.set(server, [...placesOn(server), place])
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 
   const drain = () => {
@@ -76,7 +81,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     drain()
     stopHeartbeat()
     server.off('upgrade', onUpgrade)
-    PATHS.set(server, pathsOn(server).filter(other => other !== path))
+    PLACES.set(server, placesOn(server).filter(other => other !== place))
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
   }
   return { url: withScheme(address, 'ws'), drain, close: () => (closing ??= close()) }
@@ -95,17 +100,28 @@ export function together(sockets: Served, own: Listening): Served {
   }
 }
 
-/** The paths of our agents on each server. */
-const PATHS = new WeakMap<Server, readonly string[]>()
-
-function pathsOn(server: Server): readonly string[] {
-  return PATHS.get(server) ?? []
+/** Where an agent of ours takes upgrades on a server: at a path, and if it has tenants below it. */
+interface Place {
+  readonly path: string
+  readonly hasTenants: boolean
 }
 
-/** True when neither one of our agents on this server nor the app itself may want an upgrade of this path. */
-function isNobodys(server: Server, path: string): boolean {
-  const ours = pathsOn(server)
-  return server.listenerCount('upgrade') <= ours.length && !ours.includes(path)
+/** The places of our agents on each server. */
+const PLACES = new WeakMap<Server, readonly Place[]>()
+
+function placesOn(server: Server): readonly Place[] {
+  return PLACES.get(server) ?? []
+}
+
+function tenantOf({ path, hasTenants }: Place, asked: string): string | undefined {
+  const base = path.replace(/\/$/, '')
+  return hasTenants && asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
+}
+
+/** True when neither another of our agents on this server nor the app itself may want an upgrade of this path. */
+function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
+  if (server.listenerCount('upgrade') > others.length + 1) return false
+  return !others.some(other => other.path === asked || tenantOf(other, asked) !== undefined)
 }
 
 /** What is wrong is ours, and nothing for the client to see. */

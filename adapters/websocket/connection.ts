@@ -22,6 +22,8 @@ import { Outbox } from './outbox.ts'
 /** What the handshake found out about a connection. */
 export interface ConnectionTerms {
   readonly principal: Principal | undefined
+  /** The tenant that its path names. */
+  readonly tenant?: string
   /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
   readonly version: string
   readonly extensions: string
@@ -102,7 +104,7 @@ export class Connection {
     }
     switch (envelope.kind) {
       case 'request':
-        return pace === 'within' ? this.#begin(envelope) : this.#outbox.send(errorFrame(envelope.id, tooFast(limits.framesPerSecond)))
+        return pace === 'within' ? this.#begin(envelope, data.length) : this.#outbox.send(errorFrame(envelope.id, tooFast(limits.framesPerSecond)))
       case 'notification':
         return envelope.method === 'cancelStream' ? this.#cancelStream(envelope.params) : undefined
       case 'response':
@@ -113,7 +115,7 @@ export class Connection {
   }
 
   /** Starts a request, if it may: nothing that it does is waited for here, so that requests never wait for each other. */
-  #begin(request: Request): void {
+  #begin(request: Request, bytes: number): void {
     const { id, method } = request
     if (method === 'ping') return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
     const terms = this.#termsOf(request)
@@ -124,14 +126,14 @@ export class Connection {
     const stop = streaming ? new AbortController() : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
-    void this.#perform(request, called, terms, stop?.signal ?? this.#gone.signal)
+    void this.#perform(request, called, { ...terms, bytes }, stop?.signal ?? this.#gone.signal)
   }
 
-  async #perform({ id, params, serviceParameters }: Request, method: Method, { activated, ...terms }: CallTerms, signal: AbortSignal): Promise<void> {
+  async #perform({ id, params, serviceParameters }: Request, method: Method, { activated, ...terms }: CallTerms & { readonly bytes: number }, signal: AbortSignal): Promise<void> {
     try {
-      const { principal } = this.#terms
+      const { principal, tenant } = this.#terms
       const { telemetry } = this.#runtime.settings
-      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, principal && { principal: principal.id, claims: principal.claims }, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
+      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
       if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
         const answer = await method.answer(params, call)

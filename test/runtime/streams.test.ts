@@ -16,7 +16,7 @@ import { subscribeToTask } from '../../runtime/tasks.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {
   cleanUps,
-  brief, collect, countingIds, deferred, generationOf, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred
+  brief, collect, countingIds, deferred, generationOf, metering, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred
 } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
@@ -343,7 +343,7 @@ function assembled(t: Test) {
   const agent = defineAgent({ card: { name: 'A' }, work: painter(() => new Promise(() => {})) })
   const feeds = new Feeds()
   const store = memoryStore()
-  const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, feeds }
+  const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds }
   const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock) })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }

@@ -97,6 +97,7 @@ export class Disk {
       readTasks: read((key, limit) => engine.readTasks(key, limit)),
       listTasks: read((scope, query) => engine.listTasks(scope, query)),
       readSend: read((scope, key) => engine.readSend(scope, key)),
+      countOpen: whose => engine.countOpen(whose),
       sweep: (due, limit) => called(undefined, () => engine.sweep(due, limit)),
       erase: whose => called(undefined, () => engine.erase(whose)),
       close: async () => {

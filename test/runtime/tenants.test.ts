@@ -1,0 +1,372 @@
+import t, { type Test } from 'tap'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { Bucket, REFILL_MS } from '../../runtime/bucket.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import { limitsWith, defaultLimits } from '../../runtime/limits.ts'
+import { memoryStore } from '../../runtime/memory-store.ts'
+import { Recent } from '../../runtime/recent.ts'
+import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import type { Store } from '../../runtime/store.ts'
+import type { TenantOptions } from '../../runtime/tenants.ts'
+import { progress, reply } from '../../runtime/words.ts'
+import { collect, deferred, heldStore, open, reaches, rejection, say, start, taskIn, until, withGenerations } from '../fixtures/runtime-helpers.ts'
+import { obedient } from '../fixtures/served-agent.ts'
+import { lastingStore } from '../fixtures/lives.ts'
+
+const anna = { principal: 'anna' }
+const bob = { principal: 'bob' }
+const tenants: TenantOptions = { blue: { members: ['anna'] }, green: { members: ({ principal, claims }) => principal === 'bob' || claims['role'] === 'admin' }, grey: {} }
+
+function served(t: Test, options: Partial<RuntimeOptions> = {}) {
+  return start(t, { work: obedient }, options)
+}
+
+/** All there is of an error for its caller, but for the ids of what it asked for. */
+async function answer(call: Promise<unknown>, id: string): Promise<string> {
+  const { message, ...rest } = await rejection(call) as Error & { details: unknown }
+  return JSON.stringify([message, rest]).replaceAll(id, 'ID')
+}
+
+await t.test('without configuration every tenant is a scope of its own, which anybody may use', async t => {
+  const { runtime } = served(t)
+  const calls = ['blue', 'green', ''].flatMap(tenant => [{ ...anna, tenant }, { ...bob, tenant }])
+  const ids = await Promise.all(calls.map(async call => (await open(runtime, 'ask', { contextId: 'c' }, call)).id))
+  t.equal(new Set(ids).size, 6, 'the same context id means another context for each')
+  for (const [index, call] of calls.entries()) {
+    for (const [other, id] of ids.entries()) {
+      if (other === index) t.equal((await runtime.getTask({ id }, call)).id, id)
+      else t.match(await rejection(runtime.getTask({ id }, call)), { code: 'TaskNotFound' })
+    }
+    t.equal((await runtime.listTasks({}, call)).totalSize, 1)
+  }
+  t.equal(runtime.settings.hasTenants, false)
+})
+
+await t.test('a principal reaches the tenants that it is a member of, and no other', async t => {
+  const { runtime } = served(t, { tenants })
+  const tasks = new Map<string, string>()
+  for (const [tenant, call] of [['blue', anna], ['green', bob], ['grey', anna], ['grey', bob]] as const) {
+    const { id } = await open(runtime, 'ask', {}, { ...call, tenant })
+    tasks.set(`${tenant} ${call.principal}`, id)
+    t.equal((await runtime.getTask({ id, tenant }, call)).id, id, 'the parameters name it as well as the address')
+  }
+  t.match(await open(runtime, 'ask', {}, { principal: 'cleo', claims: { role: 'admin' }, tenant: 'green' }), { status: {} }, 'claims count')
+  t.match(await rejection(open(runtime, 'ask', {}, { principal: 'cleo', tenant: 'green' })), { code: 'InvalidParams' })
+  t.match(await rejection(runtime.getTask({ id: tasks.get('grey bob') ?? '', tenant: 'grey' }, anna)), { code: 'TaskNotFound' }, 'what is of another principal stays its own')
+})
+
+await t.test('a tenant of others answers to the byte as one that is not there, whatever is asked, and so does none at all', async t => {
+  const { runtime, store } = served(t, { tenants })
+  const { id } = await open(runtime, 'ask', { contextId: 'c' }, { ...anna, tenant: 'blue' })
+  const asking = [
+    (call: CallContext) => runtime.getTask({ id }, call),
+    (call: CallContext) => runtime.cancelTask({ id }, call),
+    (call: CallContext) => collect(runtime.subscribeToTask({ id }, call)),
+    (call: CallContext) => collect(runtime.subscribeToTask({ id }, { ...call, ...withGenerations, conditions: { afterGeneration: 0 } })),
+    (call: CallContext) => runtime.authorized(id, {}, call),
+    (call: CallContext) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }], taskId: id } }, call),
+    (call: CallContext) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }], contextId: 'c' } }, call),
+    (call: CallContext) => collect(runtime.sendStreamingMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } }, call)),
+    (call: CallContext) => runtime.getExtendedAgentCard({}, call),
+    (call: CallContext) => runtime.createTaskPushNotificationConfig({ taskId: id, url: 'https://example.com/' }, call)
+  ]
+  for (const [index, ask] of asking.entries()) {
+    const foreign = await answer(ask({ ...bob, tenant: 'blue' }), id)
+    for (const tenant of ['pink', 'blu', 'bluee', 'BLUE', '__proto__', '']) t.equal(await answer(ask({ ...bob, tenant }), id), foreign, `${index} ${tenant}`)
+    t.equal(await answer(ask(bob), id), foreign)
+    if (index < 5) t.equal(await answer(ask({ ...bob, tenant: 'grey' }), id), foreign, 'and as one that is there and holds no such task')
+  }
+  const [foreign, absent, empty] = await Promise.all(['blue', 'pink', 'grey'].map(tenant => runtime.listTasks({}, { ...bob, tenant })))
+  t.strictSame([foreign, absent], [empty, empty], 'a list is empty')
+  t.match(await rejection(asking[6]?.({ ...bob, tenant: 'blue' }) as Promise<unknown>), { code: 'InvalidParams', violations: [{ field: 'tenant', description: 'must be one that you may use here' }] })
+  t.match(await runtime.getTask({ id }, { ...anna, tenant: 'blue' }), { status: { state: 'TASK_STATE_INPUT_REQUIRED' } }, 'nothing has changed')
+  t.equal(await store.countOpen({}), 1)
+})
+
+await t.test('the tenant without a name is there if it is configured', async t => {
+  const { runtime } = served(t, { tenants: { '': { members: ['anna'] }, blue: {} } })
+  t.ok(await open(runtime, 'ask', {}, anna))
+  t.match(await rejection(open(runtime, 'ask', {}, bob)), { code: 'InvalidParams' })
+  t.ok(await open(runtime, 'ask', {}, { ...bob, tenant: 'blue' }))
+})
+
+await t.test('authorize is asked in the name of the tenant that was asked for', async t => {
+  const asked: unknown[] = []
+  const { runtime } = served(t, { tenants, authorize: ({ tenant, operation }) => asked.push([operation, tenant]) > 0 })
+  t.match(await rejection(runtime.getTask({ id: 'x' }, { ...bob, tenant: 'blue' })), { code: 'TaskNotFound' })
+  t.match(await rejection(runtime.getTask({ id: 'x', tenant: 'grey' }, bob)), { code: 'TaskNotFound' })
+  t.strictSame(asked, [['getTask', 'blue'], ['getTask', 'grey']])
+})
+
+await t.test('members that fail let nobody in, and the log says so', async t => {
+  for (const members of [() => { throw new Error('no database') }, () => 'yes', async () => true]) {
+    const { runtime, log } = served(t, { tenants: { blue: { members: members as never } } })
+    t.match(await rejection(runtime.getTask({ id: 'x' }, { ...anna, tenant: 'blue' })), { code: 'TaskNotFound' })
+    t.match(log, [{ level: 'error', message: 'members of a tenant failed', details: { tenant: 'blue' } }])
+  }
+})
+
+await t.test('tenants that make no sense are refused at once', async t => {
+  const options: [unknown, string, RegExp][] = [
+    [{}, 'TypeError', /names none/],
+    [{ blue: undefined }, 'TypeError', /tenants\.blue has to be an object/],
+    [{ blue: null }, 'TypeError', /tenants\.blue has to be an object/],
+    [{ blue: { member: [] } }, 'TypeError', /tenants\.blue has no member\. Is members meant\?/],
+    [{ blue: { members: 'anna' } }, 'TypeError', /list of principals' ids, or a function/],
+    [{ blue: { members: [5] } }, 'TypeError', /list of principals' ids, or a function/],
+    [{ blue: { listed: 'no' } }, 'TypeError', /tenants\.blue\.listed has to be true or false/],
+    [{ blue: { limits: { perTenants: {} } } }, 'TypeError', /tenants\.blue\.limits has no perTenants\. Is perTenant meant\?/],
+    [{ blue: { limits: { perTenant: { openTask: 5 } } } }, 'TypeError', /tenants\.blue\.limits\.perTenant has no openTask\. Is openTasks meant\?/],
+    [{ blue: { limits: { perPrincipal: { openTasks: 0 } } } }, 'RangeError', /tenants\.blue\.limits\.perPrincipal\.openTasks has to be a number above 0, not 0/]
+  ]
+  for (const [wrong, name, message] of options) t.throws(() => served(t, { tenants: wrong as TenantOptions }), { name, message })
+  t.throws(() => limitsWith({ perTenant: { openTasks: -1 } }), { name: 'RangeError', message: /^limits\.perTenant\.openTasks/ })
+  t.strictSame(limitsWith({ perPrincipal: { openTasks: 3 } }).perPrincipal, { ...defaultLimits.perPrincipal, openTasks: 3 })
+})
+
+await t.test('cards', async t => {
+  const [ws, rest]: AgentInterface[] = [
+    { url: 'ws://127.0.0.1:1/', protocolBinding: 'urn:taskchart:binding:websocket:1', protocolVersion: '1.0' },
+    { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' }
+  ]
+  const older = [{ url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }, { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' }]
+  if (!ws || !rest) return t.fail('there are two')
+
+  await t.test('list the interfaces of every tenant, one after the other, but for those that are not listed', async t => {
+    const { runtime } = served(t, { tenants: { ...tenants, green: { listed: false } } })
+    t.strictSame(runtime.agentCard([ws, rest]).supportedInterfaces, ['blue', 'grey'].flatMap(tenant => [{ ...ws, tenant }, { ...rest, tenant }]))
+    t.strictSame(runtime.agentCard([ws], 'pink').supportedInterfaces, [{ ...ws, tenant: 'pink' }], 'for one tenant, be it there or not')
+  })
+
+  await t.test('list interfaces without a tenant for the one without a name, and where all are not listed', async t => {
+    t.strictSame(served(t, { tenants: { '': {}, blue: {} } }).runtime.agentCard([ws, ...older]).supportedInterfaces, [
+      ws, ...older, { ...ws, tenant: 'blue' }, { ...older[0], url: 'http://127.0.0.1:1/blue' }
+    ], 'of 0.3 there is a path for each tenant, but not by REST')
+    t.strictSame(served(t, { tenants: { blue: { listed: false } } }).runtime.agentCard([ws]).supportedInterfaces, [ws])
+    t.strictSame(served(t).runtime.agentCard([ws]).supportedInterfaces, [ws])
+  })
+
+  await t.test('that are extended list what their caller may use', async t => {
+    const { runtime } = start(t, { work: obedient, extendedCard: {} }, { tenants: { ...tenants, red: { listed: false } } })
+    const card = await runtime.getExtendedAgentCard({}, { ...anna, tenant: 'blue', interfaces: [ws] })
+    t.strictSame(card.supportedInterfaces, ['blue', 'grey', 'red'].map(tenant => ({ ...ws, tenant })))
+  })
+})
+
+await t.test('quotas', async t => {
+  const few = (quota: object) => ({ limits: { perPrincipal: quota } })
+
+  await t.test('of open tasks are kept, also by requests at the same time, and a task that ends makes room', async t => {
+    const { runtime } = served(t, few({ openTasks: 2 }))
+    const sent = await Promise.allSettled([1, 2, 3, 4, 5].map(() => open(runtime, 'ask', {}, anna)))
+    t.equal(sent.filter(({ status }) => status === 'fulfilled').length, 2)
+    const error = await rejection(open(runtime, 'ask', {}, anna))
+    t.match(error, { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.openTasks', limit: '2' } })
+    t.equal(error.message, 'You have as many tasks open as you may: 2. Wait for one to end, or cancel one.')
+    t.match(await rejection(collect(runtime.sendStreamingMessage(say('ask'), anna))), { code: 'RateLimited' })
+    t.match(await rejection(open(runtime, 'ask', {}, { ...anna, tenant: 'x' })), { code: 'RateLimited' }, 'another name of a tenant is no way out')
+    t.ok(await open(runtime, 'ask', {}, bob), 'nobody else is touched')
+    const [first] = (await runtime.listTasks({}, anna)).tasks
+    t.match(await runtime.sendMessage(say('done', { taskId: first?.id ?? '' }), anna), { task: { status: { state: 'TASK_STATE_COMPLETED' } } }, 'answers are no tasks')
+    t.ok(await open(runtime, 'ask', {}, anna))
+    t.match(await rejection(open(runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+    for (const { id } of (await runtime.listTasks({ status: 'TASK_STATE_INPUT_REQUIRED' }, anna)).tasks) await runtime.cancelTask({ id }, anna)
+    for (let count = 0; count < 5; count += 1) t.ok(await runtime.sendMessage(say('x'), anna), 'tasks that end at once')
+  })
+
+  await t.test('of a tenant are for all of its principals together, and for none of another tenant', async t => {
+    const { runtime } = served(t, { tenants: { blue: { limits: { perTenant: { openTasks: 2 } } }, green: {} } })
+    await open(runtime, 'ask', {}, { ...anna, tenant: 'blue' })
+    await open(runtime, 'ask', {}, { ...bob, tenant: 'blue' })
+    const error = await rejection(open(runtime, 'ask', {}, { principal: 'cleo', tenant: 'blue' }))
+    t.match(error, { code: 'RateLimited', metadata: { quota: 'perTenant.openTasks', limit: '2' } })
+    t.equal(error.message, 'This tenant has as many tasks open as it may: 2. Wait for one to end, or cancel one.')
+    t.ok(await open(runtime, 'ask', {}, { ...anna, tenant: 'green' }))
+  })
+
+  await t.test('know after a restart how many tasks are open, without loading them, and for contexts that left memory', async t => {
+    const store = lastingStore()
+    const first = served(t, { store, limits: { idleContexts: 1 } })
+    for (const call of [anna, anna, { ...anna, tenant: 'x' }, bob]) {
+      const { id } = await open(first.runtime, 'ask', {}, call)
+      await reaches(first.runtime, id, 'input-required', call)
+    }
+    await first.runtime.close()
+    let loads = 0
+    const second = served(t, { ...few({ openTasks: 3 }), store: { ...store, loadContext: key => ((loads += 1), store.loadContext(key)) } })
+    t.match(await rejection(open(second.runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+    t.equal(loads, 0)
+    t.ok(await open(second.runtime, 'ask', {}, bob))
+    const [task] = (await second.runtime.listTasks({}, anna)).tasks
+    await second.runtime.cancelTask({ id: task?.id ?? '' }, anna)
+    t.ok(await open(second.runtime, 'ask', {}, anna), 'what a context from the store has ended makes room')
+    t.match(await rejection(open(second.runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+  })
+
+  await t.test('count tasks right whose commit failed, though nobody knew whether it was written, and erased ones', async t => {
+    const store = heldStore()
+    const { runtime } = served(t, { store, ...few({ openTasks: 2 }) })
+    await open(runtime, 'ask', { contextId: 'c' }, anna)
+    store.hold()
+    const lost = rejection(open(runtime, 'ask', { contextId: 'd' }, anna))
+    await until(() => store.held.length > 0)
+    await store.release(new Error('disk full'))
+    t.match(await lost, { code: 'Overloaded' })
+    await store.passAll()
+    t.ok(await open(runtime, 'ask', { contextId: 'e' }, anna))
+    t.match(await rejection(open(runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+    t.equal(await runtime.erase({ ...anna, contextId: 'c' }), true)
+    t.ok(await open(runtime, 'ask', {}, anna))
+    t.match(await rejection(open(runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+    await runtime.erase(anna)
+    await runtime.erase({ principal: 'nobody' })
+    t.ok(await open(runtime, 'ask', {}, anna))
+  })
+
+  await t.test('of open tasks make room again when a message was answered without a task, or refused', async t => {
+    const { runtime } = start(t, { negotiate: ({ message }) => { if (message.messageId === 'bad') throw new Error('no'); return reply('Hello.') }, work: obedient }, few({ openTasks: 1 }))
+    for (let count = 0; count < 3; count += 1) t.match(await runtime.sendMessage(say('x'), anna), { message: {} })
+    for (let count = 0; count < 3; count += 1) t.match(await rejection(runtime.sendMessage(say('x', { messageId: 'bad' }), anna)), { code: 'InternalError' })
+  })
+
+  await t.test('of open tasks do not refuse what was taken before', async t => {
+    const { runtime } = served(t, few({ openTasks: 1 }))
+    const message = say('ask', {}, { returnImmediately: true })
+    const call = { ...anna, extensions: [RELIABILITY_EXTENSION] }
+    const { id } = taskIn(await runtime.sendMessage(message, call))
+    t.equal(taskIn(await runtime.sendMessage(message, call)).id, id)
+    const other = { ...say('ask') }
+    t.match(await rejection(runtime.sendMessage(other, call)), { code: 'RateLimited' })
+    await runtime.cancelTask({ id }, call)
+    t.match(await runtime.sendMessage({ ...other, configuration: { returnImmediately: true } }, call), { task: {} }, 'what was refused may be sent again as it was')
+  })
+
+  await t.test('of requests refuse what is over, say how long to wait, and hold for that long', async t => {
+    const { runtime, clock } = served(t, few({ requestsPerMinute: 3 }))
+    const ask = (call: CallContext = anna) => rejection(runtime.getTask({ id: 'x' }, call))
+    for (let count = 0; count < 3; count += 1) t.match(await ask(), { code: 'TaskNotFound' })
+    const error = await ask()
+    t.match(error, { code: 'RateLimited', retryAfterMs: 20_000, metadata: { quota: 'perPrincipal.requestsPerMinute', limit: '3' } })
+    t.equal(error.message, 'You have sent as many requests as you may in a minute: 3. Send it again later.')
+    t.match(await ask({ ...anna, tenant: 'other' }), { code: 'RateLimited' }, 'another name of a tenant is no way out')
+    t.match(await ask(bob), { code: 'TaskNotFound' })
+    clock.increment(19_999)
+    t.match(await ask(), { code: 'RateLimited', retryAfterMs: 1 })
+    clock.increment(1)
+    t.match(await ask(), { code: 'TaskNotFound' })
+    t.match(await ask(), { code: 'RateLimited' })
+    clock.increment(60_000)
+    for (let count = 0; count < 3; count += 1) t.match(await ask(), { code: 'TaskNotFound' })
+    t.match(await ask(), { code: 'RateLimited' })
+  })
+
+  await t.test('count each operation, and who asks for tenants that it may not use does not use those of their members', async t => {
+    const { runtime } = served(t, { tenants: { blue: { members: ['anna'], limits: { perTenant: { requestsPerMinute: 2 } } } }, ...few({ requestsPerMinute: 5 }) })
+    const blue = { tenant: 'blue' }
+    for (let count = 0; count < 5; count += 1) t.match(await rejection(runtime.getTask({ id: 'x', ...blue }, bob)), { code: 'TaskNotFound' })
+    t.match(await rejection(runtime.getTask({ id: 'x', tenant: 'pink' }, bob)), { code: 'RateLimited', metadata: { quota: 'perPrincipal.requestsPerMinute' } })
+    await runtime.listTasks(blue, anna)
+    t.match(await rejection(collect(runtime.subscribeToTask({ id: 'x', ...blue }, anna))), { code: 'TaskNotFound' })
+    const refused = [
+      runtime.listTasks(blue, anna), runtime.sendMessage({ ...say('x'), ...blue }, anna), collect(runtime.sendStreamingMessage({ ...say('x'), ...blue }, anna)), runtime.cancelTask({ id: 'x', ...blue }, anna),
+      runtime.authorized('x', {}, { ...anna, ...blue }), runtime.deleteTaskPushNotificationConfig({ id: 'x', taskId: 'x', ...blue }, anna)
+    ]
+    for (const call of refused) t.match(await rejection(call), { code: 'RateLimited', metadata: { quota: 'perTenant.requestsPerMinute' } })
+  })
+
+  await t.test('of bytes take the request that is too much, and then none until it is paid for', async t => {
+    const { runtime, clock } = served(t, few({ bytesPerMinute: 600 }))
+    const ask = (bytes: number) => rejection(runtime.getTask({ id: 'x' }, { ...anna, bytes }))
+    t.match(await ask(610), { code: 'TaskNotFound' })
+    t.match(await ask(1), { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.bytesPerMinute', limit: '600' } })
+    clock.increment(1000)
+    t.match(await ask(1_000_000), { code: 'TaskNotFound' })
+    t.match(await ask(1), { code: 'RateLimited', retryAfterMs: 60_000 }, 'nobody waits for longer than a minute')
+    t.match(await rejection(runtime.getTask({ id: 'x' }, anna)), { code: 'RateLimited' })
+  })
+
+  await t.test('of events never hold back what works say, and let nothing in until it is paid for', async t => {
+    const { runtime, clock, store } = start(t, { work: async function* () { for (let count = 0; count < 20; count += 1) yield progress(`${count}`) } }, few({ eventsPerMinute: 12 }))
+    const task = taskIn(await runtime.sendMessage(say('x'), anna))
+    t.equal(task.status.state, 'TASK_STATE_COMPLETED')
+    t.equal((await store.readEvents({ tenant: '', ...anna }, task.id, 0, 100)).length, 23)
+    const error = await rejection(runtime.sendMessage(say('x'), anna))
+    t.match(error, { code: 'RateLimited', retryAfterMs: 55_000, metadata: { quota: 'perPrincipal.eventsPerMinute', limit: '12' } })
+    t.equal(error.message, 'You have had more events of tasks than you may in a minute: 12. Send it again later.')
+    t.match(await rejection(runtime.sendMessage(say('x', { taskId: task.id }), anna)), { code: 'RateLimited' })
+    t.equal((await runtime.listTasks({}, anna)).totalSize, 1, 'reading goes on, and nothing was opened')
+    clock.increment(55_000)
+    t.ok(await runtime.sendMessage(say('x'), anna))
+  })
+
+  await t.test('have defaults that nobody meets, a principal a tenth of its tenant', async t => {
+    const { perTenant, perPrincipal } = defaultLimits
+    for (const [name, value] of Object.entries(perPrincipal)) t.ok(Math.abs(perTenant[name as keyof typeof perTenant] / value - 10) < 1e-9)
+    const { runtime } = served(t, { limits: { perTenant: { requestsPerMinute: Infinity }, perPrincipal: { requestsPerMinute: Infinity, openTasks: Infinity } } })
+    for (let count = 0; count < 100; count += 1) await runtime.listTasks({}, anna)
+    t.ok(await open(runtime, 'ask', {}, anna), 'Infinity is no limit')
+  })
+
+  await t.test('ask the store once for a tenant, and for a principal only where its tenant has as many tasks as it may', async t => {
+    const store = memoryStore()
+    const counted: unknown[] = []
+    const counting: Store = { ...store, countOpen: whose => (counted.push(whose), store.countOpen(whose)) }
+    const { runtime } = served(t, { store: counting, ...few({ openTasks: 3 }) })
+    for (const call of [anna, bob, { principal: 'cleo' }]) await open(runtime, 'ask', {}, call)
+    t.strictSame(counted, [{ tenant: undefined }])
+    for (const call of [anna, bob, anna]) await open(runtime, 'ask', {}, call)
+    t.match(counted.slice(1), [{ principal: 'anna' }, { principal: 'bob' }])
+    t.equal(counted.length, 3)
+  })
+
+  await t.test('are right when tasks are opened and end while the store is asked', async t => {
+    const store = memoryStore()
+    const asked = deferred()
+    const { runtime } = served(t, { ...few({ openTasks: 3 }), store: { ...store, countOpen: async whose => (await asked.promise, store.countOpen(whose)) } })
+    const sent = [1, 2, 3, 4].map(() => open(runtime, 'ask', {}, anna))
+    asked.resolve()
+    t.equal((await Promise.allSettled(sent)).filter(({ status }) => status === 'fulfilled').length, 3)
+    const [task] = (await runtime.listTasks({}, anna)).tasks
+    await runtime.cancelTask({ id: task?.id ?? '' }, anna)
+    t.ok(await open(runtime, 'ask', {}, anna))
+    t.match(await rejection(open(runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+  })
+})
+
+await t.test('a bucket holds a minute, at least one, fills evenly, and a clock that is set back does not empty it', t => {
+  const bucket = new Bucket(7)
+  for (let count = 0; count < 7; count += 1) {
+    t.equal(bucket.waitMs(1, 1000), 0)
+    bucket.use(1, 1000)
+  }
+  t.equal(Math.ceil(bucket.waitMs(1, 1000)), Math.ceil(60_000 / 7))
+  t.equal(bucket.waitMs(1, 500) > 8000, true, 'the clock was set back')
+  t.equal(bucket.waitMs(1, 500 + 60_000 / 7), 0, 'and it fills from there on')
+  const slow = new Bucket(0.5)
+  t.equal(slow.waitMs(1, 0), 0)
+  slow.use(1, 0)
+  t.equal(slow.waitMs(1, 0), 120_000)
+  const endless = new Bucket(Infinity)
+  endless.use(2 ** 40, 0)
+  t.equal(endless.waitMs(1, 0), 0)
+  t.end()
+})
+
+await t.test('what nobody asks for is forgotten after a while, and what is asked for is not', t => {
+  let made = 0
+  const recent = new Recent(() => ({ number: (made += 1) }), REFILL_MS)
+  const first = recent.get('a', 0)
+  for (let count = 0; count < 1000; count += 1) recent.get(`b${count}`, 0)
+  t.equal(recent.size, 1001)
+  t.equal(recent.get('a', REFILL_MS), first)
+  t.equal(recent.find('a'), first)
+  t.equal(recent.find('b7')?.number, 9)
+  t.equal(recent.get('a', 2 * REFILL_MS), first)
+  t.equal(recent.size, 1, 'only that is left')
+  t.equal(recent.find('b7'), undefined)
+  for (let count = 0; count < 500_000; count += 1) recent.get(`c${count}`, 2 * REFILL_MS)
+  t.ok(recent.size <= 200_000, 'however many come')
+  t.not(recent.get('a', 2 * REFILL_MS), first)
+  t.end()
+})
