@@ -7,6 +7,7 @@ import { getTaskRaces } from './scenarios/get-task.ts'
 import { memoryTable } from './scenarios/memory.ts'
 import { sendRaces } from './scenarios/send.ts'
 import { streamRaces } from './scenarios/stream.ts'
+import { tenantTable } from './scenarios/tenants.ts'
 import { raceTable } from './tables.ts'
 
 /** Runs a scenario; hands over each part as Markdown when it is there. */
@@ -21,6 +22,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   durable: async (scale, show) => {
     for (const { title, rows } of await durableTables(scale)) show(section(title, rows))
   },
+  tenants: async (scale, show) => show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
   memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
 }
 

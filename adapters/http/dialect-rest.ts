@@ -2,6 +2,7 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
+import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { bodyParameters } from './parameters.ts'
 import { streamed } from './streaming.ts'
@@ -25,6 +26,7 @@ async function perform(runtime: Runtime, dialect: Dialect, call: HttpCall): Prom
     if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)
     return await streamed(runtime, call, terms => called.events({ ...contextOf(call), ...terms }), EVENTS)
   } catch (error) {
+    await holdBack(error, runtime.settings)
     return statusAnswer(error, headers)
   }
 }

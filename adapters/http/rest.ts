@@ -3,6 +3,7 @@ import { encodeOnce } from '../json-rpc/frames.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
+import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { answerType } from './media-type.ts'
 import { decoded, parametersOf } from './parameters.ts'
@@ -30,6 +31,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     const answer = JSON.stringify(await method.answer(params, context))
     return jsonAnswer(answer, { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
+    await holdBack(error, runtime.settings)
     return statusAnswer(error, { ...headers, ...type })
   }
 }

@@ -6,6 +6,7 @@ import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelop
 import { encodeOnce, errorFrame, resultFrame } from '../json-rpc/frames.ts'
 import { headersFor, jsonAnswer, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
+import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import { streamed, type Encoding } from './streaming.ts'
@@ -40,6 +41,7 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
     const answer = await method.answer(params, contextOf(call))
     return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
   } catch (error) {
+    await holdBack(error, runtime.settings)
     return errorAnswer(id, shownError(error), call)
   }
 }

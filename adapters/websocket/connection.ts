@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import { fault } from '../../runtime/fault.ts'
@@ -48,6 +48,12 @@ const UNFINISHED_MS = 30_000
 /** Events that one stream sends before the others, and the other work of the process, get their turn. */
 const EVENTS_PER_TURN = 32
 
+/** Requests of a client that its quota refuses one after the other, before it is heard more slowly. */
+const REFUSALS = 16
+
+/** How long nothing is read from such a client. */
+const PAUSE_MS = 1000
+
 /** One client's WebSocket: its frames in, its calls and streams, and the frames out. */
 export class Connection {
   readonly #runtime: Runtime
@@ -63,6 +69,8 @@ export class Connection {
   readonly #expiry: unknown
   readonly #frames = new FrameWatch()
   #unfinished: unknown
+  #refusals = 0
+  #pause: unknown
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
   readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
   /** Aborts when the client is gone. */
@@ -137,10 +145,12 @@ export class Connection {
       if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
         const answer = await method.answer(params, call)
+        this.#refusals = 0
         if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
         fault('P8')
       }
     } catch (error) {
+      if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#noteRefusal()
       this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
     } finally {
       const name = JSON.stringify(id)
@@ -183,6 +193,15 @@ export class Connection {
     if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(JSON.stringify(id))?.stop?.abort()
   }
 
+  /** A client that goes on although its quota is used up gets its answers, and then is not read for a while: others have their turn. */
+  #noteRefusal(): void {
+    this.#refusals += 1
+    if (this.#refusals < REFUSALS || this.#socket.isPaused) return
+    this.#refusals = 0
+    this.#socket.pause()
+    this.#pause = this.#runtime.settings.clock.setTimeout(() => this.#socket.resume(), PAUSE_MS)
+  }
+
   #countStray(): void {
     this.#strayResponses += 1
     if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
@@ -208,6 +227,7 @@ export class Connection {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#expiry)
     clock.clearTimeout(this.#unfinished)
+    clock.clearTimeout(this.#pause)
     this.#gone.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()
   }

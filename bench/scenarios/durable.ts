@@ -65,7 +65,7 @@ async function paced(load: Load, forMs: number): Promise<number[]> {
 
 /** A server with many tasks that wait, each with a deadline, and one whose deadline comes while no server is there. */
 async function restart(file: string, openTasks: number): Promise<string> {
-  const options = { work: 'ask', file, limits: { idleContexts: 1 } }
+  const options = { work: 'ask', file, limits: { idleContexts: 1, perPrincipal: { openTasks: 2 * openTasks } } }
   const taskId = await killedAfter({ ...options, deadlineMs: FAR_MS }, openTasks)
   const overdueId = await killedAfter({ ...options, deadlineMs: SOON_MS }, 1)
   await new Promise(resolve => setTimeout(resolve, SOON_MS))

@@ -4,27 +4,29 @@ import { join } from 'node:path'
 import { serve } from '../../adapters/http/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { defineAgent } from '../../runtime/agent.ts'
-import type { Limits } from '../../runtime/limits.ts'
+import type { LimitChanges } from '../../runtime/limits.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import type { TenantOptions } from '../../runtime/tenants.ts'
 import { report } from './control.ts'
 import { ourWork } from './ours-work.ts'
 
 /** What this server is started with, as JSON. */
 export interface OursOptions {
   readonly work: keyof typeof ourWork
-  readonly limits?: Partial<Limits>
+  readonly limits?: LimitChanges
+  readonly tenants?: TenantOptions
   /** Whether tasks are in a SQLite file; else in memory. A file that is given stays. */
   readonly durable?: boolean
   readonly file?: string
   readonly deadlineMs?: number
 }
 
-const { work, limits = {}, durable, file, deadlineMs } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, tenants, durable, file, deadlineMs } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
 const store = durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
-const runtime = createRuntime({ agent, ...(store && { store }), limits: { framesPerSecond: 1_000_000, ...limits } })
+const runtime = createRuntime({ agent, ...(store && { store }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
 const { url } = await serve(runtime, { port: 0 })
 report(Number(new URL(url).port))
 

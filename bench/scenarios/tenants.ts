@@ -1,0 +1,110 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { completed } from '../checks.ts'
+import { oursServed } from '../contenders.ts'
+import { median } from '../figures.ts'
+import type { FloodOptions, FloodTold } from '../load/flood.ts'
+import type { Load } from '../load/load.ts'
+import { webSocketLoad } from '../load/websocket-load.ts'
+import type { Scale } from '../scale.ts'
+import { ServerProcess } from '../server-process.ts'
+import { percent, short, table, times, whole } from '../tables.ts'
+import { messageParams } from './message.ts'
+
+const REQUESTS_A_SECOND = 50
+const CONNECTIONS = 32
+const IN_FLIGHT = 256
+
+/** What the noisy tenant may send; the quiet one and all else have their defaults. */
+const TENANTS = { quiet: {}, noisy: { limits: { perTenant: { requestsPerMinute: 3000 } } } }
+
+interface Quiet {
+  readonly tookMs: readonly number[]
+  readonly serverBusy: number
+}
+
+/** How long the requests of one tenant take while another floods the same server, beside how long they take without: in turns. */
+export async function tenantTable({ pacedMs, rounds }: Scale): Promise<string> {
+  const server = await ServerProcess.start(oursServed.file, { work: 'artifact', tenants: TENANTS })
+  const load = await webSocketLoad(server.port, 1)
+  const found: { name: string; alone: number[]; beside: number[]; ratios: number[]; busy: number[]; flood: FloodTold[] }[] = []
+  try {
+    await quiet(load, server, pacedMs)
+    for (const over of ['WebSocket', 'HTTP'] as const) {
+      const row = { name: `a flood over ${over}`, alone: [] as number[], beside: [] as number[], ratios: [] as number[], busy: [] as number[], flood: [] as FloodTold[] }
+      for (let round = 0; round < rounds; round += 1) {
+        const alone = at(0.99, (await quiet(load, server, pacedMs)).tookMs)
+        const flood = await Flood.start({ port: server.port, over, tenant: 'noisy', connections: CONNECTIONS, inFlight: over === 'HTTP' ? CONNECTIONS : IN_FLIGHT })
+        const { tookMs, serverBusy } = await quiet(load, server, pacedMs)
+        row.flood.push(await flood.stop())
+        const beside = at(0.99, tookMs)
+        row.alone.push(alone)
+        row.beside.push(beside)
+        row.ratios.push(beside / alone)
+        row.busy.push(serverBusy)
+      }
+      found.push(row)
+    }
+  } finally {
+    await load.close()
+    await server.stop()
+  }
+  return table(
+    ['Beside', 'p99 alone, ms', 'p99 beside, ms', 'ratio', 'busy: server', 'taken of it a second', 'refused'],
+    found.map(({ name, alone, beside, ratios, busy, flood }) => [
+      name, short(median(alone)), short(median(beside)), times(median(ratios)), percent(median(busy)), whole(median(flood.map(({ taken }) => taken))), whole(median(flood.map(({ refused }) => refused)))
+    ])
+  )
+}
+
+/** The quiet tenant: requests at a steady pace, whether those before are answered or not. */
+async function quiet(load: Load, server: ServerProcess, forMs: number): Promise<Quiet> {
+  const answers: Promise<number>[] = []
+  const ask = async () => {
+    const sentMs = performance.now()
+    completed(await load.call('SendMessage', { ...messageParams({ kind: 'artifact' }), tenant: 'quiet' }))
+    return performance.now() - sentMs
+  }
+  const cpuBefore = await server.cpuMicros()
+  const beganMs = performance.now()
+  for (let sent = 0; sent < (forMs * REQUESTS_A_SECOND) / 1000; sent += 1) {
+    answers.push(ask())
+    await new Promise(resolve => setTimeout(resolve, 1000 / REQUESTS_A_SECOND))
+  }
+  const tookMs = await Promise.all(answers)
+  const serverBusy = ((await server.cpuMicros()) - cpuBefore) / 1000 / (performance.now() - beganMs)
+  return { tookMs, serverBusy }
+}
+
+/** A process that sends as much as it can. */
+class Flood {
+  readonly #child
+  #told: FloodTold[] = []
+
+  private constructor(options: FloodOptions) {
+    this.#child = fork(new URL('../load/flood.js', import.meta.url), [JSON.stringify(options)], { execArgv: [] })
+    this.#child.on('message', told => void this.#told.push(told as FloodTold))
+  }
+
+  /** Resolves when it has used up its quota, and gone on for a second. */
+  static async start(options: FloodOptions): Promise<Flood> {
+    const flood = new Flood(options)
+    while (!flood.#told.at(-1)?.refused) await once(flood.#child, 'message')
+    flood.#told = []
+    await once(flood.#child, 'message')
+    return flood
+  }
+
+  /** Ends it, and says what became of its requests in a second. */
+  async stop(): Promise<FloodTold> {
+    const ended = once(this.#child, 'exit')
+    this.#child.kill()
+    await ended
+    return { taken: median(this.#told.map(({ taken }) => taken)), refused: median(this.#told.map(({ refused }) => refused)) }
+  }
+}
+
+function at(part: number, tookMs: readonly number[]): number {
+  const sorted = tookMs.toSorted((a, b) => a - b)
+  return sorted[Math.ceil(part * sorted.length) - 1] ?? NaN
+}
