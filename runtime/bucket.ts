@@ -26,6 +26,7 @@ export class Bucket {
 
   /** A clock that was set back has it fill from there on. */
   #usedBy(nowMs: number): number {
+    if (nowMs === this.#atMs) return this.#used
     const filled = (Math.max(0, nowMs - this.#atMs) * this.#perMinute) / MINUTE_MS
     this.#atMs = nowMs
     return (this.#used = Math.max(0, this.#used - filled))

@@ -168,7 +168,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const checked = <Name extends OperationName>(name: Name, params: unknown, call: CallContext) => {
     if (closing) throw shutDown()
     const admitted = admit(name, params, call, extensions)
-    const isServed = tenants.has(callerOf(admitted.scope, call))
+    const isServed = tenants.has(admitted.scope, call.claims)
     metering.request(admitted.scope, isServed, call.bytes)
     fault('P1')
     return isServed ? admitted : { ...admitted, scope: nowhereFor(name) }

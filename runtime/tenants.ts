@@ -62,14 +62,14 @@ export class Tenants {
 
   /** The names that a caller may use; `undefined` where no tenants are configured. */
   namesFor(caller: Omit<Caller, 'tenant'>): readonly string[] | undefined {
-    return this.#tenants && [...this.#tenants.keys()].filter(tenant => this.has({ ...caller, tenant }))
+    return this.#tenants && [...this.#tenants.keys()].filter(tenant => this.has({ ...caller, tenant }, caller.claims))
   }
 
   /** Whether there is the tenant that a caller names, and the caller may use it. */
-  has(caller: Caller): boolean {
+  has({ tenant, principal }: Scope, claims: Caller['claims'] = {}): boolean {
     if (!this.#tenants) return true
-    const tenant = this.#tenants.get(caller.tenant)
-    return tenant !== undefined && this.#isMember(tenant.members, caller)
+    const found = this.#tenants.get(tenant)
+    return found !== undefined && this.#isMember(found.members, { principal, claims, tenant })
   }
 
   #isMember(members: Tenant['members'], caller: Caller): boolean {

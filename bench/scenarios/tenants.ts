@@ -15,8 +15,15 @@ const REQUESTS_A_SECOND = 50
 const CONNECTIONS = 32
 const IN_FLIGHT = 256
 
-/** What the noisy tenant may send; the quiet one and all else have their defaults. */
-const TENANTS = { quiet: {}, noisy: { limits: { perTenant: { requestsPerMinute: 3000 } } } }
+/** One of the noisy tenants may send no more than the quiet one sends; all else has its defaults, which no flood uses up. */
+const TENANTS = { quiet: {}, noisy: { limits: { perTenant: { requestsPerMinute: 3000 } } }, endless: {} }
+
+/** What the quiet tenant is measured beside. */
+const FLOODS: readonly (Omit<FloodOptions, 'port'> & { readonly name: string })[] = [
+  { name: 'a flood over WebSocket, over its quota', over: 'WebSocket', tenant: 'noisy', connections: CONNECTIONS, inFlight: IN_FLIGHT },
+  { name: 'a flood over HTTP, over its quota', over: 'HTTP', tenant: 'noisy', connections: CONNECTIONS, inFlight: CONNECTIONS },
+  { name: 'a flood over WebSocket, within its quota', over: 'WebSocket', tenant: 'endless', connections: CONNECTIONS, inFlight: IN_FLIGHT }
+]
 
 interface Quiet {
   readonly tookMs: readonly number[]
@@ -30,11 +37,11 @@ export async function tenantTable({ pacedMs, rounds }: Scale): Promise<string> {
   const found: { name: string; alone: number[]; beside: number[]; ratios: number[]; busy: number[]; flood: FloodTold[] }[] = []
   try {
     await quiet(load, server, pacedMs)
-    for (const over of ['WebSocket', 'HTTP'] as const) {
-      const row = { name: `a flood over ${over}`, alone: [] as number[], beside: [] as number[], ratios: [] as number[], busy: [] as number[], flood: [] as FloodTold[] }
+    for (const { name, ...flooding } of FLOODS) {
+      const row = { name, alone: [] as number[], beside: [] as number[], ratios: [] as number[], busy: [] as number[], flood: [] as FloodTold[] }
       for (let round = 0; round < rounds; round += 1) {
         const alone = at(0.99, (await quiet(load, server, pacedMs)).tookMs)
-        const flood = await Flood.start({ port: server.port, over, tenant: 'noisy', connections: CONNECTIONS, inFlight: over === 'HTTP' ? CONNECTIONS : IN_FLIGHT })
+        const flood = await Flood.start({ port: server.port, ...flooding })
         const { tookMs, serverBusy } = await quiet(load, server, pacedMs)
         row.flood.push(await flood.stop())
         const beside = at(0.99, tookMs)
@@ -86,10 +93,10 @@ class Flood {
     this.#child.on('message', told => void this.#told.push(told as FloodTold))
   }
 
-  /** Resolves when it has used up its quota, and gone on for a second. */
+  /** Resolves when it has used up its quota, if it can, and gone on for a second. */
   static async start(options: FloodOptions): Promise<Flood> {
     const flood = new Flood(options)
-    while (!flood.#told.at(-1)?.refused) await once(flood.#child, 'message')
+    while (options.tenant === 'noisy' && !flood.#told.at(-1)?.refused) await once(flood.#child, 'message')
     flood.#told = []
     await once(flood.#child, 'message')
     return flood
