@@ -50,8 +50,11 @@ export class Metering {
     for (const [tenant, quotas] of tenants.quotas) this.#tenancies.set(tenant, tenancyOf(quotas, tenant))
   }
 
-  /** Counts a request, and its bytes, for its tenant if its caller may use that, else for everybody. Throws RateLimited if it is one too many. */
-  request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): void {
+  /**
+   * Counts a request, and its bytes, for its tenant if its caller may use that, else for everybody. Throws RateLimited if it is
+   * one too many. Gives what stands for who uses it: a tenant that is configured, else a principal.
+   */
+  request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): object {
     const nowMs = this.#services.clock.now()
     const tenancy = isServed ? this.#tenancyOf(tenant) : this.#everybody
     const usage = tenancy.principals.get(principal, nowMs)
@@ -59,6 +62,7 @@ export class Metering {
     tenancy.usage.checkRequest(nowMs)
     usage.countRequest(bytes, nowMs)
     tenancy.usage.countRequest(bytes, nowMs)
+    return tenancy.tenant === undefined ? usage : tenancy
   }
 
   /** Throws RateLimited while there are more events than there may be. */

@@ -14,6 +14,7 @@ import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
+import { FairTurns } from './fair-turns.ts'
 import { fault } from './fault.ts'
 import { erase, erasureOf, type ErasedData } from './erase.ts'
 import { checkIsKnown, extendedAgentCard } from './extended-card.ts'
@@ -142,6 +143,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const limits = limitsWith(options.limits)
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
+  const turns = new FairTurns()
   const retention = retentionWith(options.retention)
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
@@ -169,21 +171,23 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     if (closing) throw shutDown()
     const admitted = admit(name, params, call, extensions)
     const isServed = tenants.has(admitted.scope, call.claims)
-    metering.request(admitted.scope, isServed, call.bytes)
+    const user = metering.request(admitted.scope, isServed, call.bytes)
     fault('P1')
-    return isServed ? admitted : { ...admitted, scope: nowhereFor(name) }
+    return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
-  /** Goes on with what is checked: at once, or when its caller has been authorized. Nothing is looked up before. */
+  /** Goes on with what is checked: at once, or when it is its user's turn and its caller has been authorized. Nothing is looked up before. */
   const permitted = <Params extends { readonly tenant?: string }, T>(
     operation: AuthorizationRequest['operation'],
     call: CallContext,
-    admitted: Admitted<Params>,
+    { user, admitted }: { readonly user: object; readonly admitted: Admitted<Params> },
     goOn: (admitted: Admitted<Params>) => T | Promise<T>
   ): T | Promise<T> => {
-    if (!authorize) return goOn(admitted)
     const { params } = admitted
-    const request = { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest
-    return checkPermission(authorize, logger, request).then(() => {
+    const turn = turns.next(user)
+    const isPermitted = () => authorize && checkPermission(authorize, logger, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest)
+    const waits = turn ? turn.then(isPermitted) : isPermitted()
+    if (!waits) return goOn(admitted)
+    return waits.then(() => {
       if (closing) throw shutDown()
       return goOn(admitted)
     })

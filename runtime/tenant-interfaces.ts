@@ -10,7 +10,7 @@ export function tenantInterfaces(interfaces: readonly AgentInterface[], tenants:
   return tenants.flatMap(tenant => (tenant === '' ? interfaces : interfaces.flatMap(each => ofTenant(each, tenant))))
 }
 
-/** An address below which the path names a tenant. */
+/** An address that names a tenant in its path, which is below that of the agent. */
 export function tenantUrl(url: string, tenant: string): string {
   return tenant === '' ? url : `${url.replace(/\/$/, '')}/${encodeURIComponent(tenant)}`
 }

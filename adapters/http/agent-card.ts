@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { tenantUrl } from '../../runtime/tenant-interfaces.ts'
 import { LightResponse } from './light-response.ts'
 
 const MAX_AGE_SECONDS = 300
@@ -39,9 +40,9 @@ function isKnown(asked: Headers, etag: string, since: Date): boolean {
 }
 
 function page({ name, description, skills, supportedInterfaces }: AgentCard): string {
-  const url = supportedInterfaces[0]?.url ?? ''
+  const { url = '', tenant = '' } = supportedInterfaces[0] ?? {}
   const example = skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
-  const places = supportedInterfaces.map(({ url, protocolBinding, protocolVersion }) => `<li><code>${escaped(url)}</code> ${escaped(protocolBinding)}, A2A ${escaped(protocolVersion)}`)
+  const places = supportedInterfaces.map(({ url, protocolBinding, protocolVersion, tenant }) => `<li><code>${escaped(url)}</code> ${escaped(protocolBinding)}, A2A ${escaped(protocolVersion)}${tenant === undefined ? '' : `, tenant ${escaped(tenant)}`}`)
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -55,7 +56,7 @@ function page({ name, description, skills, supportedInterfaces }: AgentCard): st
 ${places.join('\n')}
 </ul>
 <p>Talk to it:</p>
-<pre>npx taskchart send ${escaped(url)} "${escaped(example)}"</pre>
+<pre>npx taskchart send ${escaped(tenantUrl(url, tenant))} "${escaped(example)}"</pre>
 </html>
 `
 }

@@ -48,11 +48,11 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, outgoing) => {
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     if (refusal) return refusalAnswer(refusal, headers)
-    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, path === '/' ? 'JSONRPC' : 'HTTP+JSON')
-    const call: HttpCall = { request, outgoing, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
-    if (path === '/') return answerRpc(runtime, methods, call)
     const tenant = settings.hasTenants && request.method === 'POST' && !routeOf('POST', path) ? tenantIn(path) : undefined
-    if (tenant !== undefined) return answerRpc(runtime, methods, { ...call, tenant })
+    const isRpc = path === '/' || tenant !== undefined
+    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
+    const call: HttpCall = { request, outgoing, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    if (isRpc) return answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant })
     return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
   })
 }

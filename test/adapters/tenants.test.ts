@@ -92,10 +92,10 @@ await t.test('paths of tenants leave alone what is another agent\'s, or the app\
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
-  const agents = await Promise.all([['/', tenants], ['/green', tenants], ['/plain', undefined]].map(async ([path, tenants]) => {
-    const { runtime } = start(t, { card: { name: String(path) }, work: obedient }, { authenticate: byName, ...(tenants && { tenants: tenants as TenantOptions }) })
+  const agents = await Promise.all(([['/', { tenants }], ['/green', { tenants }], ['/plain', {}]] as const).map(async ([path, options]) => {
+    const { runtime } = start(t, { card: { name: path }, work: obedient }, { authenticate: byName, ...options })
     await open(runtime, 'ask', {}, { principal: 'anna', tenant: 'blue' })
-    const served = await serveWebSocket(runtime, { server, path: String(path) })
+    const served = await serveWebSocket(runtime, { server, path })
     t.teardown(() => served.close())
     return { runtime, served }
   }))
@@ -118,6 +118,9 @@ await t.test('the card lists every tenant, that below the path of a tenant this 
   t.strictSame(await listedAt(''), ['team/two', 'team/two', 'team/two', 'tasks', 'tasks', 'tasks', 'red', 'red', 'red'])
   for (const tenant of ['blue', 'pink']) t.strictSame(await listedAt(`${tenant}/`), [tenant, tenant, tenant])
   t.equal((await ask(`${url}blue/.well-known/agent-card.json`, { method: 'DELETE' })).status, 405)
+  const { text } = await ask(url)
+  t.match(text, 'A2A 1.0, tenant team/two\n')
+  t.match(text, `npx taskchart send ${url.replace('http', 'ws')}team%2Ftwo `, 'the page says what to paste')
 })
 
 await t.test('our client names the tenant of the card, or of its address, over every binding', async t => {

@@ -1,8 +1,10 @@
+import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { Bucket, REFILL_MS } from '../../runtime/bucket.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { FairTurns } from '../../runtime/fair-turns.ts'
 import { limitsWith, defaultLimits } from '../../runtime/limits.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import { Recent } from '../../runtime/recent.ts'
@@ -126,12 +128,9 @@ await t.test('tenants that make no sense are refused at once', async t => {
 })
 
 await t.test('cards', async t => {
-  const [ws, rest]: AgentInterface[] = [
-    { url: 'ws://127.0.0.1:1/', protocolBinding: 'urn:taskchart:binding:websocket:1', protocolVersion: '1.0' },
-    { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' }
-  ]
+  const ws: AgentInterface = { url: 'ws://127.0.0.1:1/', protocolBinding: 'urn:taskchart:binding:websocket:1', protocolVersion: '1.0' }
+  const rest: AgentInterface = { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' }
   const older = [{ url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }, { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' }]
-  if (!ws || !rest) return t.fail('there are two')
 
   await t.test('list the interfaces of every tenant, one after the other, but for those that are not listed', async t => {
     const { runtime } = served(t, { tenants: { ...tenants, green: { listed: false } } })
@@ -331,6 +330,59 @@ await t.test('quotas', async t => {
     await runtime.cancelTask({ id: task?.id ?? '' }, anna)
     t.ok(await open(runtime, 'ask', {}, anna))
     t.match(await rejection(open(runtime, 'ask', {}, anna)), { code: 'RateLimited' })
+  })
+})
+
+await t.test('turns', async t => {
+  await t.test('are taken one after the other by all who wait, 16 calls in each turn of the event loop, those of one in their order', async t => {
+    const turns = new FairTurns()
+    const [noisy, quiet, other] = [{}, {}, {}]
+    const begun: string[] = []
+    const call = async (user: object, name: string) => {
+      const wait = turns.next(user)
+      if (wait) await wait
+      begun.push(wait ? name : `${name} at once`)
+    }
+    const waits = Array.from({ length: 40 }, (_, index) => call(noisy, `noisy ${index}`))
+    waits.push(call(quiet, 'quiet'), call(other, 'other'))
+    t.strictSame(begun, Array.from({ length: 16 }, (_, index) => `noisy ${index} at once`))
+    await waits.at(-1)
+    t.strictSame(begun.slice(16, 20), ['noisy 16', 'quiet', 'other', 'noisy 17'])
+    await Promise.all(waits)
+    t.strictSame(begun.filter(name => name.startsWith('noisy')).map(name => Number(name.split(' ')[1])), Array.from({ length: 40 }, (_, index) => index))
+    await setImmediate()
+    await setImmediate()
+    t.equal(turns.next(quiet), undefined, 'nobody waits any more')
+  })
+
+  await t.test('have the call of a quiet tenant begin before most of a noisy one, which lose nothing', async t => {
+    const { runtime } = served(t, { tenants: { noisy: {}, quiet: {} } })
+    const ends: string[] = []
+    const call = (tenant: string) => runtime.sendMessage(say('x'), { ...anna, tenant }).then(() => void ends.push(tenant))
+    const calls = Array.from({ length: 200 }, () => call('noisy'))
+    calls.push(call('quiet'))
+    await Promise.all(calls)
+    t.ok(ends.indexOf('quiet') < 64, `it was number ${ends.indexOf('quiet')}`)
+    t.equal((await runtime.listTasks({ tenant: 'noisy', status: 'TASK_STATE_COMPLETED' }, anna)).totalSize, 200)
+  })
+
+  await t.test('are those of principals where no tenants are configured', async t => {
+    const { runtime } = served(t)
+    const ends: string[] = []
+    const call = (principal: string, tenant: string) => rejection(runtime.getTask({ id: 'x', tenant }, { principal })).then(() => void ends.push(principal))
+    await Promise.all([...Array.from({ length: 200 }, (_, index) => call('anna', `${index}`)), call('bob', '0')])
+    t.ok(ends.indexOf('bob') < 40, `it was number ${ends.indexOf('bob')}`)
+  })
+
+  await t.test('that come only after the end are refused, and authorize is asked when it is time', async t => {
+    let asked = 0
+    const { runtime } = served(t, { authorize: () => (asked += 1) > 0 })
+    const calls = Array.from({ length: 20 }, () => rejection(runtime.getTask({ id: 'x' }, anna)))
+    t.equal(asked, 16)
+    const closing = runtime.close()
+    t.match(await Promise.all(calls), Array.from({ length: 20 }, () => ({ code: 'Overloaded' })))
+    await closing
+    t.equal(asked, 20)
   })
 })
 

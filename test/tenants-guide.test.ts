@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import type { Runtime } from '../runtime/index.ts'
+import { defaultLimits, type Quota } from '../runtime/limits.ts'
+import { open, rejection } from './fixtures/runtime-helpers.ts'
+
+const guide = readFileSync('docs/tenants.md', 'utf8')
+const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text)
+const agent = "import { defineAgent } from 'taskchart'\n\nexport default defineAgent({ card: { name: 'Agent' }, work: async () => ({ artifact: 'done' }) })\n"
+
+const folder = t.testdir({
+  ...Object.fromEntries(blocks.map((text, i) => [`block-${i}.ts`, text])),
+  'agent.ts': agent,
+  'tsconfig.json': JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: process.cwd(), outDir: 'out', noEmit: true }, include: ['*.ts'] })
+})
+
+const runtimeOf = async (i: number) => ((await tsImport(pathToFileURL(join(folder, `block-${i}.ts`)).href, import.meta.url)) as { runtime: Runtime }).runtime
+
+await t.test('every block of the guide compiles under the strictest settings', async t => {
+  t.equal(blocks.length, 2)
+  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
+  t.equal((await compiled.catch(error => error)).stdout, '')
+})
+
+await t.test('its tenants are for their members, and its quotas are those of the code', async t => {
+  const runtime = await runtimeOf(0)
+  t.ok(await open(runtime, 'x', {}, { principal: 'anna', tenant: 'blue' }))
+  t.ok(await open(runtime, 'x', {}, { principal: 'cleo', claims: { org: 'green' }, tenant: 'green' }))
+  t.match(await rejection(open(runtime, 'x', {}, { principal: 'bob', tenant: 'blue' })), { code: 'InvalidParams' })
+  await runtime.close()
+  const limited = await runtimeOf(1)
+  t.match(limited.settings.limits.perPrincipal, { openTasks: 1000, requestsPerMinute: 600 })
+  await limited.close()
+  const shown = (name: string, value: number) => (name === 'bytesPerMinute' ? `${value / 2 ** 30} GiB` : value.toLocaleString('en'))
+  for (const name of Object.keys(defaultLimits.perPrincipal) as (keyof Quota)[]) {
+    t.match(guide, `| \`${name}\` | ${shown(name, defaultLimits.perPrincipal[name])} | ${shown(name, defaultLimits.perTenant[name])} |`)
+  }
+})
