@@ -7,6 +7,7 @@ import type { Schema } from '../machines/protocol/values.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
 import type { Caller } from './authentication.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from './extensions.ts'
+import type { TaskName } from './named-tasks.ts'
 import type { Scope } from './store.ts'
 import type { TraceCarrier } from './telemetry.ts'
 
@@ -26,6 +27,8 @@ export interface CallContext {
   readonly extensions?: readonly string[]
   /** What the reliability extension adds to a call. Counts only if that extension is among `extensions`. */
   readonly conditions?: Conditions
+  /** SendMessage: the client's own name for the task, of which the message then says no taskId. For versions of A2A whose clients name tasks. */
+  readonly taskName?: TaskName | undefined
   /** Hears the generation of each event of a stream, just before the stream gives that. */
   readonly numbered?: ((generation: number) => void) | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
@@ -56,6 +59,7 @@ export interface Admitted<Params> {
   readonly reliable: boolean
   /** None unless the extension is active. */
   readonly conditions: Conditions
+  readonly taskName: CallContext['taskName']
   readonly numbered: CallContext['numbered']
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
@@ -75,7 +79,7 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const tenant = params.tenant ?? call.tenant ?? ''
   if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal, trace: call.trace }
+  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, taskName: call.taskName, numbered: call.numbered, signal: call.signal, trace: call.trace }
 }
 
 /** Who calls, for functions of the author's. */

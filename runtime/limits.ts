@@ -24,6 +24,8 @@ export interface Limits {
   bufferedEvents: number
   /** How long a message that is not to be taken twice is remembered. Default 1 hour. */
   sendsRememberedMs: number
+  /** How long the name that a client of A2A 0.1 has given a task is remembered after its last message under it. Default 1 year. */
+  taskNamesRememberedMs: number
   /** How long GetTask waits for a task to change, when it is asked to. Default 30 seconds. */
   longPollMs: number
   /** Frames that a client may send in a second on one connection. Default 10,000. */
@@ -50,6 +52,7 @@ export const defaultLimits: Limits = {
   idleContexts: 32,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
+  taskNamesRememberedMs: 365 * 24 * 60 * 60 * 1000,
   longPollMs: 30_000,
   framesPerSecond: 10_000,
   connections: 10_000,

@@ -110,7 +110,8 @@ function taskOf(turn: Turn, key: ContextKey, taskId: string): TaskRecord {
   return record
 }
 
-function otherContext(taskId: string): A2AError {
+/** The error for a message that names a task, and another context than that of the task. */
+export function otherContext(taskId: string): A2AError {
   const violation = { field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` }
   return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
 }

@@ -29,6 +29,7 @@ import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
 import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
+import { readNamed, type Named } from './named-tasks.ts'
 import { retentionWith, type Retention } from './retention.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
@@ -88,6 +89,11 @@ export interface Runtime {
    * Throws UnsupportedOperation if the task waits for none, InvalidParams if the work cannot take the data.
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
+  /**
+   * What the caller means by its own name for a task (`CallContext.taskName`): the newest task under it, or the message that
+   * was the answer in place of one; `undefined` if it has given no task that name. Nobody is asked whether it may know.
+   */
+  taskNamed(name: string, call?: CallContext): Promise<Named | undefined>
   createTaskPushNotificationConfig: Refused<'createTaskPushNotificationConfig'>
   getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
   listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
@@ -194,6 +200,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         const asked = checked('getTask', { id: taskId }, call)
         return permitted('authorized', call, asked, admitted => authorized(services, admitted, data))
       }),
+    taskNamed: (name, call = {}) =>
+      ownErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).scope, name)),
     createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig', checked),
     getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig', checked),
     listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs', checked),

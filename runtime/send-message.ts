@@ -5,6 +5,7 @@ import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/
 import type { Admitted } from './call.ts'
 import type { Placed } from './deliver.ts'
 import { checkInputModes } from './input-modes.ts'
+import { placeNamed } from './named-tasks.ts'
 import type { OperationServices } from './operation-services.ts'
 import { placeMessage } from './place-message.ts'
 import { sendOnce, type Outcome } from './send-once.ts'
@@ -58,13 +59,14 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
 function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
   const { store, inputModes, clock, limits, sendsUnderWay, dedupe } = services
-  const { params, scope, conditions, reliable, extensions, trace } = call
+  const { params, scope, conditions, taskName, reliable, extensions, trace } = call
   const { message, configuration } = params
   if (configuration?.taskPushNotificationConfig) {
     throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
   }
   checkInputModes(message, inputModes)
   const ifGeneration = conditions.ifGenerationMatch
+  if (taskName) return placeNamed(services, scope, message, taskName, { ifGeneration, extensions, trace }, attach)
   if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, extensions, trace }, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
   return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send, extensions, trace }, attach), attach)
