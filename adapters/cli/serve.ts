@@ -36,7 +36,7 @@ once. Where a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--im
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
   --public-url URL  the address that the card gives, where others reach the agent: behind a proxy, say
-  --legacy        speak A2A 0.3 beside 1.0; needs the package @a2a-js/sdk
+  --legacy        speak A2A 0.3 and 0.1 beside 1.0; needs the package @a2a-js/sdk
   --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
   --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
@@ -105,7 +105,7 @@ async function serve(
   broken.throwIfAborted()
 }
 
-/** Where to listen, and whether for A2A 0.3 too. */
+/** Where to listen, and whether for A2A 0.3 and 0.1 too. */
 interface Address {
   readonly port: number
   readonly host: string

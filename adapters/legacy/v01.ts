@@ -1,0 +1,121 @@
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
+import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import type { Schema } from '../../machines/protocol/values.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { Method } from '../json-rpc/method.ts'
+import { checkedParams } from './checked-params.ts'
+import type { Dialect } from './dialect.ts'
+import { Events01, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
+import { card01 } from './v01-card.ts'
+import { toError01 } from './v01-errors.ts'
+import type { Event01 } from './v01-objects.ts'
+import { GetParams01, IdParams01, SendParams01, SetPushParams01, toSendMessage, toWebhook, WEBHOOK_ID } from './v01-requests.ts'
+
+type Events = AsyncGenerator<Event01, void, undefined>
+
+/**
+ * A2A 0.1 over a runtime: its JSON-RPC, for every binding that carries that. Its clients give tasks their ids, which are names
+ * for ours and stay with their clients. A message to a task that has ended begins another in the same context, which is of that
+ * id from then on; the answer's metadata says so.
+ */
+export function dialect01(runtime: Runtime): Dialect {
+  const { jsonDepth } = runtime.settings.limits
+
+  const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
+    streaming: false,
+    answer: async (given, call) => {
+      const params = checkedParams(schema, given, jsonDepth)
+      return run(params, { ...call, version: PROTOCOL_VERSION }).catch((error: unknown) => {
+        throw toError01(error, params.id)
+      })
+    }
+  })
+
+  const streamed = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Events): Method => ({
+    streaming: true,
+    async *events(given, call) {
+      const params = checkedParams(schema, given, jsonDepth)
+      try {
+        yield* run(params, { ...call, version: PROTOCOL_VERSION })
+      } catch (error) {
+        throw toError01(error, params.id)
+      }
+    }
+  })
+
+  /** What a client's id stands for: a task by our id, or the reply that was the answer in place of one. */
+  const meant = async (id: string, call: CallContext) => (await runtime.taskNamed(id, call)) ?? { taskId: id }
+
+  /** Our id for a task. */
+  const ours = async (id: string, call: CallContext): Promise<string> => {
+    const named = await meant(id, call)
+    return 'taskId' in named ? named.taskId : id
+  }
+
+  /** What is known of a task, and what comes; of one that has ended, that. */
+  async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
+    const events = new Events01({ id }, isTerminal)
+    const read = () => runtime.getTask({ id: taskId, historyLength: 0 }, { ...call, conditions: {} })
+    events.number(await read())
+    try {
+      for await (const event of runtime.subscribeToTask({ id: taskId }, call)) yield* events.from(event)
+    } catch (error) {
+      if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+      yield* events.from({ task: await read() })
+    }
+  }
+
+  const methods = new Map<string, Method>([
+    ['tasks/send', answered(SendParams01, async (params, call) => {
+      const { id } = params
+      let follows: string | undefined
+      const answer = await runtime.sendMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
+      return 'task' in answer ? toTask01(answer.task, { id, follows }) : toAnswered01(answer.message, { id })
+    })],
+    ['tasks/sendSubscribe', streamed(SendParams01, async function* (params, call) {
+      const { id } = params
+      let follows: string | undefined
+      const events = new Events01({ id }, isPause)
+      const sent = runtime.sendStreamingMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
+      for await (const event of sent) yield* events.from(event, follows)
+    })],
+    ['tasks/get', answered(GetParams01, async ({ id, historyLength }, call) => {
+      const named = await meant(id, call)
+      if ('reply' in named) return toAnswered01(named.reply, { id })
+      return toTask01(await runtime.getTask({ id: named.taskId, ...(historyLength !== undefined && { historyLength }) }, call), { id })
+    })],
+    ['tasks/cancel', answered(IdParams01, async ({ id }, call) => {
+      const named = await meant(id, call)
+      if ('reply' in named) throw new A2AError('TaskNotCancelable', `Task ${id} is completed and cannot be canceled.`)
+      return toTask01(await runtime.cancelTask({ id: named.taskId }, call), { id })
+    })],
+    ['tasks/resubscribe', streamed(GetParams01, async function* ({ id }, call) {
+      const named = await meant(id, call)
+      if ('reply' in named) yield* new Events01({ id }, isTerminal).from({ message: named.reply })
+      else yield* resubscribed({ id, taskId: named.taskId }, call)
+    })],
+    ['tasks/pushNotification/set', answered(SetPushParams01, async ({ id, pushNotificationConfig }, call) => {
+      const taskId = await ours(id, call)
+      return toWebhook01(await runtime.createTaskPushNotificationConfig({ taskId, ...toWebhook(pushNotificationConfig) }, call), { id })
+    })],
+    ['tasks/pushNotification/get', answered(IdParams01, async ({ id }, call) => {
+      const taskId = await ours(id, call)
+      return toWebhook01(await runtime.getTaskPushNotificationConfig({ taskId, id: WEBHOOK_ID }, call), { id })
+    })]
+  ])
+
+  return {
+    version: '0.1',
+    method: name => methods.get(name),
+    claims: async (params, call) => isObject(params) && typeof params.id === 'string' && (await runtime.taskNamed(params.id, { ...call, version: PROTOCOL_VERSION })) !== undefined,
+    card: card01
+  }
+}
+
+/** The stream of a message closes at a question, too. */
+function isPause(state: TaskState): boolean {
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
+}
