@@ -32,6 +32,7 @@ import { memoryStore } from './memory-store.ts'
 import { readNamed, type Named } from './named-tasks.ts'
 import { retentionWith, type Retention } from './retention.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
+import { SignedCards, type SignCard } from './signed-cards.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
@@ -68,6 +69,8 @@ export interface RuntimeOptions {
   readonly hosts?: readonly string[]
   /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. */
   readonly publicUrl?: string
+  /** Signs the card and extended cards that servers give, each once: `cardSigner({ key })` of `taskchart/cards`. Default: they have no signature. */
+  readonly signCard?: SignCard
   /** Traces the operations and works: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
   readonly telemetry?: Telemetry
 }
@@ -101,6 +104,8 @@ export interface Runtime {
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server that offers these interfaces. */
   agentCard(interfaces: readonly AgentInterface[]): AgentCard
+  /** The same, signed if the runtime signs its card. Rejects with InternalError if that fails. */
+  signedCard(interfaces: readonly AgentInterface[]): Promise<AgentCard>
   /** What servers of this runtime keep to. */
   readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl' | 'telemetry'> & {
     readonly limits: Limits
@@ -126,15 +131,18 @@ type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
 
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` that is none.
+ * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry } = options
+  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry, signCard } = options
   const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
   const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
   checkTelemetry(telemetry)
+  if (signCard && typeof signCard !== 'function') throw new TypeError('signCard has to be a function that signs a card: cardSigner({ key }) of taskchart/cards.')
+  const signatures = signCard && new SignedCards(signCard)
+  const signed = async (card: AgentCard) => signatures?.of(card) ?? card
   const { store = memoryStore(), ids = randomIds } = options
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
@@ -209,10 +217,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     getExtendedAgentCard: agent.extendedCard
       ? async (params, call = {}) => {
           checkIsKnown(call)
-          return answered('getExtendedAgentCard', params, call, admitted => extendedAgentCard(cards, admitted, call))
+          return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call)))
         }
       : refused('getExtendedAgentCard', checked),
     agentCard: interfaces => agentCard(cards, interfaces),
+    signedCard: interfaces => ownErrors(logger, {}, 'signedCard', () => signed(agentCard(cards, interfaces))),
     settings: {
       limits, logger, clock, extensions: extensions.supported,
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })

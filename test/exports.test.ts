@@ -2,6 +2,7 @@ import t from 'tap'
 import * as sdk from '../adapters/a2a-sdk/index.ts'
 import * as ai from '../adapters/ai/index.ts'
 import * as auth from '../adapters/auth/ready.ts'
+import * as cards from '../adapters/cards/index.ts'
 import * as delegation from '../adapters/delegation/index.ts'
 import * as http from '../adapters/http/serve.ts'
 import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
@@ -21,6 +22,7 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(websocket), ['serveWebSocket'])
   t.same(Object.keys(client).toSorted(), ['A2AError', 'acceptance', 'answerSchemaOf', 'artifactVersions', 'connect', 'declining', 'offerOf', 'proposal'])
   t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
+  t.same(Object.keys(cards).toSorted(), ['cardSigner', 'cardVerifier'])
   t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
   t.same(Object.keys(delegation).toSorted(), ['delegate', 'remoteAgent'])
   t.same(Object.keys(testing).toSorted(), ['PATH_KINDS', 'PathError', 'VirtualClock', 'agentTests', 'allWays', 'bargainClause', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])

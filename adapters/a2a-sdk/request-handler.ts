@@ -37,7 +37,6 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
  */
 export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdleMs = 900_000 }: RequestHandlerOptions = {}): A2ARequestHandler {
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
-  const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
   const operations = runtime as unknown as Record<OperationName, Operation>
   const { clock, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
@@ -70,7 +69,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 
   const { TaskPushNotificationConfig: PushConfig } = sdk
   return {
-    getAgentCard: async () => card,
+    getAgentCard: async () => sdk.AgentCard.fromJSON(await runtime.signedCard(interfaces)),
     getAuthenticatedExtendedAgentCard: answered('getExtendedAgentCard', sdk.GetExtendedAgentCardRequest, json => sdk.AgentCard.fromJSON(json)),
     sendMessage: answered('sendMessage', sdk.SendMessageRequest, sdkAnswer),
     sendMessageStream: streamed('sendStreamingMessage', sdk.SendMessageRequest),

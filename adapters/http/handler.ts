@@ -71,10 +71,13 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const since = new Date(settings.clock.now())
   const publicUrl = url ?? settings.publicUrl
 
-  const card = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
-    const made = runtime.agentCard(interfaces)
+  const card = async (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
     const dialect = offer.dialects.find(dialect => dialect.version === version)
-    return cardAnswer(dialect ? dialect.card(made) : made, since, request, headers)
+    try {
+      return cardAnswer(dialect ? dialect.card(runtime.agentCard(interfaces)) : await runtime.signedCard(interfaces), since, request, headers)
+    } catch (error) {
+      return statusAnswer(error, headers)
+    }
   }
   /** Who asks for an old card and names no version gets one for all of them, whose members do not contradict each other. */
   const oldCard = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
