@@ -5,6 +5,7 @@ import type { Authorize } from '../../runtime/authorize.ts'
 import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
+import type { SignCard } from '../../runtime/signed-cards.ts'
 import { isLoopback } from '../http/entry.ts'
 import { withScheme } from '../http/interfaces.ts'
 import { serve as serveRuntime, type Served } from '../http/serve.ts'
@@ -12,6 +13,7 @@ import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
 import { legacyDialects } from './dialects.ts'
+import { signerFrom } from './key-files.ts'
 import { loadAgent } from './load-agent.ts'
 import { readLogForm } from './log.ts'
 import { openStore } from './open-store.ts'
@@ -36,6 +38,8 @@ once. Where a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--im
   --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
   --public-url URL  the address that the card gives, where others reach the agent: behind a proxy, say
+  --card-key FILE  sign the card by this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
+  --card-jku URL  where the public key is, as the signature says
   --legacy        speak A2A 0.3 and 0.1 beside 1.0; needs the package @a2a-js/sdk
   --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
@@ -52,6 +56,8 @@ const OPTIONS = {
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
   'public-url': { type: 'string' },
+  'card-key': { type: 'string' },
+  'card-jku': { type: 'string' },
   legacy: { type: 'boolean', default: false },
   db: { type: 'string' },
   json: { type: 'boolean' },
@@ -60,10 +66,12 @@ const OPTIONS = {
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, 'api-key': key, 'public-url': publicUrl, legacy, db, json, log } = values
+  const { host, 'api-key': key, 'public-url': publicUrl, 'card-key': cardKey, 'card-jku': jku, legacy, db, json, log } = values
   const address = { port: readPort(values.port), host, legacy }
   checkPublicUrl(publicUrl)
   const apiKey = readApiKey(key)
+  if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku says where the public key is of the private one that --card-key names, which is missing.')
+  const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const undo = surviveRejections(process, logger)
   try {
@@ -72,7 +80,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     const { agent, authenticate: own, authorize } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    await serve(agent, address, { logger, db, ...(publicUrl !== undefined && { publicUrl }), ...(authenticate && { authenticate }), ...(authorize && { authorize }) }, served => {
+    await serve(agent, address, { logger, db, ...(publicUrl !== undefined && { publicUrl }), ...(authenticate && { authenticate }), ...(authorize && { authorize }), ...(signCard && { signCard }) }, served => {
       const places = placesOf(agent, served)
       io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
     }, io)
@@ -86,7 +94,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 async function serve(
   agent: Agent,
   address: Address,
-  { db, ...options }: { logger: Logger; db: string | undefined; publicUrl?: string; authenticate?: Authenticate; authorize?: Authorize },
+  { db, ...options }: { logger: Logger; db: string | undefined; publicUrl?: string; authenticate?: Authenticate; authorize?: Authorize; signCard?: SignCard },
   serving: (served: Served) => void,
   { signal, clock, cwd }: Io
 ): Promise<void> {
