@@ -1,4 +1,5 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { STATES_01 } from './v01-answers.ts'
 
@@ -9,9 +10,13 @@ const CODES: ReadonlyMap<ErrorCode, ErrorCode> = new Map([
   ['TaskGenerationMismatch', 'UnsupportedOperation']
 ])
 
-/** An error in the words of 0.1: with a code that it has, the client's id for the task, and its name for the context. */
-export function toError01(error: unknown, id: string): unknown {
+/**
+ * An error in the words of 0.1: with a code and a form of data that it has, the id for the task that is in the
+ * parameters, and its name for the context.
+ */
+export function toError01(error: unknown, params: unknown): unknown {
   if (!isA2AError(error)) return error
+  const id = isObject(params) ? String(params.id) : ''
   const { code, message, metadata, violations, retryAfterMs } = error
   const { taskId, state } = metadata
   const own = (text: string) => {
@@ -23,6 +28,7 @@ export function toError01(error: unknown, id: string): unknown {
     metadata: { ...metadata, ...(taskId !== undefined && { taskId: id }), ...(state !== undefined && { state: stateIn01(state) }) },
     violations: violations.map(({ field, description }) => ({ field: own(field), description: own(description) })),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
+    dataIsObject: true,
     cause: error
   })
 }

@@ -27,21 +27,21 @@ export function dialect01(runtime: Runtime): Dialect {
   const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
     streaming: false,
     answer: async (given, call) => {
-      const params = checkedParams(schema, given, jsonDepth)
-      return run(params, { ...call, version: PROTOCOL_VERSION }).catch((error: unknown) => {
-        throw toError01(error, params.id)
-      })
+      try {
+        return await run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION })
+      } catch (error) {
+        throw toError01(error, given)
+      }
     }
   })
 
   const streamed = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Events): Method => ({
     streaming: true,
     async *events(given, call) {
-      const params = checkedParams(schema, given, jsonDepth)
       try {
-        yield* run(params, { ...call, version: PROTOCOL_VERSION })
+        yield* run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION })
       } catch (error) {
-        throw toError01(error, params.id)
+        throw toError01(error, given)
       }
     }
   })

@@ -50,6 +50,9 @@ await t.test('one address speaks 1.0, 0.3 and 0.1: a request without a version b
   t.match((await rpc(url, 'message/send', said03('x'), { 'a2a-version': '0.1' })).error, { code: -32601 })
   t.match((await rpc(url, 'tasks/nothing', {})).error, { code: -32601 })
   t.match((await rpc(url, 'tasks/get', { id: 'nobody' })).error, { code: -32001 })
+  for (const [params, code] of [[{ id: 'nobody' }, -32001], [{}, -32602]] as const) {
+    t.match((await rpc(url, 'tasks/get', params, { 'a2a-version': '0.1' })).error, { code, data: { details: [{ domain: 'a2a-protocol.org' }] } })
+  }
   t.match((await rpc(url, 'tasks/pushNotification/get', { id: 'mine' })).error, { code: -32003 })
 })
 

@@ -251,7 +251,7 @@ await t.test('errors keep their code, their words and their details', async t =>
 
 await t.test('an agent that cannot stream says so', async t => {
   const { runtime } = startDialect(t)
-  const still: Runtime = { ...runtime, agentCard: interfaces => ({ ...runtime.agentCard(interfaces), capabilities: {} }) }
+  const still: Runtime = { ...runtime, signedCard: async interfaces => ({ ...runtime.agentCard(interfaces), capabilities: {} }) }
   t.match(await refusal(next(stream(dialect03(still), 'message/stream', { message: message('x') }))), { code: 'UnsupportedOperation' })
 })
 
