@@ -23,7 +23,7 @@ export async function fetchCard(url: string, { signal, verifyCard }: Pick<Connec
 
 /** The JSON that is at the place of an agent's card, not looked into but for its version. Throws as `fetchCard` does. */
 export async function foundCard(url: string, signal: AbortSignal | undefined): Promise<unknown> {
-  const [first, root] = cardAddresses(httpAddress(url))
+  const [first, root] = cardAddresses(url)
   const found = await documentAt(first, signal)
   if (!(found instanceof A2AError)) return current(found, url)
   if (!root) throw found
@@ -65,8 +65,9 @@ function current(found: unknown, url: string): unknown {
   return found
 }
 
-/** Where the card may be: at its own address, or below the agent's path and then at the root of its host. */
-function cardAddresses(url: URL): readonly [URL, URL?] {
+/** Where the card may be (§8.2): at its own address, or below the agent's path and then at the root of its host. Throws TypeError for what is no address. */
+export function cardAddresses(text: string): readonly [URL, URL?] {
+  const url = httpAddress(text)
   if (url.pathname.endsWith('.json')) return [url]
   const root = new URL(AGENT_CARD_PATH, url)
   const path = url.pathname.replace(/\/+$/, '')

@@ -1,5 +1,5 @@
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import type { Translation } from './translation.ts'
+import type { Translation } from '../../../adapters/testing/protocol/translation.ts'
 
 type Json = Record<string, unknown>
 

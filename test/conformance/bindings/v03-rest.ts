@@ -1,5 +1,5 @@
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import type { Shape } from './rest.ts'
+import type { Shape } from '../../../adapters/testing/protocol/rest-caller.ts'
 
 type Json = Record<string, unknown>
 

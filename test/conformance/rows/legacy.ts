@@ -1,6 +1,6 @@
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { JsonSocket } from '../../fixtures/served-agent.ts'
-import { exchange } from '../bindings/http.ts'
+import { exchange } from '../../../adapters/testing/protocol/exchange.ts'
 import { jsonRpc } from '../bindings/json-rpc.ts'
 import { clientOf, read } from '../client.ts'
 import { byName, type Column, type Test } from '../column.ts'

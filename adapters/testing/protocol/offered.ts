@@ -1,0 +1,48 @@
+import type { AgentInterface } from '../../../machines/protocol/card.ts'
+import { isObject } from '../../../machines/protocol/json.ts'
+
+/** What a card says, as far as tests go by it; what it gets wrong elsewhere does not stop them. */
+export interface Offered {
+  readonly name: string
+  readonly interfaces: readonly AgentInterface[]
+  readonly streaming: boolean
+  readonly pushNotifications: boolean
+  readonly extendedAgentCard: boolean
+  readonly extensions: readonly string[]
+  readonly requiredExtensions: readonly string[]
+  /** The media types that it takes, of all skills. */
+  readonly inputModes: readonly string[]
+  readonly examples: readonly string[]
+  readonly wantsCredentials: boolean
+}
+
+/** Reads a card leniently. */
+export function offeredIn(card: unknown): Offered {
+  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = isObject(card) ? card : {}
+  const { streaming, pushNotifications, extendedAgentCard, extensions } = isObject(capabilities) ? capabilities : {}
+  const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as { uri: string; required?: unknown }[]
+  return {
+    name: typeof name === 'string' ? name : 'the agent',
+    interfaces: objects(supportedInterfaces).filter(isInterface),
+    streaming: streaming === true,
+    pushNotifications: pushNotifications === true,
+    extendedAgentCard: extendedAgentCard === true,
+    extensions: listed.map(({ uri }) => uri),
+    requiredExtensions: listed.filter(({ required }) => required === true).map(({ uri }) => uri),
+    inputModes: [...texts(defaultInputModes), ...objects(skills).flatMap(({ inputModes }) => texts(inputModes))],
+    examples: objects(skills).flatMap(({ examples }) => texts(examples)),
+    wantsCredentials: Array.isArray(securityRequirements) && securityRequirements.length > 0
+  }
+}
+
+function isInterface(value: Record<string, unknown>): value is Record<string, unknown> & AgentInterface {
+  return ['url', 'protocolBinding', 'protocolVersion'].every(name => typeof value[name] === 'string')
+}
+
+function objects(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter(text => typeof text === 'string') : []
+}
