@@ -16,7 +16,7 @@ export function restRefusal(status: number, error: unknown, note: Note): Refusal
   const { code, status: name, message, details } = isObject(error) ? error : {}
   note(98, code === status && typeof name === 'string' && typeof message === 'string', '{ error: { code, status, message, details } }, whose code is the HTTP status', { http: status, error })
   noteShape(note, Number.isInteger(code) && typeof message === 'string', details, error)
-  const refusal = new Refusal(`${status} ${String(name ?? '')}`.trim(), String(message), details)
+  const refusal = new Refusal(typeof name === 'string' ? `${status} ${name}` : String(status), String(message), details)
   noteCode(note, refusal, ({ http }) => http === status)
   return refusal
 }

@@ -11,7 +11,6 @@ const HANDSHAKE_MS = 10_000
 
 /** The frames that answer one request. */
 export interface Frames {
-  readonly socket: WebSocket
   /** The next of them. Rejects with InvalidAgentResponse when the connection has ended, or is none. */
   next(): Promise<unknown>
   /** No more are expected. */
@@ -35,7 +34,7 @@ export class FrameSocket {
     })
     this.#socket.on('error', ({ message }) => this.#ended(message))
     this.#socket.on('close', (code, reason) => this.#ended(`closed with ${code} ${String(reason)}`.trim()))
-    this.#socket.on('message', data => this.#heard(String(data)))
+    this.#socket.on('message', (data: Buffer) => this.#heard(data.toString('utf8')))
   }
 
   get isClosed(): boolean {
@@ -54,10 +53,11 @@ export class FrameSocket {
       throw new A2AError('InvalidAgentResponse', `The connection has ended: ${this.#end}`)
     }
     const leave = () => send(JSON.stringify({ jsonrpc: '2.0', method: 'cancelStream', params: { id } }))
-    return { socket: this.#socket, next, leave, done: () => void this.#waiting.delete(id) }
+    return { next, leave, done: () => void this.#waiting.delete(id) }
   }
 
   terminate(): void {
+    this.#ended('cut by this client')
     this.#socket.terminate()
   }
 

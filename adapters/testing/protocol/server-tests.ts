@@ -16,7 +16,7 @@ import { Ledger, type Verdict } from './ledger.ts'
 import type { Need } from './needs.ts'
 import { offeredIn, type Offered } from './offered.ts'
 import { REQUIREMENTS } from './requirements.ts'
-import { Unanswered } from './unanswered.ts'
+import { BoundReached, Unanswered } from './unanswered.ts'
 
 /** How a server is tested. */
 export interface ServerTestOptions {
@@ -139,8 +139,9 @@ async function isThere(trial: Trial): Promise<boolean> {
     trial.check(118, true, '', undefined)
     return true
   } catch (error) {
-    if (error instanceof Unanswered) return false
-    throw error
+    if (error instanceof BoundReached) trial.reached = error.message
+    else if (!(error instanceof Unanswered)) throw error
+    return false
   }
 }
 

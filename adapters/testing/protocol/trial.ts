@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
+import { isObject } from '../../../machines/protocol/json.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/clock.ts'
 import type { Binding } from '../../client/bindings.ts'
@@ -63,6 +64,8 @@ export class Trial {
   readonly stops = new Set<string>()
   /** How long the streams of messages took that told progress. */
   readonly tookMs = new Map<string, number>()
+  /** Whether the server keeps contexts that a client makes. */
+  keepsContexts = false
   /** What messages were refused with. */
   readonly refusals = new Set<string>()
   /** Which bound ended the test, if one did. */
@@ -98,6 +101,7 @@ export class Trial {
       this.#silences = 0
       for (const id of METHOD_ROWS[this.binding]) this.check(id, true, '', undefined)
       this.hear({ method, streamed: false, value: result })
+      if (method === 'SendMessage' && isObject(result) && isTask(result.task)) this.tasks.set(result.task.id, result.task)
       return { result, extensions }
     } catch (error) {
       if (error instanceof Refusal) return this.#refusedWith(error)
@@ -200,6 +204,12 @@ export class Trial {
     if (state === 'TASK_STATE_AUTH_REQUIRED') ledger.learn('auth')
   }
 
+  /** Learns of the tasks of a context. */
+  async findTasks(context: object): Promise<void> {
+    const outcome = await this.ask([], 'ListTasks', context)
+    if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks)) for (const task of outcome.result.tasks) this.learn(task)
+  }
+
   /** Whether a task was seen in a context. */
   hasTaskIn(contextId: string): boolean {
     return [...this.tasks.values()].some(task => task.contextId === contextId)
@@ -291,6 +301,11 @@ function termsText({ version, extensions, credentials }: Terms): string {
 /** An error as it came. */
 export function refusalText({ native, message, reason, code }: Refusal): string {
   return `${native}${code ? ` ${code}` : ''}${typeof reason === 'string' ? ` (${reason})` : ''}: ${message}`
+}
+
+/** Says that something is a task, as far as that is needed to cancel it. */
+function isTask(value: unknown): value is Task {
+  return isObject(value) && typeof value.id === 'string' && isObject(value.status)
 }
 
 function shown(found: unknown): string {

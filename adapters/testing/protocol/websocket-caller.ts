@@ -19,8 +19,9 @@ export function webSocketCaller(url: string, usual: Terms, note: Note = unheard,
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
     const given = { ...(terms.version === '' && { 'a2a-version': '' }), ...headersOf(terms, translation.extensionsHeader) }
     const own = Object.keys(given).length > 0 && { [SERVICE_PARAMETERS]: given }
-    const frames = connection().ask(id, JSON.stringify({ jsonrpc: '2.0', id, method, params, ...own }))
-    terms.cut?.addEventListener('abort', () => frames.socket.terminate(), { once: true })
+    const used = connection()
+    const frames = used.ask(id, JSON.stringify({ jsonrpc: '2.0', id, method, params, ...own }))
+    terms.cut?.addEventListener('abort', () => used.terminate(), { once: true })
     return { id, frames }
   }
   return {

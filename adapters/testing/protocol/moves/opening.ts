@@ -3,6 +3,7 @@ import type { Artifact, StreamResponse } from '../../../../machines/protocol/obj
 import type { Message } from '../../../../machines/protocol/parts.ts'
 import { isObject } from '../../../../machines/protocol/json.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
+import type { Rest } from '../listening.ts'
 import type { Subject } from '../subject.ts'
 import { Unanswered } from '../unanswered.ts'
 import { refusalText } from '../trial.ts'
@@ -49,7 +50,7 @@ export async function stream(subject: Subject): Promise<void> {
     ledger.learn('immediate')
     trial.check(53, true, '', undefined)
   }
-  noteWaiting(subject, events)
+  noteWaiting(subject, events, end)
   const task = await subject.read()
   if (!course.isOver) return
   trial.check(65, course.state === subject.course.state, `the state that the stream told, ${course.state}`, task.status.state)
@@ -67,6 +68,7 @@ export async function sendAtOnce(subject: Subject): Promise<void> {
   if (!answer) return
   const found = 'task' in answer ? answer.task.contextId : answer.message.contextId
   trial.check(32, found === contextId, `contextId ${contextId}, or a refusal`, found)
+  trial.keepsContexts = found === contextId
   if ('message' in answer) return
   const usualMs = trial.tookMs.get(text)
   if (usualMs === undefined) return
@@ -76,8 +78,14 @@ export async function sendAtOnce(subject: Subject): Promise<void> {
 /** SendMessage, which waits. */
 export async function send(subject: Subject): Promise<void> {
   const { trial, text } = subject
+  // Where it takes too long, its context is what the task is found by.
+  const context = trial.keepsContexts ? { contextId: crypto.randomUUID() } : {}
+  const opening = subject.says(text, context, { historyLength: 0 })
   // A task that takes long is not wrong.
-  const answer = await answered(subject, trial.stops.has(text) ? [35, 36] : [], subject.says(text, {}, { historyLength: 0 }))
+  const answer = await answered(subject, trial.stops.has(text) ? [35, 36] : [], opening).catch(async (error: unknown) => {
+    if (trial.keepsContexts) await trial.findTasks(context)
+    throw error
+  })
   if (!answer) return
   const { contextId } = 'task' in answer ? answer.task : answer.message
   trial.check(31, typeof contextId === 'string' && contextId !== '', 'a contextId', answer)
@@ -96,7 +104,6 @@ export async function replyAgain(subject: Subject): Promise<void> {
   const outcome = await trial.ask([38], 'SendMessage', again)
   // An agent may answer otherwise the second time: only the same is worth something.
   if ('result' in outcome && isObject(outcome.result) && 'message' in outcome.result) trial.check(38, true, '', undefined)
-  else if ('result' in outcome && isObject(outcome.result)) subject.see(outcome.result.task)
 }
 
 /** A task that SendMessage waited for has to have ended, or to wait for its client, and is given with all of its artifacts. */
@@ -155,11 +162,11 @@ async function replied(subject: Subject, message: Message): Promise<void> {
   if ('result' in listed && isObject(listed.result)) trial.check(26, contextId === undefined || listed.result.totalSize === 0 || trial.hasTaskIn(contextId), 'no task in a context with a message alone', listed.result)
 }
 
-/** What a task asks for has to say what it is (§7.6.1). */
-export function noteWaiting({ trial }: Subject, events: readonly StreamResponse[]): void {
+/** Who asks for an authorization has to say what it is for, and the stream stays open meanwhile (§7.6.1). */
+function noteWaiting({ trial }: Subject, events: readonly StreamResponse[], end: Rest): void {
   const asked = events.find(event => 'statusUpdate' in event && event.statusUpdate.status.state === 'TASK_STATE_AUTH_REQUIRED')
   if (!asked || !('statusUpdate' in asked)) return
   trial.options.ledger.learn('auth')
   trial.check(140, asked.statusUpdate.status.message !== undefined, 'a message that explains what is needed', asked)
-  trial.check(61, events.at(-1) !== asked, '', undefined)
+  trial.check(61, end !== 'ended' || events.at(-1) !== asked, 'a stream that stays open while an authorization is awaited', 'its end')
 }

@@ -59,9 +59,8 @@ export async function sendBadEnvelopes({ trial }: Subject): Promise<void> {
     ['{"jsonrpc":"2.0","id":"two","method":"GetTask","params":{}}', -32602]
   ] as const
   for (const [text, code] of codes) {
-    const answer = await trial.raw([17], text).catch((error: unknown) => error)
-    trial.options.signal.throwIfAborted()
-    if (!isObject(answer) || answer instanceof Error) continue
+    const answer = await trial.raw([17], text)
+    if (!answer) return
     const error = isObject(answer.error) ? answer.error : {}
     trial.check(17, error.code === code, `the error ${code}`, answer)
     if (code === -32700) trial.check(14, answer.jsonrpc === '2.0' && answer.id === null, 'jsonrpc "2.0", and id null where the request has none that could be read', answer)
