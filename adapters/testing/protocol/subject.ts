@@ -22,8 +22,11 @@ export class Subject {
   /** As it was read first after its end. */
   atEnd: Task | undefined
 
+  readonly #openedMs: number
+
   constructor(trial: Trial, text: string) {
     this.trial = trial
+    this.#openedMs = trial.options.clock.now()
     this.text = text
   }
 
@@ -31,13 +34,14 @@ export class Subject {
   see(found: unknown): Task {
     const state = stateIn({ task: found })
     if (!isObject(found) || typeof found.id !== 'string' || state === undefined || state === 'reply') throw new Unanswered('no task')
+    const { clock } = this.trial.options
     const wasOver = this.course.isOver
     const wrong = this.course.see(state)
     this.trial.check(wasOver ? 80 : 54, wrong === undefined, 'a state that may follow', wrong)
     const task = found as unknown as Task
     this.task = task
     this.trial.learn(task)
-    if (this.isStopped && !this.isCanceled) this.trial.stops.add(this.text)
+    if (this.isStopped && !this.isCanceled && this.sent.length === 1) this.trial.noteStop(this.text, clock.now() - this.#openedMs, this.course.isOver)
     return task
   }
 

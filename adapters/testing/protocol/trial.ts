@@ -60,8 +60,8 @@ export class Trial {
   readonly tasks = new Map<string, Task>()
   /** The ids of those that messages opened. */
   readonly opened = new Set<string>()
-  /** The messages whose tasks end, or ask, before long. */
-  readonly stops = new Set<string>()
+  /** After how long the tasks of messages ended, or asked. */
+  readonly #stops = new Map<string, { readonly ms: number; readonly isEnd: boolean }>()
   /** How long the streams of messages took that told progress. */
   readonly tookMs = new Map<string, number>()
   /** Whether the server keeps contexts that a client makes. */
@@ -202,6 +202,17 @@ export class Trial {
     if (isTerminal(state)) ledger.learn('ended')
     if (state === 'TASK_STATE_INPUT_REQUIRED') ledger.learn('asked')
     if (state === 'TASK_STATE_AUTH_REQUIRED') ledger.learn('auth')
+  }
+
+  /** The task of a message stopped by itself after some time: it ended, or it asks. */
+  noteStop(text: string, ms: number, isEnd: boolean): void {
+    if (!this.#stops.has(text)) this.#stops.set(text, { ms, isEnd })
+  }
+
+  /** The requirements that are not met when SendMessage does not answer in time: none if the task may take that long. */
+  answersIn(text: string): number[] {
+    const { ms, isEnd } = this.#stops.get(text) ?? { ms: Infinity, isEnd: true }
+    return ms < this.options.bounds.answerMs / 2 ? [isEnd ? 35 : 36] : []
   }
 
   /** Learns of the tasks of a context. */

@@ -82,7 +82,7 @@ export async function send(subject: Subject): Promise<void> {
   const context = trial.keepsContexts ? { contextId: crypto.randomUUID() } : {}
   const opening = subject.says(text, context, { historyLength: 0 })
   // A task that takes long is not wrong.
-  const answer = await answered(subject, trial.stops.has(text) ? [35, 36] : [], opening).catch(async (error: unknown) => {
+  const answer = await answered(subject, trial.answersIn(text), opening).catch(async (error: unknown) => {
     if (trial.keepsContexts) await trial.findTasks(context)
     throw error
   })
