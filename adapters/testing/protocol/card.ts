@@ -50,7 +50,8 @@ async function statusAgain({ href }: URL, headers: Headers, signal: AbortSignal)
   const [etag, date] = [headers.get('etag'), headers.get('last-modified')]
   if (etag === null && date === null) return undefined
   const known: Record<string, string> = etag === null ? { 'if-modified-since': String(date) } : { 'if-none-match': etag }
-  const response = await fetch(href, { headers: { accept: 'application/json', ...known }, redirect: 'manual', signal })
+  // Without a Cache-Control of its own fetch would ask for a fresh one.
+  const response = await fetch(href, { headers: { accept: 'application/json', 'cache-control': 'max-age=0', ...known }, redirect: 'manual', signal })
   discard(response)
   return response.status
 }

@@ -5,6 +5,7 @@ import { isObject } from '../../../machines/protocol/json.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/clock.ts'
 import type { Binding } from '../../client/bindings.ts'
+import type { Bounds } from './bounds.ts'
 import type { Caller, Note, Stream, Terms } from './caller.ts'
 import { Refusal } from './caller.ts'
 import { noteEmitted, type Heard } from './emitted.ts'
@@ -13,16 +14,7 @@ import { Listening } from './listening.ts'
 import type { Offered } from './offered.ts'
 import type { Wanted } from './protocol.machine.ts'
 import { BoundReached, Unanswered } from './unanswered.ts'
-
-/** How much a test may ask of a server, on one binding. */
-export interface Bounds {
-  /** How long an answer may take, and a stream be silent. */
-  readonly answerMs: number
-  readonly requests: number
-  readonly tasks: number
-  /** How long it all may take. */
-  readonly totalMs: number
-}
+import { errorText, refusalText, shown, termsText } from './wording.ts'
 
 /** What a test on one binding works with. */
 export interface TrialOptions {
@@ -294,31 +286,7 @@ export class Trial {
   }
 }
 
-/** An error as it is wanted: `TaskNotFound (-32001)`. */
-function errorText(code: Wanted): string {
-  return code === 'no refusal' ? code : `${code} (${ERRORS[code].code}, HTTP ${ERRORS[code].http})`
-}
-
-/** Terms of a call that are not the usual ones. */
-function termsText({ version, extensions, credentials }: Terms): string {
-  const told = [
-    ...(version === undefined ? [] : [version === '' ? 'without A2A-Version' : `A2A-Version: ${version}`]),
-    ...(extensions === undefined ? [] : [`A2A-Extensions: ${extensions.join(', ')}`]),
-    ...(credentials === '' ? ['without credentials'] : [])
-  ]
-  return told.length === 0 ? '' : ` (${told.join('; ')})`
-}
-
-/** An error as it came. */
-export function refusalText({ native, message, reason, code }: Refusal): string {
-  return `${native}${code ? ` ${code}` : ''}${typeof reason === 'string' ? ` (${reason})` : ''}: ${message}`
-}
-
 /** Says that something is a task, as far as that is needed to cancel it. */
 function isTask(value: unknown): value is Task {
   return isObject(value) && typeof value.id === 'string' && isObject(value.status)
-}
-
-function shown(found: unknown): string {
-  return typeof found === 'string' ? found : (JSON.stringify(found) ?? 'nothing')
 }

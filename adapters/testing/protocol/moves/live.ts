@@ -4,7 +4,7 @@ import { isObject } from '../../../../machines/protocol/json.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import type { Listening } from '../listening.ts'
 import type { Subject } from '../subject.ts'
-import { refusalText } from '../trial.ts'
+import { refusalText } from '../wording.ts'
 import { noteStopped } from './opening.ts'
 
 /** Lets the task go on, with streams that listen. */

@@ -6,7 +6,7 @@ import { artifactsTold, noteChunks } from '../chunks.ts'
 import type { Rest } from '../listening.ts'
 import type { Subject } from '../subject.ts'
 import { Unanswered } from '../unanswered.ts'
-import { refusalText } from '../trial.ts'
+import { refusalText } from '../wording.ts'
 
 /** From this time between the first and the last event on one can tell progress from an answer at the end. */
 const TELLING_MS = 250

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../../machines/protocol/json.ts'
 import type { Wanted } from '../protocol.machine.ts'
-import { refusalText } from '../trial.ts'
+import { refusalText } from '../wording.ts'
 import type { Subject } from '../subject.ts'
 
 /** Reads twice: reading changes nothing of what stands still (§3.3.1). */

@@ -1,6 +1,7 @@
 import { isObject } from '../../../../machines/protocol/json.ts'
 import type { Wanted } from '../protocol.machine.ts'
-import { refusalText, type Trial } from '../trial.ts'
+import type { Trial } from '../trial.ts'
+import { refusalText } from '../wording.ts'
 import type { Subject } from '../subject.ts'
 
 /** Asks for tasks that nobody opened, by each operation. */
