@@ -14,11 +14,14 @@ export interface TapPoint {
 /** Tests as TAP 14, with comments at the end. */
 export function tapText(points: readonly TapPoint[], comments: readonly string[]): string {
   const lines = points.flatMap(({ name, failure, skip, todo }, i) => {
-    const directive = skip === undefined ? (todo === undefined ? '' : ` # TODO ${oneLine(todo)}`) : ` # SKIP ${oneLine(skip)}`
-    const point = `ok ${i + 1} - ${escaped(name)}${directive}`
+    const point = `ok ${i + 1} - ${escaped(name)}${directive('skip', skip)}${directive('todo', todo)}`
     return failure === undefined ? [point] : [`not ${point}`, '  ---', '  message: |', ...plain(failure).split('\n').map(text => `    ${text}`), '  ...']
   })
   return ['TAP version 14', ...lines, `1..${points.length}`, ...comments.map(comment => `# ${oneLine(comment)}`), ''].join('\n')
+}
+
+function directive(name: 'skip' | 'todo', reason: string | undefined): string {
+  return reason === undefined ? '' : ` # ${name.toUpperCase()} ${oneLine(reason)}`
 }
 
 /** Text in which nothing begins a directive or a comment. */

@@ -1,24 +1,17 @@
-import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { faultyServer } from '../fixtures/faulty-server.ts'
 import { runCommand, type Ended, type Surroundings } from '../fixtures/run-command.ts'
 import { Screen } from '../fixtures/screen.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
+import { asTimeGoesOn } from '../fixtures/tested-server.ts'
 
 /** Runs a command on a clock that goes on while everything waits. */
 async function run(argv: readonly string[], surroundings: Surroundings = {}): Promise<Ended> {
   const clock = new TestClock()
-  const running = runCommand(argv, { clock, ...surroundings })
-  let isOver = false
-  void running.then(() => (isOver = true))
-  while (!isOver) {
-    await setImmediate()
-    clock.increment(1)
-  }
-  return running
+  return asTimeGoesOn(clock, runCommand(argv, { clock, ...surroundings }))
 }
 
-/** Any page size is taken, with the task's id in a list that it asks for, and lists have the artifacts that nobody asked for. */
+/** A list of 101 tasks a page is given. */
 const takesAnyPage = {
   answer: ({ method, params, id }: { method: string; params: { pageSize?: number }; id: unknown }, answer: { error?: unknown }) =>
     method === 'ListTasks' && params.pageSize === 101 && answer.error ? { jsonrpc: '2.0', id, result: { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 } } : answer

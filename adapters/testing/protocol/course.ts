@@ -29,7 +29,6 @@ export class Course {
 
   /** What is to be tried here. */
   get moves(): Moves {
-    const [meta] = Object.values(this.#snapshot.getMeta())
-    return meta?.moves ?? {}
+    return Object.assign({}, ...Object.values(this.#snapshot.getMeta()).map(meta => meta?.moves)) as Moves
   }
 }

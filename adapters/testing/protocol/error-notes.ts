@@ -1,10 +1,11 @@
 import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import { isObject } from '../../../machines/protocol/json.ts'
 import { Refusal, type Note } from './caller.ts'
+import { fieldsOf } from './fields-of.ts'
 
 /** Reads the error of a JSON-RPC response (§9.5), and notes how it is written. */
 export function rpcRefusal(error: unknown, note: Note): Refusal {
-  const { code, message, data } = isObject(error) ? error : {}
+  const { code, message, data } = fieldsOf(error)
   noteShape(note, Number.isInteger(code) && typeof message === 'string', data, error)
   const refusal = new Refusal(String(code), String(message), data)
   noteCode(note, refusal, ({ code: number }) => number === code)
@@ -13,7 +14,7 @@ export function rpcRefusal(error: unknown, note: Note): Refusal {
 
 /** Reads the error of an answer by REST (§11.6), and notes how it is written. */
 export function restRefusal(status: number, error: unknown, note: Note): Refusal {
-  const { code, status: name, message, details } = isObject(error) ? error : {}
+  const { code, status: name, message, details } = fieldsOf(error)
   note(98, code === status && typeof name === 'string' && typeof message === 'string', '{ error: { code, status, message, details } }, whose code is the HTTP status', { http: status, error })
   noteShape(note, Number.isInteger(code) && typeof message === 'string', details, error)
   const refusal = new Refusal(typeof name === 'string' ? `${status} ${name}` : String(status), String(message), details)

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { MOVES } from './moves.ts'
 import type { MoveName, Moves } from './protocol.machine.ts'
@@ -84,7 +85,8 @@ export class Exploration {
     const { state, moves } = subject.course
     this.#covered.add(keyOf(state, name))
     this.#told(`${state}: ${name}`)
-    await MOVES[name](subject, moves[name] ?? 'no refusal').catch(ignoreUnanswered)
+    // A move that need not be refused does not look at what is wanted.
+    await MOVES[name](subject, moves[name] as ErrorCode).catch(ignoreUnanswered)
   }
 
   /** The next way to open a task: one that was not taken yet, else one that leads where something is left to try. */

@@ -1,5 +1,6 @@
 import type { AgentInterface } from '../../../machines/protocol/card.ts'
 import { isObject } from '../../../machines/protocol/json.ts'
+import { fieldsOf } from './fields-of.ts'
 
 /** What a card says, as far as tests go by it; what it gets wrong elsewhere does not stop them. */
 export interface Offered {
@@ -18,8 +19,8 @@ export interface Offered {
 
 /** Reads a card leniently. */
 export function offeredIn(card: unknown): Offered {
-  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = isObject(card) ? card : {}
-  const { streaming, pushNotifications, extendedAgentCard, extensions } = isObject(capabilities) ? capabilities : {}
+  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = fieldsOf(card)
+  const { streaming, pushNotifications, extendedAgentCard, extensions } = fieldsOf(capabilities)
   const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as { uri: string; required?: unknown }[]
   return {
     name: typeof name === 'string' ? name : 'the agent',

@@ -1,10 +1,10 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
 import { mediaType } from '../../client/body.ts'
 import { unheard, type Caller, type Note, type Terms } from './caller.ts'
 import { restRefusal } from './error-notes.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
+import { fieldsOf } from './fields-of.ts'
 import { headersOf } from './headers.ts'
 
 /** How REST is written in a version. */
@@ -92,9 +92,9 @@ function placed([verb, template]: Route, params: object): { verb: string; path: 
   return { verb, path: typeof tenant === 'string' ? `/${encodeURIComponent(tenant)}${path}` : path, others }
 }
 
-/** The body of an answer, or an event. Throws what it refuses with (§11.6). */
-function restResult({ response: { status, ok } }: HttpAnswer, json: unknown, note: Note): unknown {
-  const error = isObject(json) ? json.error : undefined
+/** The body of an answer, or an event. Throws what it refuses with (§11.6); in a stream, whose status came before it, by its own code. */
+function restResult({ response: { status, ok }, next }: HttpAnswer, json: unknown, note: Note): unknown {
+  const { error } = fieldsOf(json)
   if (ok && error === undefined) return json
-  throw restRefusal(ok && isObject(error) ? Number(error.code) : status, error, note)
+  throw restRefusal(next ? Number(fieldsOf(error).code) : status, error, note)
 }

@@ -10,7 +10,7 @@ import { isSocketAddress } from '../../client/discovery.ts'
 import { onlyOlder } from '../../client/interfaces.ts'
 import type { Bounds } from './bounds.ts'
 import { Trial } from './trial.ts'
-import { refusalText } from './wording.ts'
+import { outcomeText, refusalText } from './wording.ts'
 import { callerFor } from './callers.ts'
 import { cardAt, noteCard } from './card.ts'
 import { Exploration } from './explore.ts'
@@ -168,7 +168,7 @@ async function compared(trial: Trial, other: Trial, id: string | undefined, unkn
   if ('refusal' in here && 'refusal' in there) trial.check(130, here.refusal.code === there.refusal.code, `what ${other.binding} refuses with: ${refusalText(there.refusal)}`, refusalText(here.refusal))
   if (id === undefined) return
   const [own, foreign] = [await trial.result([129], 'GetTask', { id }), await other.ask([], 'GetTask', { id })]
-  trial.check(129, 'result' in foreign && isDeepStrictEqual(canonical(own), canonical(foreign.result)), `the task over ${other.binding} too: ${JSON.stringify(own)}`, 'result' in foreign ? foreign.result : refusalText(foreign.refusal))
+  trial.check(129, 'result' in foreign && isDeepStrictEqual(canonical(own), canonical(foreign.result)), `the task over ${other.binding} too: ${JSON.stringify(own)}`, outcomeText(foreign))
 }
 
 /** Bindings may leave out what has the default of its type. */

@@ -2,17 +2,17 @@ import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { isObject } from '../../../machines/protocol/json.ts'
-import { isTerminal } from '../../../machines/protocol/states.ts'
+import { isTerminal, TASK_STATES } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/clock.ts'
 import type { Binding } from '../../client/bindings.ts'
 import type { Bounds } from './bounds.ts'
 import type { Caller, Note, Stream, Terms } from './caller.ts'
 import { Refusal } from './caller.ts'
 import { noteEmitted, type Heard } from './emitted.ts'
+import { fieldsOf } from './fields-of.ts'
 import type { Ledger } from './ledger.ts'
 import { Listening } from './listening.ts'
 import type { Offered } from './offered.ts'
-import type { Wanted } from './protocol.machine.ts'
 import { BoundReached, Unanswered } from './unanswered.ts'
 import { errorText, refusalText, shown, termsText } from './wording.ts'
 
@@ -110,23 +110,19 @@ export class Trial {
   }
 
   /** Asks for what has to be refused with an error, and keeps whether it is. Gives the refusal. */
-  async refused(id: number, wanted: Wanted, method: OperationMethod, params: object, terms?: Terms): Promise<Refusal | undefined> {
+  async refused(id: number, wanted: ErrorCode, method: OperationMethod, params: object, terms?: Terms): Promise<Refusal | undefined> {
     const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
     const outcome = isStreaming ? await this.#firstOf([id], method, params, terms) : await this.ask([id], method, params, terms)
     return this.isRefusedWith(id, wanted, outcome)
   }
 
   /** Keeps whether an outcome is the refusal that was wanted. */
-  isRefusedWith(id: number, wanted: Wanted, outcome: Outcome): Refusal | undefined {
+  isRefusedWith(id: number, wanted: ErrorCode, outcome: Outcome): Refusal | undefined {
     if (!('refusal' in outcome)) {
-      this.check(id, wanted === 'no refusal', errorText(wanted), outcome.result)
+      this.check(id, false, errorText(wanted), outcome.result)
       return undefined
     }
     const { refusal } = outcome
-    if (wanted === 'no refusal') {
-      this.check(id, false, wanted, refusalText(refusal))
-      return refusal
-    }
     const { code = this.#byStatus(refusal, wanted) } = refusal
     this.check(id, code === wanted, errorText(wanted), refusalText(refusal))
     if (code === wanted && ERRORS[wanted].code <= -32001 && ERRORS[wanted].code > -32100) {
@@ -210,7 +206,7 @@ export class Trial {
   /** Learns of the tasks of a context. */
   async findTasks(context: object): Promise<void> {
     const outcome = await this.ask([], 'ListTasks', context)
-    if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks)) for (const task of outcome.result.tasks) this.learn(task)
+    if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks)) for (const task of outcome.result.tasks.filter(isTask)) this.learn(task)
   }
 
   /** Whether a task was seen in a context. */
@@ -221,7 +217,7 @@ export class Trial {
   /** What to answer a question with that this text has led to: the text after it. */
   answerFor(text: string): string {
     const { texts } = this.options
-    return texts[(texts.indexOf(text) + 1) % texts.length] ?? text
+    return String(texts[(texts.indexOf(text) + 1) % texts.length])
   }
 
   /** Counts a task that is to be opened. */
@@ -243,13 +239,13 @@ export class Trial {
     const listening = this.stream(ids, method, params, terms)
     const first = await listening.next()
     listening.leave()
-    return listening.refusal ? { refusal: listening.refusal } : { result: first ?? 'a stream that ends at once', extensions: '' }
+    return listening.refusal ? { refusal: listening.refusal } : { result: first, extensions: '' }
   }
 
   #refusedWith(refusal: Refusal): Outcome {
     this.#silences = 0
     const { code, native } = refusal
-    const isThere = code !== 'MethodNotFound' && native !== '405' && native !== 'UNIMPLEMENTED'
+    const isThere = code !== 'MethodNotFound' && !native.startsWith('405') && native !== 'UNIMPLEMENTED'
     for (const id of METHOD_ROWS[this.binding]) this.check(id, isThere, 'this operation', refusalText(refusal))
     return { refusal }
   }
@@ -288,5 +284,5 @@ export class Trial {
 
 /** Says that something is a task, as far as that is needed to cancel it. */
 function isTask(value: unknown): value is Task {
-  return isObject(value) && typeof value.id === 'string' && isObject(value.status)
+  return isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
 }

@@ -1,10 +1,10 @@
-import { ERRORS } from '../../../machines/protocol/errors.ts'
+import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { Refusal, Terms } from './caller.ts'
-import type { Wanted } from './protocol.machine.ts'
+import type { Outcome } from './trial.ts'
 
 /** An error as it is wanted: `TaskNotFound (-32001)`. */
-export function errorText(code: Wanted): string {
-  return code === 'no refusal' ? code : `${code} (${ERRORS[code].code}, HTTP ${ERRORS[code].http})`
+export function errorText(code: ErrorCode): string {
+  return `${code} (${ERRORS[code].code}, HTTP ${ERRORS[code].http})`
 }
 
 /** Terms of a call that are not the usual ones. */
@@ -25,4 +25,9 @@ export function refusalText({ native, message, reason, code }: Refusal): string 
 /** Anything that was found, as text. */
 export function shown(found: unknown): string {
   return typeof found === 'string' ? found : (JSON.stringify(found) ?? 'nothing')
+}
+
+/** What a call was answered with, as text. */
+export function outcomeText(outcome: Outcome): string {
+  return 'refusal' in outcome ? refusalText(outcome.refusal) : shown(outcome.result)
 }

@@ -4,8 +4,9 @@ import { isObject } from '../../../../machines/protocol/json.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import type { Listening } from '../listening.ts'
 import type { Subject } from '../subject.ts'
-import { refusalText } from '../wording.ts'
+import { outcomeText, refusalText } from '../wording.ts'
 import { noteStopped } from './opening.ts'
+import { fieldsOf } from '../fields-of.ts'
 
 /** Lets the task go on, with streams that listen. */
 export async function follow(subject: Subject): Promise<void> {
@@ -42,10 +43,10 @@ export async function answer(subject: Subject): Promise<void> {
   if (isAuthorization) trial.check(140, status.message !== undefined, 'a message that explains what is needed', status)
   const streams = await witnesses(subject)
   const outcome = await trial.ask([35], 'SendMessage', subject.says(trial.answerFor(subject.text), { taskId: id }))
-  if (isAuthorization) trial.check(142, 'result' in outcome, 'a message that is taken', 'refusal' in outcome && refusalText(outcome.refusal))
+  if (isAuthorization) trial.check(142, 'result' in outcome, 'a message that is taken', outcomeText(outcome))
   // An agent need not take every answer.
   if ('refusal' in outcome) return leave(streams)
-  const { task, message } = isObject(outcome.result) ? outcome.result : {}
+  const { task, message } = fieldsOf(outcome.result)
   if (isObject(message)) {
     trial.check(33, message.contextId === contextId, `contextId ${contextId}`, message)
     return leave(streams)

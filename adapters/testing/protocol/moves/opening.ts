@@ -7,6 +7,7 @@ import type { Rest } from '../listening.ts'
 import type { Subject } from '../subject.ts'
 import { Unanswered } from '../unanswered.ts'
 import { refusalText } from '../wording.ts'
+import { fieldsOf } from '../fields-of.ts'
 
 /** From this time between the first and the last event on one can tell progress from an answer at the end. */
 const TELLING_MS = 250
@@ -128,7 +129,7 @@ async function answered(subject: Subject, ids: readonly number[], request: objec
     trial.refusals.add(refusalText(outcome.refusal))
     return undefined
   }
-  const { task, message } = isObject(outcome.result) ? outcome.result : {}
+  const { task, message } = fieldsOf(outcome.result)
   trial.options.ledger.learn('answer')
   trial.check(25, isObject(task) !== isObject(message), '{ task } or { message }', outcome.result)
   if (isObject(message)) {

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { ErrorCode } from '../../../../machines/protocol/errors.ts'
 import { isObject } from '../../../../machines/protocol/json.ts'
-import type { Wanted } from '../protocol.machine.ts'
-import { refusalText } from '../wording.ts'
+import { outcomeText } from '../wording.ts'
 import type { Subject } from '../subject.ts'
+import { fieldsOf } from '../fields-of.ts'
 
 /** Reads twice: reading changes nothing of what stands still (§3.3.1). */
 export async function read(subject: Subject): Promise<void> {
@@ -43,18 +44,18 @@ export async function nameAnotherContext(subject: Subject): Promise<void> {
 }
 
 /** A message to a task that has ended (§3.1.1). */
-export async function message(subject: Subject, wanted: Wanted): Promise<void> {
+export async function message(subject: Subject, wanted: ErrorCode): Promise<void> {
   await subject.trial.refused(27, wanted, 'SendMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
 /** The same as a stream (§3.1.2). */
-export async function messageByStream(subject: Subject, wanted: Wanted): Promise<void> {
+export async function messageByStream(subject: Subject, wanted: ErrorCode): Promise<void> {
   const { trial } = subject
   if (trial.options.card.streaming) await trial.refused(52, wanted, 'SendStreamingMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
 /** A subscription to a task that has ended (§3.1.6). */
-export async function subscribe({ trial, id }: Subject, wanted: Wanted): Promise<void> {
+export async function subscribe({ trial, id }: Subject, wanted: ErrorCode): Promise<void> {
   if (trial.options.card.streaming) await trial.refused(59, wanted, 'SubscribeToTask', { id })
 }
 
@@ -88,16 +89,16 @@ export async function keepWebhooks({ trial, id: taskId }: Subject): Promise<void
   // A server may take no address that nobody has.
   if ('refusal' in made) return
   ledger.learn('webhookTaken')
-  const { id } = isObject(made.result) ? made.result : {}
+  const { id } = fieldsOf(made.result)
   trial.check(82, typeof id === 'string' && id !== '', 'the configuration, with an id', made.result)
   const found = await trial.ask([84], 'GetTaskPushNotificationConfig', { taskId, id })
-  trial.check(84, 'result' in found && isObject(found.result) && found.result.url === NOWHERE, 'the configuration', 'refusal' in found ? refusalText(found.refusal) : found.result)
-  trial.check(83, 'result' in found, 'the configuration, as long as it is not deleted', 'refusal' in found && refusalText(found.refusal))
+  trial.check(84, 'result' in found && isObject(found.result) && found.result.url === NOWHERE, 'the configuration', outcomeText(found))
+  trial.check(83, 'result' in found, 'the configuration, as long as it is not deleted', outcomeText(found))
   const listed = await trial.result<{ configs?: readonly { id?: unknown }[] }>([85], 'ListTaskPushNotificationConfigs', { taskId })
   trial.check(85, (listed.configs ?? []).some(config => config.id === id), 'the configuration in the list', listed)
   await trial.result([86], 'DeleteTaskPushNotificationConfig', { taskId, id })
   const again = await trial.ask([86], 'DeleteTaskPushNotificationConfig', { taskId, id })
-  trial.check(86, 'result' in again, 'to delete twice as to delete once', 'refusal' in again && refusalText(again.refusal))
+  trial.check(86, 'result' in again, 'to delete twice as to delete once', outcomeText(again))
   await trial.refused(84, 'TaskNotFound', 'GetTaskPushNotificationConfig', { taskId, id })
   await trial.refused(82, 'TaskNotFound', 'CreateTaskPushNotificationConfig', { ...config, taskId: crypto.randomUUID() })
 }

@@ -1,11 +1,11 @@
-import { isObject } from '../../../../machines/protocol/json.ts'
-import type { Wanted } from '../protocol.machine.ts'
+import type { ErrorCode } from '../../../../machines/protocol/errors.ts'
 import type { Trial } from '../trial.ts'
-import { refusalText } from '../wording.ts'
+import { outcomeText, refusalText } from '../wording.ts'
 import type { Subject } from '../subject.ts'
+import { fieldsOf } from '../fields-of.ts'
 
 /** Asks for tasks that nobody opened, by each operation. */
-export async function askForUnknownTasks({ trial, text }: Subject, wanted: Wanted): Promise<void> {
+export async function askForUnknownTasks({ trial, text }: Subject, wanted: ErrorCode): Promise<void> {
   const id = crypto.randomUUID()
   const message = { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], taskId: id } }
   await trial.refused(65, wanted, 'GetTask', { id })
@@ -27,7 +27,7 @@ export async function useWhatIsNotOffered({ trial, text }: Subject): Promise<voi
 }
 
 /** Messages that are none (§5.7), one of a media type that the card does not list (§3.3.2), and one with fields of its own. */
-export async function sendBadRequests({ trial, text }: Subject, wanted: Wanted): Promise<void> {
+export async function sendBadRequests({ trial, text }: Subject, wanted: ErrorCode): Promise<void> {
   const { message } = opening(text)
   const noParts = await trial.refused(7, wanted, 'SendMessage', atOnce({ ...message, parts: [] }))
   if (noParts) trial.check(99, /part/i.test(noParts.message) || noParts.fields.some(field => String(field).includes('parts')), 'a refusal that names parts', refusalText(noParts), false)
@@ -42,7 +42,7 @@ export async function sendBadRequests({ trial, text }: Subject, wanted: Wanted):
   trial.opens()
   const more = { ...atOnce({ ...message, messageId: crypto.randomUUID(), parts: [{ text, [UNKNOWN]: 1 }], [UNKNOWN]: {} }), [UNKNOWN]: [] }
   const outcome = await trial.ask([8], 'SendMessage', more)
-  trial.check(8, !('refusal' in outcome && outcome.refusal.code === 'InvalidParams'), 'no refusal for fields that are not known', 'refusal' in outcome && refusalText(outcome.refusal))
+  trial.check(8, !('refusal' in outcome && outcome.refusal.code === 'InvalidParams'), 'no refusal for fields that are not known', outcomeText(outcome))
 }
 
 /** A media type that nobody takes. */
@@ -62,14 +62,14 @@ export async function sendBadEnvelopes({ trial }: Subject): Promise<void> {
   for (const [text, code] of codes) {
     const answer = await trial.raw([17], text)
     if (!answer) return
-    const error = isObject(answer.error) ? answer.error : {}
+    const error = fieldsOf(answer.error)
     trial.check(17, error.code === code, `the error ${code}`, answer)
     if (code === -32700) trial.check(14, answer.jsonrpc === '2.0' && answer.id === null, 'jsonrpc "2.0", and id null where the request has none that could be read', answer)
   }
 }
 
 /** Versions of A2A (§3.6): one that is not there, none, and one with a patch number. */
-export async function nameVersions({ trial }: Subject, wanted: Wanted): Promise<void> {
+export async function nameVersions({ trial }: Subject, wanted: ErrorCode): Promise<void> {
   await trial.refused(104, wanted, 'ListTasks', {}, { version: '99.0' })
   if (trial.options.isOnly10) {
     trial.options.ledger.learn('one')
@@ -78,7 +78,7 @@ export async function nameVersions({ trial }: Subject, wanted: Wanted): Promise<
   const usual = await trial.ask([], 'ListTasks', { pageSize: 1 })
   if ('refusal' in usual) return
   const patched = await trial.ask([107], 'ListTasks', { pageSize: 1 }, { version: '1.0.7' })
-  trial.check(107, 'result' in patched, 'to be served as 1.0, for 1.0.7', 'refusal' in patched && refusalText(patched.refusal))
+  trial.check(107, 'result' in patched, 'to be served as 1.0, for 1.0.7', outcomeText(patched))
 }
 
 /** Extensions: one that nobody knows, those of the card, and none where one is required (§3.3.4, §4.6). */
@@ -86,7 +86,7 @@ export async function nameExtensions({ trial, text }: Subject): Promise<void> {
   const { card: { extensions, requiredExtensions }, ledger } = trial.options
   const usual = await trial.ask([], 'ListTasks', { pageSize: 1 })
   const unknown = await trial.ask([111], 'ListTasks', { pageSize: 1 }, { extensions: [...requiredExtensions, 'urn:taskchart:test:unknown'] })
-  trial.check(111, 'refusal' in usual || 'result' in unknown, 'no refusal for an extension that is not known', 'refusal' in unknown && refusalText(unknown.refusal))
+  trial.check(111, 'refusal' in usual || 'result' in unknown, 'no refusal for an extension that is not known', outcomeText(unknown))
   if (requiredExtensions.length > 0) {
     ledger.learn('requiredExtension')
     await trial.refused(110, 'ExtensionSupportRequired', 'SendMessage', opening(text), { extensions: [] })
@@ -112,7 +112,7 @@ export async function askForExtendedCard({ trial }: Subject): Promise<void> {
   trial.options.ledger.learn('key')
   const known = await trial.ask([122], 'GetExtendedAgentCard', {})
   const code = 'refusal' in known ? known.refusal.code : undefined
-  trial.check(122, 'result' in known || code === 'ExtendedAgentCardNotConfigured' || code === 'Forbidden', 'a card, or ExtendedAgentCardNotConfigured', 'refusal' in known && refusalText(known.refusal))
+  trial.check(122, 'result' in known || code === 'ExtendedAgentCardNotConfigured' || code === 'Forbidden', 'a card, or ExtendedAgentCardNotConfigured', outcomeText(known))
 }
 
 /** A call without credentials, where the card wants some (§7.4). Those of a WebSocket come with its handshake. */
@@ -121,18 +121,18 @@ export async function showNoCredentials({ trial }: Subject): Promise<void> {
   trial.options.ledger.learn('credentials')
   const outcome = await trial.ask([100], 'ListTasks', {}, { credentials: '' })
   const { native = '', code } = 'refusal' in outcome ? outcome.refusal : {}
-  trial.check(100, code === 'Unauthenticated' || code === 'Forbidden' || /^(?:40[13]|UNAUTHENTICATED|PERMISSION_DENIED)/.test(native), 'HTTP 401 or 403', 'refusal' in outcome ? refusalText(outcome.refusal) : outcome.result)
+  trial.check(100, code === 'Unauthenticated' || code === 'Forbidden' || /^(?:40[13]|UNAUTHENTICATED|PERMISSION_DENIED)/.test(native), 'HTTP 401 or 403', outcomeText(outcome))
 }
 
 /** Lists that cannot be (§3.1.4). */
-export async function listBadly({ trial }: Subject, wanted: Wanted): Promise<void> {
+export async function listBadly({ trial }: Subject, wanted: ErrorCode): Promise<void> {
   for (const pageSize of [0, -1, 101]) await trial.refused(74, wanted, 'ListTasks', { pageSize })
   await badList(trial, 'historyLength', -1, wanted)
   await badList(trial, 'status', 'TASK_STATE_LOST', wanted)
   await badList(trial, 'pageToken', 'no token of yours', wanted)
 }
 
-async function badList(trial: Trial, field: string, value: unknown, wanted: Wanted): Promise<void> {
+async function badList(trial: Trial, field: string, value: unknown, wanted: ErrorCode): Promise<void> {
   const refusal = await trial.refused(75, wanted, 'ListTasks', { [field]: value })
   if (!refusal) return
   const words = `${refusal.message} ${refusal.fields.join(' ')}`.toLowerCase().replaceAll(/[_ ]/g, '')
