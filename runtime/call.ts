@@ -23,6 +23,8 @@ export interface CallContext {
   readonly tenant?: string
   /** `A2A-Version` as the client gave it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
   readonly version?: string
+  /** The older version that the client speaks, if what it sends was translated: in that its webhooks are told. Default 1.0. */
+  readonly dialect?: string | undefined
   /** URIs of the extensions that the client asked for (`A2A-Extensions`); those not supported are ignored (§4.6.3). */
   readonly extensions?: readonly string[]
   /** What the reliability extension adds to a call. Counts only if that extension is among `extensions`. */
@@ -60,6 +62,8 @@ export interface Admitted<Params> {
   /** None unless the extension is active. */
   readonly conditions: Conditions
   readonly taskName: CallContext['taskName']
+  /** The version in which its webhooks are told. */
+  readonly dialect: string
   readonly numbered: CallContext['numbered']
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
@@ -79,7 +83,7 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const tenant = params.tenant ?? call.tenant ?? ''
   if (call.tenant !== undefined && call.tenant !== tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, taskName: call.taskName, numbered: call.numbered, signal: call.signal, trace: call.trace }
+  return { params, scope: { tenant, principal: call.principal ?? 'anonymous' }, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, signal: call.signal, trace: call.trace }
 }
 
 /** Who calls, for functions of the author's. */

@@ -9,6 +9,7 @@ import type { Logger } from './logger.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import type { Telemetry } from './telemetry.ts'
+import type { Webhooks } from './webhooks.ts'
 
 /** Who holds a live context, and hears from it. */
 export interface ContextOwner {
@@ -34,4 +35,6 @@ export interface ContextServices {
   readonly recoveryQueue: RecoveryQueue
   /** What traces the works, if anything does. */
   readonly telemetry?: Telemetry | undefined
+  /** What tells webhooks, if the agent pushes. */
+  readonly webhooks?: Webhooks | undefined
 }

@@ -159,7 +159,7 @@ export class Contexts {
    * of which nobody knows whether they were written hears of what was.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
-    const { store, feeds, logger } = this.#services
+    const { store, feeds, logger, webhooks } = this.#services
     const { key } = live
     this.#live.delete(live.name)
     this.#broken.add(live.name)
@@ -169,6 +169,7 @@ export class Contexts {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
         if (stored) feeds.advance(taskId, stored.generation)
+        await webhooks?.refresh(key, taskId)
         unread.delete(taskId)
       }
       await this.#wake(key)

@@ -128,7 +128,7 @@ export class LiveContext {
    * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
    * that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
+  send(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
       waiting.failed(this.#pipeline.error)
       return 'refused'
@@ -145,6 +145,7 @@ export class LiveContext {
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
     if (send) turn.sends.push({ ...send, taskId })
+    if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(taken)
     return 'taken'
@@ -244,11 +245,11 @@ export class LiveContext {
   #commitOf(turn: Turn): Commit | undefined {
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = this.#saveContext()
-    const { rows, log, sends, journal } = turn
+    const { rows, log, sends, journal, webhooks } = turn
     const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if ((isNew || saved === this.#saved) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends }
+    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
   }
 
   /** The context actor's snapshot as text, made anew only when the actor changed. */
@@ -286,10 +287,12 @@ export class LiveContext {
   }
 
   #tell(turn: Turn): void {
-    const { feeds } = this.#services
+    const { feeds, webhooks } = this.#services
     this.#host.traces?.tell(turn)
+    for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
+      if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId)?.generation ?? 0)
     }
   }
 }

@@ -52,15 +52,16 @@ function request<T>(
   key: ContextKey,
   message: Message,
   arrived: Arrival | undefined,
-  { send, extensions, trace }: SendTerms,
+  { send, webhook, extensions, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     const taskId = ids()
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...(send && { isOnce: true }) },
+      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...((send ?? webhook) && { isOnce: true }) },
       {
         send,
+        webhook,
         answered: reply => resolve({ message: reply }),
         opened: (taskId, turn) => {
           const row = turn.rowOf(taskId)

@@ -2,6 +2,7 @@ import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
+import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
@@ -31,6 +32,8 @@ import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
 import { readNamed, type Named } from './named-tasks.ts'
 import { retentionWith, type Retention } from './retention.ts'
+import type { OperationServices } from './operation-services.ts'
+import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './push-operations.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
 import { SignedCards, type SignCard } from './signed-cards.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
@@ -41,6 +44,8 @@ import { checkTelemetry, type Telemetry } from './telemetry.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { Upkeep } from './upkeep.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
+import type { WebhookSender, WebhookWriting } from './webhook-sender.ts'
+import { Webhooks } from './webhooks.ts'
 
 /** What a runtime is made of. Only `agent` has to be given. */
 export interface RuntimeOptions {
@@ -71,6 +76,8 @@ export interface RuntimeOptions {
   readonly publicUrl?: string
   /** Signs the card and extended cards that servers give, each once: `cardSigner({ key })` of `taskchart/cards`. Default: they have no signature. */
   readonly signCard?: SignCard
+  /** Tells webhooks of the updates of tasks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
+  readonly push?: WebhookSender
   /** Traces the operations and works: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
   readonly telemetry?: Telemetry
 }
@@ -97,15 +104,17 @@ export interface Runtime {
    * was the answer in place of one; `undefined` if it has given no task that name. Nobody is asked whether it may know.
    */
   taskNamed(name: string, call?: CallContext): Promise<Named | undefined>
-  createTaskPushNotificationConfig: Refused<'createTaskPushNotificationConfig'>
-  getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
-  listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
-  deleteTaskPushNotificationConfig: Refused<'deleteTaskPushNotificationConfig'>
+  createTaskPushNotificationConfig(params: OperationRequests['createTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
+  getTaskPushNotificationConfig(params: OperationRequests['getTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
+  listTaskPushNotificationConfigs(params: OperationRequests['listTaskPushNotificationConfigs'], call?: CallContext): Promise<ListTaskPushNotificationConfigsResponse>
+  deleteTaskPushNotificationConfig(params: OperationRequests['deleteTaskPushNotificationConfig'], call?: CallContext): Promise<Record<string, never>>
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server that offers these interfaces. */
   agentCard(interfaces: readonly AgentInterface[]): AgentCard
   /** The same, signed if the runtime signs its card. Rejects with InternalError if that fails. */
   signedCard(interfaces: readonly AgentInterface[]): Promise<AgentCard>
+  /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
+  writesWebhooks(version: string, writing: WebhookWriting): void
   /** What servers of this runtime keep to. */
   readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl' | 'telemetry'> & {
     readonly limits: Limits
@@ -127,17 +136,15 @@ export interface Runtime {
   close(): Promise<void>
 }
 
-type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
-
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
  * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry, signCard } = options
+  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry, signCard, push: sender } = options
   const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
   const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
-  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
+  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, pushes: sender !== undefined }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
   checkTelemetry(telemetry)
   if (signCard && typeof signCard !== 'function') throw new TypeError('signCard has to be a function that signs a card: cardSigner({ key }) of taskchart/cards.')
@@ -152,8 +159,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue, telemetry })
-  const services = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
+  const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
+  const push = sender && webhooks && { sender, webhooks }
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue, telemetry, webhooks })
+  const services: OperationServices = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 
   const close = async () => {
@@ -163,11 +172,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const swept = upkeep.close()
     feeds.close(shutDown())
     await cleanUps.settled()
-    await Promise.all([erased, swept])
+    await Promise.all([erased, swept, webhooks?.close()])
     await store.close()
   }
   const upkeep = new Upkeep({ store, clock: options.clock ?? systemClock, logger }, retention)
   contexts.resume()
+  webhooks?.start()
 
   /** Makes the checks common to all operations. */
   const checked = <Name extends OperationName>(name: Name, params: unknown, call: CallContext) => {
@@ -196,6 +206,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const streamed = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => AsyncIterable<T>) =>
     ownStreamErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
 
+  const pushing = <Name extends UnservedOperation, T>(name: Name, run: (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
+    push
+      ? (params: OperationRequests[Name], call: CallContext = {}) => answered(name, params, call, admitted => run(services, admitted))
+      : refused(name, checked)
+
   const runtime: Runtime = {
     sendMessage: (params, call = {}) => answered('sendMessage', params, call, admitted => sendMessage(services, admitted)),
     sendStreamingMessage: (params, call = {}) => streamed('sendStreamingMessage', params, call, admitted => sendStreamingMessage(services, admitted)),
@@ -210,10 +225,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       }),
     taskNamed: (name, call = {}) =>
       ownErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).scope, name)),
-    createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig', checked),
-    getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig', checked),
-    listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs', checked),
-    deleteTaskPushNotificationConfig: refused('deleteTaskPushNotificationConfig', checked),
+    createTaskPushNotificationConfig: pushing('createTaskPushNotificationConfig', createPushConfig),
+    getTaskPushNotificationConfig: pushing('getTaskPushNotificationConfig', getPushConfig),
+    listTaskPushNotificationConfigs: pushing('listTaskPushNotificationConfigs', listPushConfigs),
+    deleteTaskPushNotificationConfig: pushing('deleteTaskPushNotificationConfig', deletePushConfig),
     getExtendedAgentCard: agent.extendedCard
       ? async (params, call = {}) => {
           checkIsKnown(call)
@@ -222,6 +237,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       : refused('getExtendedAgentCard', checked),
     agentCard: interfaces => agentCard(cards, interfaces),
     signedCard: interfaces => ownErrors(logger, {}, 'signedCard', () => signed(agentCard(cards, interfaces))),
+    writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
       limits, logger, clock, extensions: extensions.supported,
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })

@@ -6,9 +6,11 @@ import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { SignCard } from '../../runtime/signed-cards.ts'
+import type { WebhookSender } from '../../runtime/webhook-sender.ts'
 import { isLoopback } from '../http/entry.ts'
 import { withScheme } from '../http/interfaces.ts'
 import { serve as serveRuntime, type Served } from '../http/serve.ts'
+import { webhooks } from '../push/webhooks.ts'
 import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
@@ -41,6 +43,9 @@ once. Where a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--im
   --card-key FILE  sign the card by this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
   --card-jku URL  where the public key is, as the signature says
   --legacy        speak A2A 0.3 and 0.1 beside 1.0; needs the package @a2a-js/sdk
+  --no-push       offer no push notifications. Otherwise clients may have the updates of their tasks posted to webhooks
+  --allow-loopback-webhooks  also post to receivers on this machine, by http: too: for development. Otherwise only to https:
+                  addresses of the public internet
   --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
   --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
   --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
@@ -59,6 +64,8 @@ const OPTIONS = {
   'card-key': { type: 'string' },
   'card-jku': { type: 'string' },
   legacy: { type: 'boolean', default: false },
+  'no-push': { type: 'boolean', default: false },
+  'allow-loopback-webhooks': { type: 'boolean', default: false },
   db: { type: 'string' },
   json: { type: 'boolean' },
   log: { type: 'string', default: 'text' }
@@ -67,6 +74,8 @@ const OPTIONS = {
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const { host, 'api-key': key, 'public-url': publicUrl, 'card-key': cardKey, 'card-jku': jku, legacy, db, json, log } = values
+  const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback } = values
+  if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
   const address = { port: readPort(values.port), host, legacy }
   checkPublicUrl(publicUrl)
   const apiKey = readApiKey(key)
@@ -80,7 +89,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     const { agent, authenticate: own, authorize } = loaded
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    await serve(agent, address, { logger, db, ...(publicUrl !== undefined && { publicUrl }), ...(authenticate && { authenticate }), ...(authorize && { authorize }), ...(signCard && { signCard }) }, served => {
+    await serve(agent, address, { logger, db, ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(authenticate && { authenticate }), ...(authorize && { authorize }), ...(signCard && { signCard }) }, served => {
       const places = placesOf(agent, served)
       io.stdout.write(json ? jsonLine(places) : announcement(agent, places, authenticate !== undefined))
     }, io)
@@ -94,7 +103,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 async function serve(
   agent: Agent,
   address: Address,
-  { db, ...options }: { logger: Logger; db: string | undefined; publicUrl?: string; authenticate?: Authenticate; authorize?: Authorize; signCard?: SignCard },
+  { db, ...options }: { logger: Logger; db: string | undefined; publicUrl?: string; push?: WebhookSender; authenticate?: Authenticate; authorize?: Authorize; signCard?: SignCard },
   serving: (served: Served) => void,
   { signal, clock, cwd }: Io
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } fro
 import { basename, dirname, join, resolve } from 'node:path'
 import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
 import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
-import { APPLICATION_ID, checkVersion, migrate } from './schema.ts'
+import { APPLICATION_ID, migrate, readAsNewest } from './schema.ts'
 import { reasonOf, StorageError } from './storage-error.ts'
 
 /** Up to which size a file is looked through when it is opened; that takes 2 ms for each MiB. */
@@ -60,7 +60,7 @@ export function openForReading(file: string): Database {
   if (!here) checkHeader(file)
   const database = opened(file, () => driverOf(here?.driver)(file, true))
   try {
-    checkVersion(database, file)
+    readAsNewest(database, file)
     return database
   } catch (error) {
     database.close()

@@ -2,12 +2,13 @@ import type {
   ContextKey, JournalRow, MessageRow, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
 } from '../../runtime/store.ts'
 import type { SendRow } from '../../runtime/sends.ts'
+import type { StoredWebhook } from '../../runtime/webhook-rows.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
 import { TaskReader } from './task-reader.ts'
-import type { ContextRow, StoredTaskRow, Tables } from './tables.ts'
+import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
 
 /** Hears of what is left out of an answer because it is damaged. */
 export type ReportDamage = (error: Error) => void
@@ -25,6 +26,7 @@ export class Reads {
   readonly #live: Statement
   readonly #newestTasks: Statement
   readonly #scopes: Statement
+  readonly #openWebhooks: Statement
 
   constructor(database: Database, tables: Tables, report: ReportDamage) {
     this.#reader = new TaskReader(tables)
@@ -38,13 +40,16 @@ export class Reads {
       taskByNumber: tables.tasks.reading(['task']),
       journal: tables.journal.reading(['task'], 'ORDER BY entry'),
       messages: tables.messages.reading(['context'], 'ORDER BY number DESC LIMIT ?'),
-      send: tables.sends.reading(['scope', 'key'])
+      send: tables.sends.reading(['scope', 'key']),
+      webhooks: tables.webhooks.reading(['task'], 'ORDER BY place'),
+      webhook: tables.webhooks.reading(['place'])
     }
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
     this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
     this.#newestTasks = database.prepare('SELECT task FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
+    this.#openWebhooks = database.prepare('SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?')
   }
 
   loadContext(key: ContextKey): StoredContext | undefined {
@@ -118,6 +123,23 @@ export class Reads {
     })
   }
 
+  readWebhooks(scope: Scope, taskId: string): StoredWebhook[] {
+    return this.#ofTask(scope, taskId, row => this.#find.webhooks.all(row.task).map(webhook => webhookOf(scope, row, webhook))) ?? []
+  }
+
+  readOpenWebhooks(limit: number, after: number): StoredWebhook[] {
+    const webhooks: StoredWebhook[] = []
+    let from = after
+    // As with wakes: what is left out makes no page the last.
+    for (;;) {
+      const wanted = limit - webhooks.length
+      const found = this.#openWebhooks.all(from, wanted) as { place: number }[]
+      for (const { place } of found) webhooks.push(...this.#openWebhook(place))
+      if (webhooks.length === limit || found.length < wanted) return webhooks
+      from = found.at(-1)?.place ?? from
+    }
+  }
+
   /** Every scope that has data. */
   scopes(): Scope[] {
     return (this.#scopes.all() as { scope: number }[]).flatMap(({ scope }) => {
@@ -162,6 +184,13 @@ export class Reads {
     return [{ key, taskId: originalText(row.taskId), atMs: expected.wakeAtMs }]
   }
 
+  #openWebhook(place: number): StoredWebhook[] {
+    const webhook = this.#safely(`The webhook with the row ${place}`, () => this.#find.webhook.one(place))
+    const row = webhook && this.#rowOf(webhook.task, {})
+    const scope = row && this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
+    return scope ? [webhookOf({ tenant: originalText(scope.tenant), principal: originalText(scope.principal) }, row, webhook)] : []
+  }
+
   /** A task of a list: none if it is damaged. */
   #shown(scope: Scope, task: number, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
     const row = this.#rowOf(task, expected)
@@ -176,4 +205,8 @@ export class Reads {
 
 function rowAsCommitted({ taskId, state, generation, wakeAtMs }: StoredTaskRow): TaskRow {
   return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, ...(wakeAtMs !== null && { wakeAtMs }) }
+}
+
+function webhookOf({ tenant, principal }: Scope, { generation, endedAtMs }: StoredTaskRow, { place, body }: WebhookTableRow): StoredWebhook {
+  return { scope: { tenant, principal }, row: JSON.parse(body) as StoredWebhook['row'], generation, hasEnded: endedAtMs !== null, place }
 }
