@@ -43,7 +43,7 @@ export async function listPushConfigs({ store }: OperationServices, { params, sc
   if (pageToken !== undefined && from === 0) throw notOurs()
   const page = configs.slice(from, from + pageSize)
   const last = page.at(-1)
-  return { configs: page, nextPageToken: last && from + page.length < configs.length ? tokenOf(last) : '' }
+  return { configs: page, ...(last && from + page.length < configs.length && { nextPageToken: tokenOf(last) }) }
 }
 
 /** DeleteTaskPushNotificationConfig (§3.1.10): nothing more is posted, also nothing that is under way. Deleting twice is as deleting once. */

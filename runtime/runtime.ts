@@ -167,12 +167,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   const close = async () => {
     recoveryQueue.close()
+    const told = webhooks?.close()
     await contexts.processEnds()
     const erased = contexts.close()
     const swept = upkeep.close()
     feeds.close(shutDown())
     await cleanUps.settled()
-    await Promise.all([erased, swept, webhooks?.close()])
+    await Promise.all([erased, swept, told])
     await store.close()
   }
   const upkeep = new Upkeep({ store, clock: options.clock ?? systemClock, logger }, retention)

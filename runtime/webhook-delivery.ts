@@ -1,4 +1,4 @@
-import { A2A_JSON } from '../machines/protocol/uris.ts'
+import { A2A_JSON } from '../machines/protocol/media-types.ts'
 import { PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Clock } from './clock.ts'

@@ -20,7 +20,7 @@ export class WebhookNotes {
   write(note: WebhookNote): Promise<boolean> {
     return new Promise(settle => {
       this.#waiting.push({ note, settle })
-      this.#writing ??= this.#writeAll().finally(() => (this.#writing = undefined))
+      this.#writing ??= this.#writeAll()
     })
   }
 
@@ -37,5 +37,7 @@ export class WebhookNotes {
       for (const [i, { settle }] of written.entries()) settle(answers.then(each => each[i] === true))
       await answers.catch(() => {})
     }
+    // At once, so that no note comes between the last look and this.
+    this.#writing = undefined
   }
 }

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { fault } from './fault.ts'
 import { isLast } from './last-event.ts'
 import type { Logger } from './logger.ts'
 import type { Slot, Slots } from './slots.ts'
@@ -117,7 +118,9 @@ export class Outlet {
     const [event] = await store.readEvents(this.scope, taskId, this.#progress.told, 1)
     if (!event || this.#isStopped) return 'gone'
     this.#stop = new AbortController()
+    fault('P12')
     const answer = await deliver(this.#services, this.scope, this.row, event, this.#stop.signal)
+    fault('P13')
     this.#stop = undefined
     const { generation } = event
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32

@@ -8,6 +8,9 @@ const LONGEST_WAIT_MS = 3_600_000
 /** How often an event is tried with a receiver that refuses it, which is rarely over soon. */
 const REFUSALS = 8
 
+/** A date as HTTP writes it (RFC 9110 §5.6.7). */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/
+
 /** When and where a try was made. */
 export interface Try {
   readonly generation: number
@@ -47,6 +50,5 @@ function isRefusal(answer: WebhookAnswer): boolean {
 function askedMs(answer: WebhookAnswer, nowMs: number): number {
   const asked = 'status' in answer ? (answer.retryAfter ?? '') : ''
   if (/^\d{1,9}$/.test(asked)) return Number(asked) * 1000
-  const atMs = asked.length > 64 ? NaN : Date.parse(asked)
-  return Number.isNaN(atMs) ? 0 : atMs - nowMs
+  return HTTP_DATE.test(asked) ? Date.parse(asked) - nowMs : 0
 }

@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { A2A_JSON } from '../../machines/protocol/uris.ts'
+import { A2A_JSON } from '../../machines/protocol/media-types.ts'
 
 /** True when a request says that its body is JSON. */
 export function isJson(request: Request): boolean {

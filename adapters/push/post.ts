@@ -14,12 +14,11 @@ const INTERIM_ANSWERS = 8
  * Posts to an address that was checked, on a connection of its own to one of the IP addresses that were. Redirects are not
  * followed. The status counts as soon as it is there, however the rest of the answer goes.
  */
-export function post({ url, addresses }: CheckedAddress, { headers, body }: WebhookPost, signal: AbortSignal, ca?: string): Promise<WebhookAnswer> {
+export function post({ url, addresses }: CheckedAddress, { headers, body }: WebhookPost, signal: AbortSignal): Promise<WebhookAnswer> {
   return new Promise(resolve => {
     const options = {
       method: 'POST', agent: false, lookup: pinned(addresses), signal,
-      headers: { ...headers, 'User-Agent': 'taskchart', 'Content-Length': Buffer.byteLength(body) },
-      ...(ca !== undefined && { ca })
+      headers: { ...headers, 'User-Agent': 'taskchart', 'Content-Length': Buffer.byteLength(body) }
     }
     const request = url.protocol === 'https:' ? requestHttps(url, options) : requestHttp(url, options)
     let answer: WebhookAnswer = { failure: 'the connection was closed without an answer' }

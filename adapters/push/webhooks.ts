@@ -6,8 +6,6 @@ import { checkedAddress, parsedAddress, systemResolve, type AddressRules } from 
 export interface WebhooksOptions {
   /** Also takes receivers on this machine, by `http:` too: for development and tests. Default `false`. */
   readonly allowLoopback?: boolean
-  /** Certificate authorities that are trusted in place of the usual ones, as PEM: for receivers that have their own. */
-  readonly ca?: string
   /** Gives every IP address of a host name, in place of the system's look-up. */
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
@@ -19,7 +17,7 @@ export type { WebhookAnswer, WebhookPost, WebhookSender } from '../../runtime/we
  * taken: the name is looked up when it is registered and again before each post, every address that it has is checked, and
  * only those are dialled. Redirects are refused, and little of an answer is read.
  */
-export function webhooks({ allowLoopback = false, ca, resolve = systemResolve }: WebhooksOptions = {}): WebhookSender {
+export function webhooks({ allowLoopback = false, resolve = systemResolve }: WebhooksOptions = {}): WebhookSender {
   const rules: AddressRules = { allowLoopback, resolve }
   return {
     faultOf: async (url, signal) => {
@@ -32,7 +30,7 @@ export function webhooks({ allowLoopback = false, ca, resolve = systemResolve }:
     post: async (given, signal) => {
       try {
         const checked = await unlessAborted(checkedAddress(given.url, rules), signal)
-        return typeof checked === 'string' ? { failure: `the address ${checked}`, isRefused: true } : await post(checked, given, signal, ca)
+        return typeof checked === 'string' ? { failure: `the address ${checked}`, isRefused: true } : await post(checked, given, signal)
       } catch {
         return { failure: 'the name of the host cannot be looked up' }
       }

@@ -24,6 +24,3 @@ export const WEBSOCKET_SUBPROTOCOL = 'a2a.v1'
 
 /** The member of a frame that carries service parameters where there are no headers (§12.3). */
 export const SERVICE_PARAMETERS = 'a2a-service-parameters'
-
-/** The media type of A2A's JSON (§11.1). */
-export const A2A_JSON = 'application/a2a+json'

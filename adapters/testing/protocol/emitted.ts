@@ -2,8 +2,10 @@ import { AgentCardSchema } from '../../../machines/protocol/card.ts'
 import { tryDecode } from '../../../machines/protocol/decode.ts'
 import { isObject } from '../../../machines/protocol/json.ts'
 import { ListTasksResponseSchema, SendMessageResponseSchema, StreamResponseSchema, TaskSchema } from '../../../machines/protocol/objects.ts'
+import { message } from '../../../machines/protocol/message.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { ROLES } from '../../../machines/protocol/parts.ts'
+import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConfigSchema } from '../../../machines/protocol/push.ts'
 import { TASK_STATES } from '../../../machines/protocol/states.ts'
 import { canonicalTimestamp } from '../../../machines/protocol/timestamps.ts'
 import type { Schema } from '../../../machines/protocol/values.ts'
@@ -45,7 +47,11 @@ const SCHEMAS: Readonly<Partial<Record<OperationMethod, Schema<unknown>>>> = {
   GetTask: TaskSchema,
   ListTasks: ListTasksResponseSchema,
   CancelTask: TaskSchema,
-  GetExtendedAgentCard: AgentCardSchema
+  GetExtendedAgentCard: AgentCardSchema,
+  CreateTaskPushNotificationConfig: TaskPushNotificationConfigSchema,
+  GetTaskPushNotificationConfig: TaskPushNotificationConfigSchema,
+  ListTaskPushNotificationConfigs: ListTaskPushNotificationConfigsResponseSchema,
+  DeleteTaskPushNotificationConfig: message({})
 }
 
 /** What an operation gives, or an event of its stream, has to be; `undefined` where that is not looked into. */

@@ -16,6 +16,7 @@ interface Codec {
 
 /** protobuf writes no empty text, list or zero: they are there. */
 const PAGE: Codec = { fromJSON: json => json, toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
+const CONFIGS: Codec = { fromJSON: json => json, toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) }) }
 const NOTHING: Codec = { fromJSON: () => ({}), toJSON: () => ({}) }
 
 const CODECS: Readonly<Record<OperationMethod, readonly [request: Codec, response: Codec]>> = {
@@ -27,7 +28,7 @@ const CODECS: Readonly<Record<OperationMethod, readonly [request: Codec, respons
   SubscribeToTask: [sdk.SubscribeToTaskRequest, sdk.StreamResponse],
   CreateTaskPushNotificationConfig: [sdk.TaskPushNotificationConfig, sdk.TaskPushNotificationConfig],
   GetTaskPushNotificationConfig: [sdk.GetTaskPushNotificationConfigRequest, sdk.TaskPushNotificationConfig],
-  ListTaskPushNotificationConfigs: [sdk.ListTaskPushNotificationConfigsRequest, sdk.ListTaskPushNotificationConfigsResponse],
+  ListTaskPushNotificationConfigs: [sdk.ListTaskPushNotificationConfigsRequest, CONFIGS],
   DeleteTaskPushNotificationConfig: [sdk.DeleteTaskPushNotificationConfigRequest, NOTHING],
   GetExtendedAgentCard: [sdk.GetExtendedAgentCardRequest, sdk.AgentCard]
 }
