@@ -135,8 +135,9 @@ export class Reads {
       const wanted = limit - webhooks.length
       const found = this.#openWebhooks.all(from, wanted) as { place: number }[]
       for (const { place } of found) webhooks.push(...this.#openWebhook(place))
-      if (webhooks.length === limit || found.length < wanted) return webhooks
-      from = found.at(-1)?.place ?? from
+      const last = found.at(-1)
+      if (webhooks.length === limit || found.length < wanted || !last) return webhooks
+      from = last.place
     }
   }
 

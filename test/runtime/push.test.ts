@@ -502,6 +502,42 @@ await t.test('closing lets posts under way end, for a while, and what was then h
   t.equal(deliveryOf(sender.posts[3] ?? { url: '', headers: {}, body: '' }), deliveryOf(sender.posts[4] ?? { url: '', headers: {}, body: '' }), 'the same delivery again')
 })
 
+await t.test('what is noted of a webhook that is deleted meanwhile, and what cannot be read any more, is no trouble when the runtime closes', async t => {
+  const inner = lastingStore()
+  const [noted, read] = [deferred(), deferred()]
+  let isHeld = false
+  const store: Store = {
+    ...inner,
+    noteWebhooks: async notes => {
+      if (isHeld) await noted.promise
+      return inner.noteWebhooks(notes)
+    },
+    readWebhooks: async (scope, taskId) => {
+      if (isHeld) await read.promise
+      return inner.readWebhooks(scope, taskId)
+    }
+  }
+  const { runtime, sender, clock, log } = pushing(t, { store })
+  const taskId = await asked(runtime, { id: 'w', url: A })
+  await until(() => sender.heard.length === 3)
+  const other = await open(runtime)
+  await reaches(runtime, other.id, 'input-required')
+  isHeld = true
+  await runtime.sendMessage(say('this', { taskId }, { returnImmediately: true }))
+  await until(() => sender.heard.length === 4)
+  await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'w' })
+  const refreshed = runtime.createTaskPushNotificationConfig({ taskId: other.id, url: B })
+  await rest()
+  const closing = closed(runtime, clock)
+  await rest()
+  noted.resolve()
+  read.reject(new TypeError('The store is closed.'))
+  await closing
+  await refreshed
+  t.strictSame(await inner.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId), [])
+  t.strictSame(log, [])
+})
+
 await t.test('a runtime goes on with thousands of webhooks that a store holds', async t => {
   const store = lastingStore()
   const sender = receivers()

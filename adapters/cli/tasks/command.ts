@@ -43,7 +43,7 @@ Of ls:
 
 Of show and cancel:
   --json          the task as one line of JSON; show adds its webhooks, if it has any and they are known:
-                  { id, host, version, told, tries, dueAtMs?, failure?, end? } each
+                  { id, host, version, generation, told, tries, dueAtMs?, failure?, end? } each
 
 Of export:
   --out FILE      write to this new file, not to stdout; an export that is stopped leaves no file

@@ -24,7 +24,7 @@ export function recordLines(record: TaskRecord, nowMs: number): string[] {
     ...section('Metadata', metadataLines(metadata)),
     ...section('Events', record.events?.map(eventLine)),
     ...section('Journal', record.journal?.map(oneLine)),
-    ...section('Webhooks', record.webhooks?.map(webhook => webhookLine(webhook, record.generation, nowMs)))
+    ...section('Webhooks', record.webhooks?.map(webhook => webhookLine(webhook, nowMs)))
   ]
 }
 
