@@ -53,15 +53,15 @@ export function openForWriting(file: string, driver: DriverName | undefined): Da
   return database
 }
 
-/** Opens a file for reading beside whoever holds it. */
-export function openForReading(file: string): Database {
+/** Opens a file for reading beside whoever holds it, and gives what `prepare` makes of it; whatever is wrong with the file throws StorageError. */
+export function openForReading<T>(file: string, prepare: (database: Database) => T): T {
   const here = holdingHere(file)
   if (!existsSync(file)) throw new StorageError(`${file} is not there.`)
   if (!here) checkHeader(file)
   const database = opened(file, () => driverOf(here?.driver)(file, true))
   try {
     readAsNewest(database, file)
-    return database
+    return prepare(database)
   } catch (error) {
     database.close()
     throw unusable(file, error)

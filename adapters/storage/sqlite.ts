@@ -81,8 +81,9 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
  */
 export function readSqlite(file: string, { logger = consoleLogger }: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
   const path = realFile(file)
-  const database = openForReading(path)
-  const reads = new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))
+  const { database, reads } = openForReading(path, database => ({
+    database, reads: new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))
+  }))
   let isOpen = true
   const read = <Name extends keyof Reads>(name: Name): StoreReader[Name] => {
     const call = async (...args: readonly unknown[]) => {

@@ -273,6 +273,12 @@ await t.test('the schema has a version', async t => {
   })
 })
 
+await t.test('a file whose tables are not those of its version is refused by readers', async t => {
+  const file = await written(t)
+  edit(file, database => database.exec('ALTER TABLE contexts RENAME COLUMN messages TO massages'))
+  t.match(refusal(() => readSqlite(file)), { name: 'StorageError', message: /cannot be used: .*messages/ })
+})
+
 await t.test('a damaged webhook cannot be read, is told no more and can be deleted; all others are told', async t => {
   const file = await written(t)
   const [first, second] = ['w', 'x'].map(id => ({ taskId: 'over', id, webhook: { url: 'https://hooks.example/' }, version: '1.0' }))
