@@ -21,7 +21,7 @@ export interface DeliveryServices {
 /** Tries once to tell a webhook of an event. What it answers does not count once `stop` aborts. */
 export async function deliver(services: DeliveryServices, scope: Scope, row: WebhookRow, event: TaskEvent, stop: AbortSignal): Promise<WebhookAnswer> {
   const { clock, limits, sender } = services
-  const body = await bodyOf(services, scope, row.version, event)
+  const body = await bodyOf(services, scope, row, event)
   if (!body) return { failure: `nothing here writes A2A ${row.version}` }
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), limits.webhookTimeoutMs)
@@ -53,11 +53,11 @@ function headersFor(row: WebhookRow, event: TaskEvent, { type }: WebhookBody): R
   }
 }
 
-async function bodyOf({ store, writings }: DeliveryServices, scope: Scope, version: string, event: TaskEvent): Promise<WebhookBody | undefined> {
+async function bodyOf({ store, writings }: DeliveryServices, scope: Scope, { version, id }: WebhookRow, event: TaskEvent): Promise<WebhookBody | undefined> {
   if (version === PROTOCOL_VERSION) return { type: A2A_JSON, text: JSON.stringify(event.update) }
   const write = writings.get(version)
   const task = write && (await taskAfter(store, scope, event))
-  return task && write(event.update, task)
+  return task && write(event.update, task, id)
 }
 
 /** A task as it was after an event; without its history where it has moved on since. */

@@ -27,5 +27,5 @@ export interface WebhookBody {
   readonly text: string
 }
 
-/** Writes what a webhook is told that was registered in an older version: an update, and the task as it was after it. */
-export type WebhookWriting = (update: StreamResponse, task: Task) => WebhookBody
+/** Writes what a webhook is told that was registered in an older version: an update, the task as it was after it, and the webhook's id. */
+export type WebhookWriting = (update: StreamResponse, task: Task, webhookId: string) => WebhookBody

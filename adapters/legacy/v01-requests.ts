@@ -9,8 +9,17 @@ import { randomIds } from '../../runtime/ids.ts'
 import { Part01Schema, word } from './parts.ts'
 import { fromPart01 } from './v01-parts.ts'
 
-/** The one webhook that a task has in 0.1, by its id. */
-export const WEBHOOK_ID = '0.1'
+const WEBHOOK_PREFIX = '0.1/'
+
+/** The id of the one webhook that a task has in 0.1: it says under which id its client knows the task. */
+export function webhookIdOf(id: string): string {
+  return `${WEBHOOK_PREFIX}${id}`
+}
+
+/** Under which id the client knows the task that a webhook of 0.1 is told of. */
+export function taskIdOf(webhookId: string): string {
+  return webhookId.slice(WEBHOOK_PREFIX.length)
+}
 
 const Message = message({ role: required(word('user')), parts: required(list(Part01Schema, { min: 1 })), metadata: present(struct) })
 
@@ -40,17 +49,17 @@ export const IdParams01 = message({ id: required(identifier), metadata: present(
 export const SetPushParams01 = message({ id: required(identifier), pushNotificationConfig: required(PushConfig) })
 
 /** A message of 0.1 as SendMessage takes it. It has no id there, so that it gets one; the session is the context. */
-export function toSendMessage({ sessionId, message, pushNotification, historyLength, metadata }: z.output<typeof SendParams01>): SendMessageRequest {
+export function toSendMessage({ id, sessionId, message, pushNotification, historyLength, metadata }: z.output<typeof SendParams01>): SendMessageRequest {
   const { parts, metadata: said } = message
   return {
     message: { messageId: randomIds(), role: 'ROLE_USER', parts: parts.map(fromPart01), ...(sessionId !== undefined && { contextId: sessionId }), ...(said && { metadata: said }) },
-    configuration: { ...(historyLength !== undefined && { historyLength }), ...(pushNotification && { taskPushNotificationConfig: toWebhook(pushNotification) }) },
+    configuration: { ...(historyLength !== undefined && { historyLength }), ...(pushNotification && { taskPushNotificationConfig: toWebhook(id, pushNotification) }) },
     ...(metadata && { metadata })
   }
 }
 
 /** A webhook of 0.1, which may know several ways to authenticate, as 1.0 has it: with the first. */
-export function toWebhook({ url, token, authentication }: z.output<typeof PushConfig>): Omit<CreateTaskPushNotificationConfigRequest, 'taskId'> {
+export function toWebhook(taskId: string, { url, token, authentication }: z.output<typeof PushConfig>): Omit<CreateTaskPushNotificationConfigRequest, 'taskId'> {
   const { schemes: [scheme = ''] = [], credentials } = authentication ?? {}
-  return { id: WEBHOOK_ID, url, ...(token !== undefined && { token }), ...(authentication && { authentication: { scheme, ...(credentials !== undefined && { credentials }) } }) }
+  return { id: webhookIdOf(taskId), url, ...(token !== undefined && { token }), ...(authentication && { authentication: { scheme, ...(credentials !== undefined && { credentials }) } }) }
 }

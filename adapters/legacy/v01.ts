@@ -5,6 +5,7 @@ import type { Schema } from '../../machines/protocol/values.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import type { Method } from '../json-rpc/method.ts'
 import { checkedParams } from './checked-params.ts'
 import type { Dialect } from './dialect.ts'
@@ -12,7 +13,9 @@ import { Events01, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
 import { card01 } from './v01-card.ts'
 import { toError01 } from './v01-errors.ts'
 import type { Event01 } from './v01-objects.ts'
-import { GetParams01, IdParams01, SendParams01, SetPushParams01, toSendMessage, toWebhook, WEBHOOK_ID } from './v01-requests.ts'
+import { GetParams01, IdParams01, SendParams01, SetPushParams01, taskIdOf, toSendMessage, toWebhook, webhookIdOf } from './v01-requests.ts'
+
+const VERSION_01 = '0.1'
 
 type Events = AsyncGenerator<Event01, void, undefined>
 
@@ -23,12 +26,13 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   const { jsonDepth } = runtime.settings.limits
+  runtime.writesWebhooks(VERSION_01, writeWebhook01)
 
   const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
     streaming: false,
     answer: async (given, call) => {
       try {
-        return await run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION })
+        return await run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
       } catch (error) {
         throw toError01(error, given)
       }
@@ -39,7 +43,7 @@ export function dialect01(runtime: Runtime): Dialect {
     streaming: true,
     async *events(given, call) {
       try {
-        yield* run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION })
+        yield* run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
       } catch (error) {
         throw toError01(error, given)
       }
@@ -99,21 +103,24 @@ export function dialect01(runtime: Runtime): Dialect {
     })],
     ['tasks/pushNotification/set', answered(SetPushParams01, async ({ id, pushNotificationConfig }, call) => {
       const taskId = await ours(id, call)
-      return toWebhook01(await runtime.createTaskPushNotificationConfig({ taskId, ...toWebhook(pushNotificationConfig) }, call), { id })
+      return toWebhook01(await runtime.createTaskPushNotificationConfig({ taskId, ...toWebhook(id, pushNotificationConfig) }, call), { id })
     })],
     ['tasks/pushNotification/get', answered(IdParams01, async ({ id }, call) => {
       const taskId = await ours(id, call)
-      return toWebhook01(await runtime.getTaskPushNotificationConfig({ taskId, id: WEBHOOK_ID }, call), { id })
+      return toWebhook01(await runtime.getTaskPushNotificationConfig({ taskId, id: webhookIdOf(id) }, call), { id })
     })]
   ])
 
   return {
-    version: '0.1',
+    version: VERSION_01,
     method: name => methods.get(name),
     claims: async (params, call) => isObject(params) && typeof params.id === 'string' && (await runtime.taskNamed(params.id, { ...call, version: PROTOCOL_VERSION })) !== undefined,
     card: card01
   }
 }
+
+/** A webhook of 0.1 is told the task as it is after each update, under its client's id. */
+const writeWebhook01: WebhookWriting = (_, task, webhookId) => ({ type: 'application/json', text: JSON.stringify(toTask01(task, { id: taskIdOf(webhookId) })) })
 
 /** The stream of a message closes at a question, too. */
 function isPause(state: TaskState): boolean {

@@ -4,7 +4,7 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION, TASK_OF_01 } from '../../machines/protocol/uris.ts'
-import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, rejected, reply, type CallContext, type Runtime, type Store, type WorkFunction } from '../../runtime/index.ts'
+import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, rejected, reply, type CallContext, type Runtime, type Store, type WebhookPost, type WorkFunction } from '../../runtime/index.ts'
 import { collect, deferred, next, reaches, readUntil, refusal, rejection, rest, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 /** Does what the first word of its message says, and hands over one of each part. */
@@ -416,22 +416,34 @@ await t.test('where there are webhooks a task has one, in the form of 0.1', asyn
   const { taskId = '' } = beside(await call(dialect01(runtime), 'tasks/send', sending('t', 'ask')))
   const asked: unknown[] = []
   const answering = (answer: unknown) => async (params: unknown) => (asked.push(params), answer)
-  const config = { taskId, id: '0.1', url: 'https://example.com/', token: 's', authentication: { scheme: 'Bearer', credentials: 'c' } }
+  const config = { taskId, id: '0.1/t', url: 'https://example.com/', token: 's', authentication: { scheme: 'Bearer', credentials: 'c' } }
   const pushing = (stored: object) => dialect01({ ...runtime, createTaskPushNotificationConfig: answering(stored), getTaskPushNotificationConfig: answering(stored), sendMessage: answering({ message: { parts: [] } }) } as unknown as Runtime)
   const config01 = { id: 't', pushNotificationConfig: { url: 'https://example.com/', token: 's', authentication: { schemes: ['Bearer'], credentials: 'c' } } }
   const plain01 = { id: 't', pushNotificationConfig: { url: 'https://example.com/' } }
 
   t.strictSame(await call(pushing(config), 'tasks/pushNotification/set', config01), config01)
   t.strictSame(await call(pushing(config), 'tasks/pushNotification/get', { id: 't' }), config01)
-  const plain = { taskId, id: '0.1', url: 'https://example.com/' }
+  const plain = { taskId, id: '0.1/t', url: 'https://example.com/' }
   t.strictSame(await call(pushing(plain), 'tasks/pushNotification/set', { ...plain01, pushNotificationConfig: { ...plain01.pushNotificationConfig, authentication: { schemes: ['Basic', 'Bearer'] } } }), plain01)
   t.strictSame(await call(pushing(plain), 'tasks/pushNotification/set', plain01), plain01)
   await call(pushing(plain), 'tasks/send', sending('t', 'x', { pushNotification: plain01.pushNotificationConfig }))
-  t.strictSame(asked.slice(0, -1), [config, { taskId, id: '0.1' }, { ...plain, authentication: { scheme: 'Basic' } }, plain])
+  t.strictSame(asked.slice(0, -1), [config, { taskId, id: '0.1/t' }, { ...plain, authentication: { scheme: 'Basic' } }, plain])
   t.match(asked.at(-1), { configuration: { taskPushNotificationConfig: { url: 'https://example.com/' } } })
   await call(dialect01(runtime), 'tasks/send', sending('talk', 'hello'))
   await call(pushing(plain), 'tasks/pushNotification/get', { id: 'talk' })
   t.match(asked.at(-1), { taskId: 'talk' }, 'an answer is no task of ours')
+})
+
+await t.test('a webhook is told the task in the form of 0.1, under the id that its client has given it', async t => {
+  const posts: WebhookPost[] = []
+  const push = { faultOf: async () => undefined, post: async (post: WebhookPost) => (posts.push(post), { status: 200 }) }
+  const { dialect, runtime } = startDialect(t, { push })
+  await call(dialect, 'tasks/send', sending('t', 'ask', { pushNotification: { url: 'https://example.com/', token: 's' } }))
+  const bodies = await until(async () => posts.length >= 3 && posts.map(({ body }) => JSON.parse(body)), 'three posts')
+  t.match(bodies, [{ id: 't', status: { state: 'submitted' } }, { id: 't', status: { state: 'working' } }, { id: 't', status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text' }] } } }])
+  t.match(posts[0]?.headers, { 'Content-Type': 'application/json', 'X-A2A-Notification-Token': 's' })
+  t.match(await call(dialect, 'tasks/pushNotification/get', { id: 't' }), { id: 't', pushNotificationConfig: { url: 'https://example.com/' } })
+  t.equal((await runtime.listTasks({})).totalSize, 1)
 })
 
 await t.test('errors that 0.1 does not have come as those that it has', async t => {
