@@ -1,4 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { statesOf, transitionName, transitionsOf } from './chart-parts.ts'
 
 /** What of a chart its paths have been through. */
 export interface Coverage {
@@ -47,13 +48,13 @@ export class CoverageLog {
   /** Notes the states too between which it leads: those that the chart leaves at once are never seen at rest. */
   noteTransition(transition: AnyTransitionDefinition): void {
     this.noteStates([transition.source, ...(transition.target ?? [])])
-    this.#transitions.add(nameOf(transition))
+    this.#transitions.add(transitionName(transition))
   }
 
   get coverage(): Coverage {
-    const nodes = nodesOf(this.#machine.root)
+    const nodes = statesOf(this.#machine.root)
     const isMissing = (state: string) => !this.#states.has(state)
-    const transitions = nodes.flatMap(node => definitionsIn(node).map(one => ({ name: nameOf(one), why: isMissing(node.id) ? 'its state is never entered' : reasonOf(one) })))
+    const transitions = nodes.flatMap(node => transitionsOf(node).map(one => ({ name: transitionName(one), why: isMissing(node.id) ? 'its state is never entered' : reasonOf(one) })))
     const outcomes = [...this.#guards].flatMap(([name, seen]) => [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) })))
     return {
       states: shareOf(nodes.map(({ id }) => id), isMissing, state => state),
@@ -74,23 +75,6 @@ function shareOf<T>(all: readonly T[], isMissing: (one: T) => boolean, name: (on
 function namedGuards({ implementations }: AnyStateMachine): [string, Guard][] {
   const all = Object.entries(implementations.guards as Record<string, Guard>)
   return all.filter(([, guard]) => !('check' in guard))
-}
-
-function nodesOf(node: AnyStateNode): AnyStateNode[] {
-  return [node, ...Object.values(node.states).flatMap(nodesOf)]
-}
-
-function definitionsIn({ transitions, always = [] }: AnyStateNode): AnyTransitionDefinition[] {
-  return [...[...transitions.values()].flat(), ...always]
-}
-
-/** A transition by its state, its event and where it leads; of several alike, the how-manieth. */
-function nameOf(transition: AnyTransitionDefinition): string {
-  const { source, eventType, target = [] } = transition
-  const alike = definitionsIn(source).filter(other => other.eventType === eventType)
-  const branch = alike.length > 1 ? ` (branch ${alike.indexOf(transition) + 1})` : ''
-  const leads = target.length === 0 ? 'stays' : `to ${target.map(({ key }) => key).join(' and ')}`
-  return `${source.id} on ${eventType || 'its own'}${branch} ${leads}`
 }
 
 function reasonOf({ eventType }: AnyTransitionDefinition): string {

@@ -1,4 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { transitionsOf } from './chart-parts.ts'
 
 /** A chart as a drawing for mermaid (`stateDiagram-v2`): its states, nested as they are, and what leads from one to another. */
 export function chartMermaid({ root }: AnyStateMachine): string {
@@ -20,8 +21,7 @@ function drawn(node: AnyStateNode, indent: string): string[] {
 }
 
 function arrowsOf(node: AnyStateNode, indent: string): string[] {
-  const all = [...[...node.transitions.values()].flat(), ...(node.always ?? [])]
-  const arrows = all.flatMap(one => (one.target ?? []).map(target => `${indent}${nameOf(node)} --> ${nameOf(target)}${labelOf(one)}`))
+  const arrows = transitionsOf(node).flatMap(one => (one.target ?? []).map(target => `${indent}${nameOf(node)} --> ${nameOf(target)}${labelOf(one)}`))
   return node.type === 'final' ? [...arrows, `${indent}${nameOf(node)} --> [*]`] : arrows
 }
 
