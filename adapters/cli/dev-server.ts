@@ -4,10 +4,10 @@ import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../runtime/store.ts'
 import { refusalAnswer } from '../http/answers.ts'
+import { beside } from '../http/beside.ts'
 import { httpHandler, type Handler } from '../http/handler.ts'
 import { withScheme } from '../http/interfaces.ts'
 import { GOING, listen, type Address } from '../http/listen.ts'
-import { beside } from '../http/serve.ts'
 import type { Inspector } from '../inspector/inspector.ts'
 import { attach, type Served } from '../websocket/attach.ts'
 import { refuse } from '../websocket/handshake.ts'
@@ -63,21 +63,22 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
     throw error
   })
 
-  const place = async () => {
+  /** Serves the runtime; `release` gives back the place that was kept for it. */
+  const place = async (release = () => {}) => {
     const dialects = parts.legacy ? await legacyDialects(runtime) : []
+    release()
     handler = beside(inspector, httpHandler(runtime, { dialects, webSocket: true }))
     return attach(runtime, own.server, '/', { webSocket: true, http: true, dialects }, inspector.tap)
   }
-  const begin = async () => {
-    const sockets = await place()
-    return { sockets, closeInspector: await inspector.open(own.server, runtime, sockets.url) }
-  }
-  const begun = await begin().catch(async (error: unknown) => {
+  const undo = async (error: unknown) => {
     await Promise.all([own.close(), runtime.close()])
     throw error
+  }
+  let sockets = await place().catch(undo)
+  const closeInspector = await inspector.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
+    await sockets.close()
+    return undo(error)
   })
-  const { closeInspector } = begun
-  let { sockets } = begun
 
   const leave = async () => {
     sockets.drain()
@@ -86,14 +87,15 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
     // What was committed last is being answered.
     await setImmediate()
     const closed = [sockets.close(), runtime.close()].map(closing => closing.catch((error: unknown) => logger.error('not everything could be closed', { error })))
+    const release = takePath(own.server, '/', refusing, refusing)
     await within(clock, STOP_MS, Promise.all(closed))
+    return release
   }
   const replace = async (next: AgentModule) => {
     const settings = parts.runtimeOptions(next)
-    const release = takePath(own.server, '/', refusing, refusing)
-    await leave().finally(release)
+    const release = await leave()
     runtime = runtimeOf(next, settings)
-    sockets = await place()
+    sockets = await place(release)
     inspector.use(runtime, sockets.url)
   }
   return {

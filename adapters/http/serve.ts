@@ -1,7 +1,7 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
-import type { Beside } from './beside.ts'
+import { beside, type Beside } from './beside.ts'
 import { httpHandler, type Handler, type HandlerOptions } from './handler.ts'
 import { withScheme } from './interfaces.ts'
 import { listen, type Address } from './listen.ts'
@@ -30,15 +30,6 @@ export async function serve(runtime: Runtime, { path = '/', dialects = [], inspe
   })
   const served = together(sockets, closed ? { ...own, close: () => closed().then(() => own.close()) } : own)
   return { ...served, url: withScheme(served.url, 'http') }
-}
-
-/** A handler that asks what is beside the agent first. */
-export function beside(other: Beside | undefined, handler: Handler): Handler {
-  if (!other) return handler
-  return (request, served) => {
-    const answered = other.answer(request)
-    return answered ? answered.then(answer => answer ?? handler(request, served)) : handler(request, served)
-  }
 }
 
 export { httpHandler }

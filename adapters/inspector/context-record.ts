@@ -77,14 +77,12 @@ export class ContextRecord {
     this.#inspection = actors.root.system.inspect({ next: event => this.#attempt(event) })
   }
 
-  /** Records nothing more. `isOver`: because the actors have stopped. */
-  detach(isOver: boolean): void {
+  /** Records nothing more. */
+  detach(): void {
     this.#actors = undefined
     this.#inspection?.unsubscribe()
     for (const listening of this.#listening.values()) listening.unsubscribe()
     this.#listening.clear()
-    if (!isOver) return
-    for (const entry of this.#entries.values()) if (entry.status === 'active') this.#change(entry, 'stopped')
   }
 
   /** Notes the generations that the tasks have come to by a commit, for the steps that led to it. */
@@ -177,7 +175,7 @@ export class ContextRecord {
 
   #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], { from, nodes, transitions }: Partial<SeenStep> = {}): void {
     const to = this.#entries.get(sessionId)
-    // One that was forgotten may still be sent something.
+    /* c8 ignore next -- one that was forgotten hears nothing any more; should it, nobody is shown */
     if (!to) return
     const { turnNumber: turn } = hostOf(system)
     this.steps.push({ n: this.steps.last + 1, atMs: this.#clock.now(), kind, to, event, turn, from, nodes, transitions, generation: undefined })

@@ -203,7 +203,7 @@ export class Hub {
   #linger(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#lingering)
-    this.#lingering = unheld(clock.setTimeout(() => this.lookers === 0 && this.#unlook(), LINGER_MS))
+    if (this.#looking) this.#lingering = unheld(clock.setTimeout(() => this.lookers === 0 && this.#unlook(), LINGER_MS))
   }
 
   #unlook(): void {

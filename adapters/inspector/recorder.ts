@@ -65,7 +65,7 @@ export class Recorder {
   left({ key }: LiveActors): void {
     const name = contextName(key)
     this.#live.delete(name)
-    this.#records.get(name)?.detach(true)
+    this.#records.get(name)?.detach()
     this.#listener.stirred()
   }
 
@@ -81,7 +81,7 @@ export class Recorder {
 
   /** Records nothing more, and forgets all. */
   stop(): void {
-    for (const record of this.#records.values()) record.detach(false)
+    for (const record of this.#records.values()) record.detach()
     this.#records.clear()
   }
 
@@ -94,7 +94,7 @@ export class Recorder {
     for (const [other, oldest] of this.#records) {
       if (this.#records.size <= REMEMBERED_CONTEXTS) break
       if (this.#watched.includes(oldest.key.contextId)) continue
-      oldest.detach(false)
+      oldest.detach()
       this.#records.delete(other)
     }
   }

@@ -1,18 +1,21 @@
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
 import { serveDev } from '../../adapters/cli/dev-server.ts'
 import { FileWatch, SETTLE_MS } from '../../adapters/cli/file-watch.ts'
 import { FreshModules } from '../../adapters/cli/fresh-modules.ts'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { syntaxPlace } from '../../adapters/cli/syntax-place.ts'
 import { connect } from '../../adapters/client/connect.ts'
+import { inspect } from '../../adapters/inspector/index.ts'
 import type { Inspector } from '../../adapters/inspector/inspector.ts'
 import { defineAgent } from '../../runtime/agent.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
-import { FeedReader } from '../fixtures/feed-reader.ts'
+import { FeedReader, TOKEN } from '../fixtures/feed-reader.ts'
 import { runCommand } from '../fixtures/run-command.ts'
-import { deferred, recordingLogger, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { deferred, open, reaches, recordingLogger, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 /** An agent's module: a question, and an answer that another module has. */
@@ -176,6 +179,40 @@ await t.test('a server that its inspector does not fit is closed again', async t
   await t.rejects(serveDev(parts, module), { message: 'no inspector' })
 })
 
+await t.test('who comes while one agent has gone and the next is not there is told to come again', async t => {
+  const clock = new TestClock()
+  const { logger } = recordingLogger()
+  const work = () => new Promise<never>(() => {})
+  const inspector = inspect({ token: TOKEN }) as Inspector
+  const module = { agent: defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }) }
+  const served = await serveDev({ address: { port: 0 }, legacy: false, store: memoryStore(), clock, logger, inspector, traced: undefined, runtimeOptions: () => ({ logger }) }, module)
+  t.teardown(async () => {
+    const closing = [served.close(), served.runtime.close()]
+    clock.increment(10_000)
+    await Promise.all(closing)
+  })
+  const status = async (path: string) => {
+    const socket = new WebSocket(`${served.url.replace('http', 'ws')}${path}`)
+    t.teardown(() => socket.terminate())
+    socket.on('error', () => {})
+    return Promise.race([once(socket, 'open').then(() => 101), once(socket, 'unexpected-response').then(([, { statusCode }]) => statusCode as number)])
+  }
+  const first = served.runtime
+  const { id } = await open(first)
+  await reaches(first, id, 'working')
+  await first.cancelTask({ id })
+  // Its work cleans up, for as long as it may.
+  const replaced = served.replace(module)
+  await until(async () => (await fetch(served.url, { method: 'POST' })).status === 503)
+  await until(async () => (await first.getTask({ id }).catch((error: Error) => error.message)) === 'The agent is shutting down. Send the request again later.')
+  t.strictSame([await status(''), await status('elsewhere')], [503, 503])
+  t.equal((await fetch(`${served.url}stately`)).status, 200, 'the inspector stays')
+  clock.increment(1000)
+  await replaced
+  t.strictSame([await status(''), await status('elsewhere')], [101, 404])
+  t.not(served.runtime, first)
+})
+
 /** Connects as a page does that is served at an address. */
 async function pageAt(t: Test, url: string): Promise<FeedReader> {
   const html = await (await fetch(`${url}stately`)).text()
@@ -186,6 +223,7 @@ async function pageAt(t: Test, url: string): Promise<FeedReader> {
 await t.test('modules that are loaded anew', async t => {
   await t.test('have all that they import anew, but for packages, whatever language they are in', async t => {
     const cwd = t.testdir({
+      'package.json': '{}',
       'agent.ts': "import { name } from './deep/name.ts'\nimport inner from './deep/inner.cjs'\nexport default { card: { name: name + inner.word as string }, work: () => ({}) }",
       deep: { 'name.ts': "export const name: string = 'a'", 'inner.cjs': "exports.word = require('./word.cjs').word", 'word.cjs': "exports.word = '1'" }
     })

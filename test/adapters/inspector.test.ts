@@ -11,7 +11,7 @@ import { inspect } from '../../adapters/inspector/index.ts'
 import { transitionName, transitionsOf, statesOf } from '../../adapters/testing/chart-parts.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
-import type { TaskPage } from '../../runtime/store.ts'
+import type { Commit, TaskPage } from '../../runtime/store.ts'
 import { negotiation } from '../../runtime/negotiation.ts'
 import { setupWork, type AuthorizationReceived } from '../../runtime/setup-work.ts'
 import { accepted } from '../../runtime/words.ts'
@@ -109,6 +109,26 @@ await t.test('a page', async t => {
     await runtime.sendMessage(say('red', { taskId }))
     const over = await reader.frame('actors', ({ rows }) => rows.some(({ status }) => status === 'done'))
     t.match(over.rows.filter(({ kind }) => kind !== 'context'), [{ status: 'done', states: ['task', 'task.completed'] }, { status: 'done', states: ['(machine)', '(machine).done'] }])
+  })
+
+  await t.test('sees the generations of steps whose commits took long, each that of its own commit', async t => {
+    const gate = deferred()
+    const inner = memoryStore()
+    const store = { ...inner, commit: (commit: Commit) => gate.promise.then(() => inner.commit(commit)) }
+    const { runtime, page } = await inspected(t, { work: obedient }, {}, { store })
+    const reader = await page()
+    await reader.frame('hello')
+    reader.ask({ type: 'watch', contextId: 'c' })
+    await reader.frame('actors')
+    const sent = [runtime.sendMessage(say('ask', { contextId: 'c' })), rest().then(() => runtime.sendMessage(say('ask', { contextId: 'c' })))]
+    await rest()
+    await rest()
+    gate.resolve()
+    await Promise.all(sent)
+    const seen = () => reader.all('steps').flatMap(({ steps }) => steps)
+    await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 3))
+    const [first = ''] = seen().flatMap(({ taskId }) => taskId ?? [])
+    t.strictSame([...new Set(seen().filter(({ taskId }) => taskId === first).map(({ generation }) => generation))], [1, 3])
   })
 
   await t.test('that comes late sees the actors as they are, and the steps that are remembered', async t => {
@@ -345,6 +365,8 @@ await t.test('the hub', async t => {
     await open(runtime, 'ask', { contextId: 'c' })
     await reader.frame('steps')
     await runtime.erase({ contextId: 'c' })
+    await runtime.sendMessage(say('x', { contextId: 'other' }))
+    await reader.frame('tasks', ({ rows }) => rows[0]?.contextId === 'other')
     const from = reader.frames.length
     await open(runtime, 'ask', { contextId: 'c' })
     t.equal((await reader.frame('steps', () => true, from)).steps[0]?.n, 1)
