@@ -114,9 +114,15 @@ export interface Hello {
   readonly nowMs: number
   /** Changes with each process and each reload: what was numbered before begins again. */
   readonly instance: string
+  /** Whether `authorize` may be asked for. */
+  readonly authorizes: boolean
 }
 
-/** First all tasks that are known, newest first, of which there are at most 10,000; then those that changed, at most every 100 ms. */
+/**
+ * First all tasks that are known, newest first, of which there are at most 10,000, a thousand in a frame; then those that
+ * changed, at most every 100 ms. Those from before anybody looked are read from the store, and may come later. After each
+ * `hello` all come again.
+ */
 export interface Tasks {
   readonly type: 'tasks'
   readonly rows: readonly TaskRow[]
@@ -124,11 +130,13 @@ export interface Tasks {
   readonly removed: readonly string[]
 }
 
-/** Actors of the context that is watched: first all, then those that changed. */
+/** Actors of the context that is watched: first all, in one frame even if there are none, then those that changed. */
 export interface Actors {
   readonly type: 'actors'
+  readonly contextId: string
+  /** Those that have ended too, by their `status`. */
   readonly rows: readonly ActorRow[]
-  /** The `sessionId`s of those that are no more. */
+  /** The `sessionId`s of those that are forgotten: the newest 200 that have ended are remembered. */
   readonly gone: readonly string[]
 }
 
@@ -171,8 +179,16 @@ export interface Reload {
   readonly error: string | null
 }
 
+/** What came of `authorize`. */
+export interface Authorized {
+  readonly type: 'authorized'
+  readonly taskId: string
+  /** Why it was refused; left out if the task goes on. */
+  readonly error?: string
+}
+
 /** What the hub tells a page. */
-export type FromHub = Hello | Tasks | Actors | Steps | Frames | Coverage | Lost | Reload
+export type FromHub = Hello | Tasks | Actors | Steps | Frames | Coverage | Lost | Reload | Authorized
 
 /** Asks for the actors and steps of a context, in place of the one before; null for none. */
 export interface Watch {
@@ -189,5 +205,13 @@ export interface AskFrames {
   readonly on: boolean
 }
 
+/** Tells a task that waits for an authorization that it has arrived, as `runtime.authorized` does. */
+export interface Authorize {
+  readonly type: 'authorize'
+  readonly taskId: string
+  /** Any JSON value; null unless told. */
+  readonly data?: unknown
+}
+
 /** What a page may ask. */
-export type FromPage = Watch | AskFrames
+export type FromPage = Watch | AskFrames | Authorize
