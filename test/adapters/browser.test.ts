@@ -1,24 +1,17 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join, normalize } from 'node:path'
-import { chromium } from 'playwright-core'
+import { normalize } from 'node:path'
 import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { NO_CHROMIUM, openChromium } from '../fixtures/chromium.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
-
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(path => existsSync(path))
-const ARGUMENTS = [
-  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync'
-]
 
 /** The page loads the client as it is, without a bundler. */
 const PAGE = `<!doctype html>
@@ -67,16 +60,13 @@ async function servePage(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+await t.test('the client in a browser', { skip: NO_CHROMIUM }, async t => {
   const origin = await servePage(t)
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Waiter' }, work: waiter }), origins: [origin] })
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
-  const profile = mkdtempSync(join(tmpdir(), 'taskchart-chromium-'))
-  t.teardown(() => rmSync(profile, { recursive: true, force: true }))
-  const browser = await chromium.launchPersistentContext(profile, { executablePath: CHROMIUM ?? '', args: ARGUMENTS })
-  t.teardown(() => browser.close())
+  const browser = await openChromium(t)
   const page = await browser.newPage()
   await page.goto(origin)
   await page.waitForFunction('window.talk')

@@ -1,5 +1,4 @@
 import { render } from 'preact'
-import { config } from 'zod'
 import { openAgent } from './agent/agent.ts'
 import { followTask } from './agent/task-log.ts'
 import { App } from './app.tsx'
@@ -10,9 +9,6 @@ import { keepAddress } from './selection.ts'
 import { chooseFirst } from './tasks/task-list.tsx'
 import { keepTheme } from './theme.ts'
 import { startAtNewest } from './timeline/timeline-panel.tsx'
-
-// The page may not make code from text, which zod would try.
-config({ jitless: true })
 
 for (const begin of [keepTheme, keepAddress, hearKeys, openFeed, openAgent, followTask, chooseFirst, startAtNewest, askForFrames]) begin()
 render(<App />, document.body)

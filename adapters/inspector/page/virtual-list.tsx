@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { places, visible } from './frame/row-places.ts'
+import { listMove } from './list-keys.ts'
 
 /** What a list shows, and how. */
 export interface VirtualListProps<Item> {
@@ -42,7 +43,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
 
   const look = () => {
     const { current } = box
-    if (current) setView({ top: current.scrollTop, height: current.clientHeight })
+    if (current) setView(view => (view.top === current.scrollTop && view.height === current.clientHeight ? view : { top: current.scrollTop, height: current.clientHeight }))
   }
   useLayoutEffect(() => {
     const watch = new ResizeObserver(look)
@@ -60,6 +61,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
       const place = tops[index]
       if (index >= 0 && place !== undefined && place + kept.offset !== current.scrollTop) current.scrollTop = place + kept.offset
     }
+    look()
   }, [items])
   useLayoutEffect(() => {
     const { current } = box
@@ -76,27 +78,16 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     if (top < current.scrollTop) current.scrollTop = top
     else if (bottom > current.scrollTop + current.clientHeight) current.scrollTop = bottom - current.clientHeight
   }
-  const move = (from: number, step: number) => {
-    let index = from
+  const press = (event: KeyboardEvent) => {
+    const move = event.ctrlKey || event.metaKey || event.altKey ? undefined : listMove(event.key, { active: activeIndex, count: items.length, page: Math.max(1, last - first - 1) })
+    if (!move) return
+    event.preventDefault()
+    let index = move.to
     let item = items[index]
-    while (item !== undefined && isHeading(item)) item = items[(index += step)]
+    while (item !== undefined && isHeading(item)) item = items[(index += move.step)]
     if (item === undefined) return
     choose(item)
     show(index)
-  }
-  const press = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return
-    const page = Math.max(1, last - first - 1)
-    const moves: Readonly<Record<string, () => void>> = {
-      ArrowDown: () => move(activeIndex + 1, 1), j: () => move(activeIndex + 1, 1),
-      ArrowUp: () => move(activeIndex < 0 ? 0 : activeIndex - 1, -1), k: () => move(activeIndex < 0 ? 0 : activeIndex - 1, -1),
-      Home: () => move(0, 1), End: () => move(items.length - 1, -1),
-      PageDown: () => move(Math.min(items.length - 1, activeIndex + page), 1), PageUp: () => move(Math.max(0, activeIndex - page), 1)
-    }
-    const act = moves[event.key]
-    if (!act) return
-    event.preventDefault()
-    act()
   }
 
   if (items.length === 0) return <div class="empty">{props.empty}</div>

@@ -4,6 +4,7 @@ import { hello } from '../feed/feed.ts'
 import { choice, chosenKey, chosenSteps, choices, choiceText } from './chart-choice.ts'
 import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
 import { pathOf, stateName, innermost, type ChartPath } from './chart-path.ts'
+import { eventText } from '../frame/event-text.ts'
 import { save } from './save.ts'
 
 const path = computed(() => {
@@ -69,7 +70,7 @@ function Trail() {
     <ol class="trail" aria-label="The path so far">
       {(stops.length > LAST_STOPS || missedSteps.value > 0) && <li class="quiet">…</li>}
       {stops.slice(-LAST_STOPS).map(({ event, states }, i) => (
-        <li key={i} title={event}>{states.map(stateName).join(', ')}</li>
+        <li key={i} title={eventText(event)}>{states.map(stateName).join(', ')}</li>
       ))}
     </ol>
   )

@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import type { Step } from '../../feed.ts'
 import { actors, missedSteps, steps } from '../feed/watched-context.ts'
+import { eventText } from '../frame/event-text.ts'
 import { timeText } from '../frame/time.ts'
 import { counted, jsonText, shortId } from '../frame/wording.ts'
 import { taskId } from '../selection.ts'
@@ -61,7 +62,7 @@ function StepDetail({ step }: { readonly step: Step }) {
   return (
     <aside class="detail" aria-label="The chosen step">
       <header>
-        <b class="mono">{event.type}</b>
+        <b class="mono">{eventText(event.type)}</b>
         <span class="quiet">{`step ${n}, ${kind}, ${timeText(atMs)}${generation === undefined ? '' : `, generation ${generation}`}`}</span>
         <span class="tools-gap" />
         <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>

@@ -1,4 +1,5 @@
 import type { Step } from '../../feed.ts'
+import { eventText } from '../frame/event-text.ts'
 import { timeText } from '../frame/time.ts'
 import { stateName, innermost } from '../chart/chart-path.ts'
 import type { Lane } from './lanes.ts'
@@ -19,7 +20,7 @@ export function StepArrow({ step, lanes }: { readonly step: Step; readonly lanes
   const source = kind === 'event' ? place(from ?? 'client') : target
   const isWithin = source === target
   const direction = target > source ? 1 : -1
-  const words = kind === 'microstep' ? `→ ${innermost(states).map(stateName).join(', ')}` : event.type
+  const words = kind === 'microstep' ? `→ ${innermost(states).map(stateName).join(', ')}` : eventText(event.type)
   return (
     <>
       <span class="step-time mono" style={{ width: `${TIME_WIDTH}px` }}>{timeText(step.atMs)}</span>

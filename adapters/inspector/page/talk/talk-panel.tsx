@@ -1,5 +1,4 @@
 import { computed, signal } from '@preact/signals'
-import { useLayoutEffect, useRef } from 'preact/hooks'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
 import { agent } from '../agent/agent.ts'
 import { lastGeneration, taskAt } from '../agent/task-events.ts'
@@ -7,6 +6,7 @@ import { log, logError, said } from '../agent/task-log.ts'
 import { ArtifactsView } from '../content/artifacts-view.tsx'
 import { MessageView } from '../content/message-view.tsx'
 import { hello } from '../feed/feed.ts'
+import { useStayAtEnd } from '../frame/stay-at-end.ts'
 import { errorText, shortId } from '../frame/wording.ts'
 import { contextId, taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
@@ -27,27 +27,27 @@ const wanted = signal<{ readonly target: Target; readonly of: string } | undefin
 
 /** Speaks to the agent: messages, questions, artifacts as they come, cancel. */
 export function TalkPanel() {
-  const end = useRef<HTMLDivElement>(null)
+  const { box, content } = useStayAtEnd()
   const events = log.value
   const state = task.value?.status.state
-  useLayoutEffect(() => end.current?.scrollIntoView({ block: 'end' }), [task.value, said.value, spokenHere.value])
   return (
     <div class="panel talk-panel">
-      <div class="talk">
-        {!task.value && spokenHere.value.length === 0 && <Beginning />}
-        {spokenHere.value.map(message => <MessageView key={message.messageId} message={message} />)}
-        {said.value.map(message => <MessageView key={message.messageId} message={message} />)}
-        {task.value?.artifacts && <ArtifactsView artifacts={task.value.artifacts} />}
-        {events && task.value && state && (
-          <p class="talk-state" aria-live="polite">
-            <StateBadge state={state} /> <span class="quiet mono" title={events.taskId}>{shortId(events.taskId)}</span>
-            {!isTerminal(state) && <button type="button" onClick={() => cancel(events.taskId)}>Cancel the task</button>}
-          </p>
-        )}
-        {logError.value !== undefined && <p class="wrong" role="alert">{logError.value}</p>}
-        {authorizeError.value !== undefined && <p class="wrong" role="alert">{authorizeError.value}</p>}
-        {task.value && state && isInterrupted(state) && <QuestionForm key={`${task.value.id} ${task.value.status.message?.messageId ?? state}`} taskId={task.value.id} status={task.value.status} />}
-        <div ref={end} />
+      <div ref={box} class="talk-box">
+        <div ref={content} class="talk">
+          {!task.value && spokenHere.value.length === 0 && <Beginning />}
+          {spokenHere.value.map(message => <MessageView key={message.messageId} message={message} />)}
+          {said.value.map(message => <MessageView key={message.messageId} message={message} />)}
+          {task.value?.artifacts && <ArtifactsView artifacts={task.value.artifacts} />}
+          {events && task.value && state && (
+            <p class="talk-state" aria-live="polite">
+              <StateBadge state={state} /> <span class="quiet mono" title={events.taskId}>{shortId(events.taskId)}</span>
+              {!isTerminal(state) && <button type="button" onClick={() => cancel(events.taskId)}>Cancel the task</button>}
+            </p>
+          )}
+          {logError.value !== undefined && <p class="wrong" role="alert">{logError.value}</p>}
+          {authorizeError.value !== undefined && <p class="wrong" role="alert">{authorizeError.value}</p>}
+          {task.value && state && isInterrupted(state) && <QuestionForm key={`${task.value.id} ${task.value.status.message?.messageId ?? state}`} taskId={task.value.id} status={task.value.status} />}
+        </div>
       </div>
       <Composer {...targetsNow()} />
     </div>
