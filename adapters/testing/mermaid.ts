@@ -1,5 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { transitionsOf } from './chart-parts.ts'
+import { occasionOf } from './chart-words.ts'
 
 /** A chart as a drawing for mermaid (`stateDiagram-v2`): its states, nested as they are, and what leads from one to another. */
 export function chartMermaid({ root }: AnyStateMachine): string {
@@ -25,24 +26,9 @@ function arrowsOf(node: AnyStateNode, indent: string): string[] {
   return node.type === 'final' ? [...arrows, `${indent}${nameOf(node)} --> [*]`] : arrows
 }
 
-function labelOf({ eventType, guard }: AnyTransitionDefinition): string {
-  const words = [...(eventType === '' ? [] : [eventName(eventType)]), ...(guard ? [`[${guardName(guard)}]`] : [])]
-  return words.length === 0 ? '' : `: ${words.join(' ')}`
-}
-
-/** An event as people say it: `after step`, `paint is done`. */
-function eventName(type: string): string {
-  const [, kind, of, rest = ''] = /^xstate\.(after|done|error)\.(?:(actor|state)\.)?(.*)$/.exec(type) ?? []
-  if (kind === 'after') return `after ${rest.split('.')[0]}`
-  const who = of === 'state' ? rest.slice(rest.lastIndexOf('.') + 1) : /^\d+\./.test(rest) ? 'what it invokes' : rest
-  if (kind === 'done') return `${who} is done`
-  return kind === 'error' ? `${who} fails` : type
-}
-
-function guardName(guard: unknown): string {
-  if (typeof guard === 'string') return guard
-  if (typeof guard === 'object' && guard !== null && 'type' in guard) return String(guard.type)
-  return 'a condition'
+function labelOf({ source, eventType, guard }: AnyTransitionDefinition): string {
+  const words = occasionOf({ eventType, guard, invoked: source.invoke })
+  return words === '' ? '' : `: ${words}`
 }
 
 /** Ids with dots are none for mermaid. */

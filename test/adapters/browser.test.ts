@@ -8,7 +8,7 @@ import { emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { NO_CHROMIUM, openChromium } from '../fixtures/chromium.ts'
+import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
@@ -60,14 +60,13 @@ async function servePage(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-await t.test('the client in a browser', { skip: NO_CHROMIUM }, async t => {
+await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
   const origin = await servePage(t)
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Waiter' }, work: waiter }), origins: [origin] })
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
-  const browser = await openChromium(t)
-  const page = await browser.newPage()
+  const page = await openPage(t)
   await page.goto(origin)
   await page.waitForFunction('window.talk')
 

@@ -4,21 +4,20 @@ import t, { type Test } from 'tap'
 import type { ActorRow, Frame, FromHub, Step, TaskRow } from '../../adapters/inspector/feed.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { createRuntime } from '../../runtime/index.ts'
-import { NO_CHROMIUM, openChromium } from '../fixtures/chromium.ts'
+import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
 import { drawnChart, fakeHub } from '../fixtures/fake-hub.ts'
 import { pageAgent, story } from '../fixtures/page-agent.ts'
 import { until } from '../fixtures/runtime-helpers.ts'
 
 /** The page as it was built, a hub that says what the test has it say, and a real agent behind it. */
-async function openPage(t: Test, hash = '') {
-  const browser = await openChromium(t)
+async function openHubPage(t: Test, hash = '') {
+  const page = await openPage(t)
   const runtime = createRuntime({ agent: pageAgent })
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
   const chart = drawnChart('work', ['painter', 'painter.choosing', 'painter.painting', 'painter.painted'], ['choosing to painting', 'painting to painted'])
   const hub = await fakeHub(t, Number(new URL(served.url).port), { charts: [chart] })
-  const page = await browser.newPage()
   const troubles: string[] = []
   page.on('pageerror', ({ message }) => troubles.push(message))
   page.on('console', message => message.type() === 'error' && troubles.push(message.text()))
@@ -70,9 +69,9 @@ function classes(page: Page, selector: string): Promise<string[]> {
   return page.locator(selector).evaluateAll(elements => elements.map(element => element.getAttribute('class') ?? ''))
 }
 
-await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
+await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
   await t.test('the list is live, narrowed by search and state, and moved through by keys', async t => {
-    const { page, hub, troubles } = await openPage(t)
+    const { page, hub, troubles } = await openHubPage(t)
     t.match(await page.innerText('.tasks .empty'), /npx taskchart send ws:/, 'without a task it says what to do')
     await hub.tell(known([...rows(1, 4), row(4, { state: 'TASK_STATE_FAILED', title: 'went wrong' })]))
     await page.waitForSelector('.tasks [role=option] >> nth=3')
@@ -101,7 +100,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('ten thousand tasks stay smooth, and five thousand more that come meanwhile', async t => {
-    const { page, hub } = await openPage(t)
+    const { page, hub } = await openHubPage(t)
     for (let from = 0; from < 10_000; from += 1000) await hub.tell(known(rows(from, from + 1000)))
     await holds(page, "document.querySelector('.tasks option').textContent === 'All (10000)'")
     const rounds: number[] = []
@@ -126,7 +125,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('rows that come in above do not move those in sight', async t => {
-    const { page, hub } = await openPage(t)
+    const { page, hub } = await openHubPage(t)
     await hub.tell(known(rows(0, 500)))
     await page.waitForSelector('.tasks [role=option]')
     await page.evaluate("document.querySelector('.tasks .rows').scrollTop = 7400")
@@ -140,7 +139,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('the chart lights where the actor is, and traces the way it came', async t => {
-    const { page, hub, show } = await openPage(t)
+    const { page, hub, show } = await openHubPage(t)
     await hub.tell(known([row(1)]))
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === 'context-1'))
     t.match(await page.innerText('.path'), 'Now: not seen')
@@ -188,7 +187,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('the sequence shows who said what to whom, and one step whole', async t => {
-    const { page, hub, show } = await openPage(t)
+    const { page, hub, show } = await openHubPage(t)
     await hub.tell(known([row(1)]))
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === 'context-1'))
     await show('sequence')
@@ -215,7 +214,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('frames are asked for while they are looked at, and no longer', async t => {
-    const { page, hub, show } = await openPage(t)
+    const { page, hub, show } = await openHubPage(t)
     const frame = (n: number, more: Partial<Frame> = {}): Frame => ({ n, atMs: 1_000_000, connection: 'c1', direction: 'in', bytes: 20, text: '{"id":1,"method":"GetTask"}', ...more })
     await show('frames')
     await until(() => hub.asked.some(asked => asked.type === 'frames' && asked.on))
@@ -246,7 +245,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('a form is made from the schema of a question, and its answer is of that form', async t => {
-    const { page, runtime, say, troubles } = await openPage(t)
+    const { page, runtime, say, troubles } = await openHubPage(t)
     await say('order')
     await page.waitForSelector('.question')
     await page.click('.question .main')
@@ -273,7 +272,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('text, files and data are sent together, and what the agent gives is shown as what it is', async t => {
-    const { page, runtime, say, troubles, asked } = await openPage(t)
+    const { page, runtime, say, troubles, asked } = await openHubPage(t)
     await page.keyboard.press('m')
     await say('hello')
     await page.waitForSelector('.message-agent')
@@ -302,7 +301,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('chunks appear as they come, tasks are canceled, and the hub authorizes', async t => {
-    const { page, hub, say } = await openPage(t)
+    const { page, hub, say } = await openHubPage(t)
     await say('story')
     await page.waitForSelector('.artifact .part-text')
     t.equal(await page.innerText('.artifact .part-text'), 'Once upon')
@@ -323,7 +322,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('the timeline goes back to what the task was at each generation', async t => {
-    const { page, hub, say, show, runtime } = await openPage(t)
+    const { page, hub, say, show, runtime } = await openHubPage(t)
     story.goOn.resolve()
     await say('story')
     await page.waitForSelector('text=Once upon a time')
@@ -351,7 +350,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('goes on by itself when its sockets are cut, and begins anew with another process', async t => {
-    const { page, hub } = await openPage(t)
+    const { page, hub } = await openHubPage(t)
     await hub.tell(known([row(1)]))
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === 'context-1'))
     await hub.tell({ type: 'actors', contextId: 'context-1', rows: actors, gone: [] })
@@ -375,7 +374,7 @@ await t.test('the parts of the page', { skip: NO_CHROMIUM }, async t => {
   })
 
   await t.test('is used by keys alone, in light and dark, wide and narrow', async t => {
-    const { page, hub, troubles } = await openPage(t, '#part=sequence')
+    const { page, hub, troubles } = await openHubPage(t, '#part=sequence')
     t.equal(await page.getAttribute('#tab-sequence', 'aria-selected'), 'true', 'the address says which part')
     await page.focus('#tab-sequence')
     await page.keyboard.press('ArrowRight')

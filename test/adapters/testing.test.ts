@@ -239,7 +239,7 @@ await t.test('a chart is drawn for mermaid', t => {
     initial: 'one',
     states: { one: { initial: 'a', states: { a: { invoke: { src: 'look', onDone: 'b' } }, b: { type: 'final' } }, onDone: 'two' }, two: { always: 'three' }, three: {} }
   })
-  t.match(chartMermaid(nested), /: what it invokes is done[^]*_one --> .*_two: one is done[^]*_two --> .*_three$/m)
+  t.match(chartMermaid(nested), /: look is done[^]*_one --> .*_two: one is done[^]*_two --> .*_three$/m)
   t.equal(chartMermaid(setupWork({}).createMachine({})), 'stateDiagram-v2\n')
   t.equal(chartMermaid(work), `stateDiagram-v2
   state "left" as m_left {
@@ -250,7 +250,7 @@ await t.test('a chart is drawn for mermaid', t => {
     m_left_a --> m_left_b: message.received [ok]
     m_left_b --> m_left_a: look is done [a condition]
     m_left_b --> m_left_c: look fails [ok]
-    m_left_b --> m_left_c: after 5
+    m_left_b --> m_left_c: after 5 ms
     m_left_c --> [*]
   }
   --
