@@ -12,7 +12,7 @@ const files = signal<readonly File[]>([])
 const wrong = signal<string | undefined>(undefined)
 
 /** Where the next message goes. */
-export type Target = 'task' | 'context' | 'new'
+export type Target = 'task' | 'about' | 'context' | 'new'
 
 /** Which of the targets there are now, with what people call them. */
 export interface ComposerProps {

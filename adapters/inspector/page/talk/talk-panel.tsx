@@ -60,13 +60,14 @@ function targetsNow(): ComposerProps {
   const isOpen = id !== undefined && state !== undefined && !isTerminal(state)
   const targets: ComposerProps['targets'] = [
     ...(isOpen ? [{ name: 'task', label: isInterrupted(state) ? 'Answer the task' : 'To the task', destination: { taskId: id } } as const] : []),
-    ...(context === undefined ? [] : [{ name: 'context', label: 'Same context', destination: { contextId: context, reference: isOpen ? undefined : id } } as const]),
+    ...(context === undefined ? [] : [{ name: 'context', label: 'Same context', destination: { contextId: context } } as const]),
+    ...(context === undefined || isOpen || id === undefined ? [] : [{ name: 'about', label: 'About this task', destination: { contextId: context, reference: id } } as const]),
     { name: 'new', label: 'New context', destination: {} }
   ]
   const of = `${context} ${id} ${state}`
   const byHand = wanted.value?.of === of ? wanted.value.target : undefined
-  const usual = state && isInterrupted(state) ? 'task' : context === undefined ? 'new' : 'context'
-  return { targets, chosen: byHand ?? usual, choose: target => (wanted.value = { target, of }) }
+  const usual = state && !isInterrupted(state) ? targets.find(({ name }) => name !== 'task') : targets[0]
+  return { targets, chosen: byHand ?? usual?.name ?? 'new', choose: target => (wanted.value = { target, of }) }
 }
 
 function cancel(id: string): void {
