@@ -5,6 +5,7 @@ import * as auth from '../adapters/auth/ready.ts'
 import * as delegation from '../adapters/delegation/index.ts'
 import * as http from '../adapters/http/serve.ts'
 import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
+import * as inspector from '../adapters/inspector/index.ts'
 import * as legacy from '../adapters/legacy/index.ts'
 import * as testing from '../adapters/testing/index.ts'
 import * as sqlite from '../adapters/storage/sqlite.ts'
@@ -26,6 +27,7 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(testing).toSorted(), ['PathError', 'VirtualClock', 'agentTests', 'allWays', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
+  t.same(Object.keys(inspector), ['inspect'])
   t.same(Object.keys(legacy), ['dialect03'])
   t.same(Object.keys(http).toSorted(), ['httpHandler', 'serve'])
   t.same(Object.keys(openTelemetry), ['openTelemetry'])

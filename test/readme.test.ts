@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -10,9 +10,8 @@ import { WebSocket } from 'ws'
 import { serve } from '../adapters/http/serve.ts'
 import { serveWebSocket } from '../adapters/websocket/server.ts'
 import { isObject } from '../machines/protocol/json.ts'
-import { taskMachine } from '../machines/task.machine.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
-import { transitionsOf } from './fixtures/chart-paths.ts'
+import { runCommand } from './fixtures/run-command.ts'
 
 const execute = promisify(execFile)
 
@@ -36,20 +35,17 @@ await t.test('the first code of the README starts before its line 20', async t =
 })
 
 await t.test('every block of the README is of a kind that a test knows', async t => {
-  t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'mermaid', 'ts', 'sh', 'json'])
+  t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'ts', 'sh', 'json'])
 })
 
-await t.test('the drawing of the README shows every way from one state of the task chart to another, and no other', async t => {
-  const drawn = Array.from((blocks[3]?.text ?? '').matchAll(/^ *(\w+) --> (\w+): (.+)$/gm), ([, from = '', to = '', label = '']) => ({ from, to, label }))
-  const ways = [...transitionsOf(taskMachine).keys()].flatMap(({ source, target = [], eventType }) => target.map(({ key }) => ({ from: source.key, to: key, event: eventType })))
-  // Work may ask again while its question is open: what leads from `started` to a question is drawn from `working`.
-  const drawnFrom = (from: string, to: string) => (from === 'started' && to.endsWith('Required') ? 'working' : from)
-  const isOfAll = (to: string) => ways.some(way => way.from === 'active' && way.to === to)
-  const wanted = ways.filter(({ from, to }) => from !== to).map(({ from, to }) => `${isOfAll(to) ? 'active' : drawnFrom(from, to)} --> ${to}`)
-  t.strictSame(drawn.map(({ from, to }) => `${from} --> ${to}`).toSorted(), [...new Set(wanted)].toSorted())
-  for (const { from, to, label } of drawn.filter(({ label }) => /^\w+\.\w+$/.test(label))) {
-    t.ok(ways.some(way => way.event === label && way.to === to && drawnFrom(way.from, to) === from), `${from} --> ${to}: ${label}`)
-  }
+await t.test('the drawing of the README, and those of the guide, are what npm run graph writes now', async t => {
+  t.match(readme, '](docs/charts/task.svg)')
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
+  const [, ...words] = (scripts['graph'] ?? '').split('bin.js ').join(' ').split(' ')
+  const drawn = t.testdir()
+  t.match(await runCommand(words.slice(1).map(word => (word === 'docs/charts' ? drawn : word))), { code: 0 })
+  t.same(readdirSync(drawn), readdirSync('docs/charts'))
+  for (const name of readdirSync(drawn)) t.ok(readFileSync(join(drawn, name), 'utf8') === readFileSync(join('docs/charts', name), 'utf8'), `${name}: run npm run graph`)
 })
 
 await t.test('the TypeScript of the README compiles under the strictest settings', async t => {
@@ -63,7 +59,7 @@ await t.test('the first example prints what the README says', async t => {
 })
 
 await t.test('the statechart of the README asks, takes the answer and completes', async t => {
-  const { default: agent } = (await tsImport(pathToFileURL(join(folder, 'block-4.ts')).href, import.meta.url)) as { default: Agent }
+  const { default: agent } = (await tsImport(pathToFileURL(join(folder, 'block-3.ts')).href, import.meta.url)) as { default: Agent }
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
   const say = (words: string, more = {}) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: words }], ...more } })
@@ -90,7 +86,7 @@ await t.test('the frame of the README is answered by a stream as the README says
       if ('streamEnd' in frame) resolveEnd()
     })
   })
-  socket.send(blocks[6]?.text.trim() ?? '')
+  socket.send(blocks[5]?.text.trim() ?? '')
   await ended
   socket.close()
   t.same([...new Set(frames.map(({ id }) => id))], [1])
@@ -105,7 +101,7 @@ await t.test('the curl lines of the README work as they stand', async t => {
   t.teardown(() => runtime.close())
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
-  const lines = (blocks[5]?.text ?? '').replaceAll('http://127.0.0.1:4242/', served.url).trim().split(/\n(?=curl)/)
+  const lines = (blocks[4]?.text ?? '').replaceAll('http://127.0.0.1:4242/', served.url).trim().split(/\n(?=curl)/)
   const [sent, listed] = await Promise.all(lines.map(async line => (await execute('sh', ['-c', line.replace('curl', 'curl -sS')])).stdout))
   t.match(JSON.parse(sent ?? ''), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
   t.match(JSON.parse(listed ?? ''), { tasks: Array, pageSize: 2 })

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { redacted } from '../../runtime/redacting.ts'
+import { drawChart } from '../inspector/chart-drawing.ts'
 import { coverageFile } from '../inspector/coverage-file.ts'
 import { builtPage } from '../inspector/inspect.ts'
 import { Inspector } from '../inspector/inspector.ts'
@@ -66,7 +67,7 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   settings.runtimeOptions(module)
   tuneCollection()
   const tested = coverageFile(resolve(cwd, file))
-  const inspector = new Inspector({ redact: redacted, draw: async () => '', coverage: () => tested.read(), page: builtPage, loadStately })
+  const inspector = new Inspector({ redact: redacted, draw: drawChart, coverage: () => tested.read(), page: builtPage, loadStately })
   const { store, broken } = openStore(db, cwd, logger)
   const traced = await registeredTelemetry(logger)
   const served = await serveDev({ ...settings, store, clock, inspector, traced }, module).catch(async (error: unknown) => {

@@ -161,7 +161,7 @@ export interface Coverage {
   readonly atMs: number
   /** Ids of state nodes, names of transitions. */
   readonly reached: { readonly states: readonly string[]; readonly transitions: readonly string[] }
-  /** What was not reached, and why. */
+  /** The states and transitions that were not reached, and why. */
   readonly missing: readonly { readonly name: string; readonly why: string }[]
 }
 

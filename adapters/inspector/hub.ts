@@ -6,7 +6,7 @@ import type { LiveActors, Observation } from '../../runtime/observers.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Tap } from '../websocket/tap.ts'
 import { atHost } from './at-host.ts'
-import { chartsOf, type DrawChart } from './charts.ts'
+import { drawnCharts, type DrawChart } from './drawn-charts.ts'
 import { earlierTasks } from './earlier-tasks.ts'
 import type { Chart, Coverage, FromHub } from './feed.ts'
 import { FrameLog } from './frame-log.ts'
@@ -137,14 +137,9 @@ export class Hub {
     if (coverage) page.send(coverage)
   }
 
-  /** The charts, drawn once for each agent. A chart that cannot be drawn leaves the pages without pictures. */
-  async #drawn({ agent }: Observation): Promise<Chart[]> {
-    const { logger } = this.#runtime.settings
-    this.#charts ??= chartsOf(agent, this.#options.draw).catch((error: unknown) => {
-      logger.error('the charts could not be drawn', { error })
-      return []
-    })
-    return this.#charts
+  /** The charts, drawn once for each agent. */
+  #drawn({ agent }: Observation): Promise<Chart[]> {
+    return (this.#charts ??= drawnCharts(agent, this.#options.draw, this.#runtime.settings.logger))
   }
 
   /** Begins to observe, unless it does. */

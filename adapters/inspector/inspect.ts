@@ -1,5 +1,6 @@
 import { redacted } from '../../runtime/redacting.ts'
 import type { Beside } from '../http/beside.ts'
+import { drawChart } from './chart-drawing.ts'
 import { Inspector } from './inspector.ts'
 import { PageFiles } from './page-files.ts'
 import { loadStately } from './stately-sink.ts'
@@ -29,5 +30,5 @@ export function inspect({ redact = redacted, stately, token }: InspectOptions = 
   if (typeof redact !== 'function') throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
   if (stately !== undefined && !/^ws:\/\/./.test(stately)) throw new TypeError(`stately has to be an address such as ws://127.0.0.1:8080, not ${JSON.stringify(stately)}.`)
   if (token !== undefined && (typeof token !== 'string' || token === '')) throw new TypeError('token has to be a text that is not empty.')
-  return new Inspector({ redact, stately, token, draw: async () => '', coverage: async () => undefined, page: builtPage, loadStately })
+  return new Inspector({ redact, stately, token, draw: drawChart, coverage: async () => undefined, page: builtPage, loadStately })
 }

@@ -1,6 +1,6 @@
 import type { Agent } from '../../runtime/agent.ts'
 import { walkChart, type Liveness } from './chart-run.ts'
-import { CoverageLog, type Coverage } from './coverage.ts'
+import { CoverageLog, type Coverage, type Reached } from './coverage.ts'
 import { coverageLines, crashLines } from './notes.ts'
 import { walk, type Manner } from './path-run.ts'
 import { planFor, type Path, type PlanOptions } from './plan.ts'
@@ -32,6 +32,8 @@ export interface AgentTests {
   readonly configurations: number
   /** What the tests of the chart have been through by now. */
   readonly coverage: () => Coverage
+  /** The parts of the work's chart that they have been through by now; undefined if it has none, or not all of it was walked alone. */
+  readonly reached: () => Reached | undefined
   /** What there is to be said of it, as lines: where the chart itself throws, and what was not reached, if the chart was walked alone. */
   readonly notes: () => string[]
 }
@@ -69,5 +71,6 @@ export async function agentTests(agent: Agent, { ways = allWays, only = '', ...o
   const tests = ways.flatMap(way => chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })))
   const isWalked = ways.some(way => typeof WAYS[way] === 'string')
   const notes = () => [...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
-  return { tests, configurations, coverage: () => log.coverage, notes }
+  const reached = () => (isChart && isWalked && only === '' ? log.reached : undefined)
+  return { tests, configurations, coverage: () => log.coverage, reached, notes }
 }

@@ -12,7 +12,7 @@ export { VirtualClock } from './virtual-clock.ts'
 
 export type { AgentTestOptions, AgentTests, PathTest, Way } from './agent-tests.ts'
 export type { Cases, Named, Opening } from './cases.ts'
-export type { Coverage, Share } from './coverage.ts'
+export type { Coverage, Reached, Share } from './coverage.ts'
 export type { Move } from './moves.ts'
 export type { Path, Plan, PlanOptions, Step } from './plan.ts'
 export type { TestContext } from './test-agent.ts'

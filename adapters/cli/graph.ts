@@ -1,0 +1,76 @@
+import { chartsOf, type AgentChart } from '../inspector/agent-charts.ts'
+import { drawChart } from '../inspector/chart-drawing.ts'
+import { outlineOf } from '../inspector/chart-outline.ts'
+import { chartMermaid } from '../testing/mermaid.ts'
+import { readArguments } from './arguments.ts'
+import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
+import { loadAgent } from './load-agent.ts'
+import { jsonLine, oneLine } from './terminal-text.ts'
+import { writeOwn, type OwnFile } from './write-own.ts'
+
+/** `taskchart graph`: draws the charts of an agent. */
+export const graphCommand: Command = {
+  name: 'graph',
+  summary: 'draw the charts of an agent',
+  usage: 'taskchart graph AGENT.ts|js [--format svg|mermaid|json] [--chart NAME] [--out DIR]',
+  details: `Draws every chart of the agent: that of its work, if that is a statechart, with those of the actors that it starts
+(child:NAME); that of its negotiation, if that lasts; and those of ours that its tasks and conversations live by. Each is a
+file in a folder, named after the chart: charts/work.svg. What this command wrote before is written again; of other files
+with these names none is touched, and nothing is written.
+
+  --format svg      a drawing that needs nothing else, in light and dark surroundings (the default; needs elkjs)
+  --format mermaid  text that mermaid draws, as in Markdown on GitHub
+  --format json     states and transitions, for what draws by itself
+  --chart NAME      only this one, to stdout unless there is --out: work, negotiation, task, context or child:NAME
+  --out DIR         the folder for the files (default charts); it is made
+
+Exit codes: 0 drawn, 1 an error, 2 wrong usage.
+`,
+  run
+}
+
+const OPTIONS = { format: { type: 'string' }, chart: { type: 'string' }, out: { type: 'string' } } as const
+
+/** A kind of text that a chart is drawn as. What begins as `begins` says was written by this command. */
+interface Format {
+  readonly extension: string
+  readonly begins: string
+  readonly draw: (chart: AgentChart) => string | Promise<string>
+}
+
+const MERMAID = '%% Drawn by taskchart graph.\n'
+const FORMATS: Readonly<Record<string, Format>> = {
+  svg: { extension: 'svg', begins: '<svg xmlns="http://www.w3.org/2000/svg" class="statechart"', draw: ({ machine }) => drawChart(machine) },
+  mermaid: { extension: 'mmd', begins: MERMAID, draw: ({ machine }) => `${MERMAID}${chartMermaid(machine)}` },
+  json: { extension: 'json', begins: '{"chart":', draw: ({ id, machine }) => jsonLine({ chart: id, ...outlineOf(machine) }) }
+}
+
+async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promise<number> {
+  const { values: { format: formatName = 'svg', chart, out }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const format = Object.hasOwn(FORMATS, formatName) ? FORMATS[formatName] : undefined
+  if (!format) throw usageError(`There is no --format ${formatName}. There are: ${Object.keys(FORMATS).join(', ')}.`)
+  const { agent } = await loadAgent(file, cwd)
+  const all = chartsOf(agent)
+  const name = oneLine(agent.card.name)
+  const charts = chart === undefined ? all : all.filter(({ id }) => id === chart)
+  if (charts.length === 0) throw new CommandError(`${name} has no chart ${String(chart)}. It has: ${all.map(({ id }) => id).join(', ')}.${withoutChart(agent.work)}`)
+  const [only] = charts
+  if (chart !== undefined && out === undefined && only) {
+    stdout.write(await format.draw(only))
+    return EXIT.ok
+  }
+  const files: OwnFile[] = []
+  for (const one of charts) files.push({ name: `${fileName(one)}.${format.extension}`, text: await format.draw(one), begins: format.begins })
+  for (const path of await writeOwn(files, out ?? 'charts', cwd)) stderr.write(`${path}\n`)
+  if (chart === undefined) stderr.write(withoutChart(agent.work).replace(/^ (.*)$/, '$1\n'))
+  return EXIT.ok
+}
+
+function withoutChart(work: unknown): string {
+  return typeof work === 'function' ? ' Its work is a function, which has no chart.' : ''
+}
+
+/** The actors of a chart may have any names; those of files are for every system. */
+function fileName({ id }: AgentChart): string {
+  return id.replace(/^child:/, 'child-').replace(/[^\w.-]/g, character => `%${character.charCodeAt(0).toString(16)}`)
+}

@@ -1,0 +1,48 @@
+import { rounded } from './svg-element.ts'
+
+/** A point, in pixels. */
+export interface Point {
+  readonly x: number
+  readonly y: number
+}
+
+const RADIUS = 7
+const HEAD_LENGTH = 9
+const HEAD_WIDTH = 8
+
+/** The line of an arrow through these points, with round corners; it ends within its head. */
+export function arrowLine(points: readonly Point[]): string {
+  const [start, ...others] = points
+  if (!start) return ''
+  const line = others.map((point, i) => {
+    const before = points[i] as Point
+    const next = others[i + 1]
+    if (!next) return `L${at(towards(point, before, HEAD_LENGTH - 2))}`
+    const radius = Math.min(RADIUS, distance(before, point) / 2, distance(point, next) / 2)
+    return `L${at(towards(point, before, radius))}Q${at(point)} ${at(towards(point, next, radius))}`
+  })
+  return `M${at(start)}${line.join('')}`
+}
+
+/** The head of an arrow, as a triangle. */
+export function arrowHead(points: readonly Point[]): string {
+  const [before, tip] = points.slice(-2)
+  if (!before || !tip) return ''
+  const base = towards(tip, before, HEAD_LENGTH)
+  const [dx, dy] = [((tip.y - base.y) / HEAD_LENGTH) * (HEAD_WIDTH / 2), ((base.x - tip.x) / HEAD_LENGTH) * (HEAD_WIDTH / 2)]
+  return `M${at(tip)}L${at({ x: base.x + dx, y: base.y + dy })}L${at({ x: base.x - dx, y: base.y - dy })}Z`
+}
+
+/** The point so far from one in the direction of another. */
+function towards(from: Point, to: Point, far: number): Point {
+  const share = far / (distance(from, to) || 1)
+  return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share }
+}
+
+function distance(a: Point, b: Point): number {
+  return Math.hypot(a.x - b.x, a.y - b.y)
+}
+
+function at({ x, y }: Point): string {
+  return `${rounded(x)} ${rounded(y)}`
+}

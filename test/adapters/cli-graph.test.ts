@@ -1,0 +1,72 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { runCommand } from '../fixtures/run-command.ts'
+
+const cwd = t.testdir({
+  'light.ts': `
+import { defineAgent, negotiation, offer, setupWork, text } from 'taskchart'
+import { createMachine, fromPromise } from 'xstate'
+import { z } from 'zod'
+const bulb = createMachine({ id: 'bulb', initial: 'glowing', states: { glowing: {} } })
+const work = setupWork({ actors: { bulb, 'a/../b': bulb, wait: fromPromise(async () => {}) } }).createMachine({ id: 'light', initial: 'off', states: { off: { on: { 'message.received': 'on' } }, on: { type: 'final' } } })
+export default defineAgent({ card: { name: 'Light' }, work, negotiate: negotiation({ terms: z.object({}), respond: () => offer({}) }) })
+`,
+  'function.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'Runner' }, work: async () => {} })",
+  'echo.js': "import { defineAgent, reply } from 'taskchart'\nexport default defineAgent({ card: { name: 'Echo' }, negotiate: () => reply('x') })",
+  'not-a-folder': '',
+  theirs: { 'task.svg': '<svg/>' }
+})
+const run = (...argv: string[]) => runCommand(['graph', ...argv], { cwd })
+const fileIn = (...path: string[]) => readFileSync(join(cwd, ...path), 'utf8')
+
+await t.test('graph writes every chart of an agent to a folder, and says what it wrote', async t => {
+  const names = ['work', 'child-bulb', 'child-a%2f..%2fb', 'negotiation', 'task', 'context'].map(name => `${name}.svg`)
+  t.same(await run('light.ts'), { code: 0, stdout: '', stderr: names.map(name => `${join('charts', name)}\n`).join('') })
+  t.same(readdirSync(join(cwd, 'charts')), names.toSorted())
+  t.match(fileIn('charts', 'work.svg'), /^<svg [^]*data-state="light\.off"[^]*<\/svg>\n$/)
+  t.match(fileIn('charts', 'child-bulb.svg'), 'data-state="bulb.glowing"')
+})
+
+await t.test('what graph wrote is written again, and what others wrote stops it before it writes anything', async t => {
+  for (const format of ['svg', 'mermaid', 'json']) {
+    t.equal((await run('function.js', '--format', format, '--out', 'again')).code, 0)
+    const [first] = readdirSync(join(cwd, 'again')).filter(name => name.startsWith('task'))
+    writeFileSync(join(cwd, 'again', String(first)), `${fileIn('again', String(first))} `)
+    t.equal((await run('function.js', '--format', format, '--out', 'again')).code, 0)
+  }
+  t.notMatch(fileIn('again', 'task.svg'), / $/)
+  t.match(await run('light.ts', '--out', 'theirs'), { code: 1, stderr: `taskchart: ${join('theirs', 'task.svg')} was not written by this command, so that it is left alone. Move it away, or give another folder with --out.\n` })
+  t.same(readdirSync(join(cwd, 'theirs')), ['task.svg'])
+  t.equal(fileIn('theirs', 'task.svg'), '<svg/>')
+})
+
+await t.test('one chart goes to stdout, in any format, or to a folder that is given', async t => {
+  t.match(await run('light.ts', '--chart', 'work'), { code: 0, stdout: /^<svg /, stderr: '' })
+  t.match(await run('light.ts', '--chart', 'work', '--format', 'mermaid'), { code: 0, stdout: /^%% Drawn by taskchart graph\.\nstateDiagram-v2\n[^]*light_off --> light_on: message\.received/ })
+  const { stdout } = await run('light.ts', '--chart', 'child:bulb', '--format', 'json')
+  t.match(JSON.parse(stdout), { chart: 'child:bulb', id: 'bulb', states: [{ id: 'bulb', type: 'compound', initial: ['bulb.glowing'] }, { key: 'glowing', parent: 'bulb' }], transitions: [] })
+  t.match(await run('light.ts', '--chart', 'work', '--out', 'one'), { code: 0, stdout: '', stderr: `${join('one', 'work.svg')}\n` })
+  t.same(readdirSync(join(cwd, 'one')), ['work.svg'])
+})
+
+await t.test('work that is a function has no chart, which is said', async t => {
+  t.match(await run('function.js', '--out', 'function'), { code: 0, stderr: /task\.svg\n.*context\.svg\nIts work is a function, which has no chart\.\n$/ })
+  t.match(await run('function.js', '--chart', 'work'), { code: 1, stderr: 'taskchart: Runner has no chart work. It has: task, context. Its work is a function, which has no chart.\n' })
+  t.match(await run('echo.js', '--chart', 'task'), { code: 1, stderr: 'taskchart: Echo has no chart task. It has: context.\n' })
+})
+
+await t.test('what cannot be is refused with what to do', async t => {
+  t.match(await run('light.ts', '--format', 'png'), { code: 2, stderr: /There is no --format png\. There are: svg, mermaid, json\.\nUsage: taskchart graph / })
+  t.match(await run('light.ts', '--format', 'constructor'), { code: 2 })
+  t.match(await run(), { code: 2, stderr: /AGENT\.ts\|js is missing/ })
+  t.match(await run('nowhere.ts'), { code: 1, stderr: /There is no file / })
+  t.match(await run('echo.js', '--out', 'not-a-folder'), { code: 1, stderr: /not-a-folder could not be written: .*Give another folder with --out/ })
+  t.match(await run('echo.js', '--out', 'no\0folder'), { code: 1, stderr: /could not be written/ })
+  t.notOk(existsSync(join(cwd, 'context.svg')))
+})
+
+await t.test('help tells of the charts and formats', async t => {
+  t.match(await runCommand(['help', 'graph']), { code: 0, stdout: /--chart NAME/ })
+  t.match((await runCommand(['help'])).stdout, /taskchart graph {2}draw the charts of an agent/)
+})
