@@ -10,8 +10,13 @@ export interface ChartPath {
   readonly taken: ReadonlySet<string>
   /** Those of its last step. */
   readonly last: readonly string[]
-  /** Each stop of it: the event that led there, and the innermost states then. */
-  readonly stops: readonly { readonly event: string; readonly states: readonly string[] }[]
+  readonly stops: readonly Stop[]
+}
+
+/** A stop on the way: the event that led there, and the innermost states then. */
+export interface Stop {
+  readonly event: string
+  readonly states: readonly string[]
 }
 
 /** The steps that an actor took in its chart: by its session, or those of a task's whose states are all in the chart. */
@@ -26,11 +31,25 @@ export function pathOf(steps: readonly Step[], now?: readonly string[]): ChartPa
   const taken = new Set<string>()
   for (const { states = [], transitions = [] } of steps) {
     for (const id of states) visited.add(id)
-    for (const name of transitions) taken.add(name)
+    for (const name of transitions) {
+      taken.add(name)
+      visited.add(sourceOf(name))
+    }
   }
   const last = steps.at(-1)
-  const stops = steps.flatMap(({ event, states = [], transitions = [] }) => (transitions.length > 0 || event.type === 'xstate.init' ? [{ event: event.type, states: innermost(states) }] : []))
-  return { active: now ?? last?.states ?? [], visited, taken, last: last?.transitions ?? [], stops }
+  return { active: now ?? last?.states ?? [], visited, taken, last: last?.transitions ?? [], stops: stopsOf(steps) }
+}
+
+/** Steps that begin with a transition began where that leads from, though nobody saw the actor rest there. */
+function stopsOf(steps: readonly Step[]): Stop[] {
+  const [first] = steps[0]?.transitions ?? []
+  const stops = steps.map(({ event, states = [] }) => ({ event: event.type, states: innermost(states) }))
+  return first === undefined ? stops : [{ event: 'xstate.init', states: [sourceOf(first)] }, ...stops]
+}
+
+/** Where a transition leads from, by its name. */
+function sourceOf(name: string): string {
+  return name.slice(0, Math.max(0, name.indexOf(' on ')))
 }
 
 /** Of states, those that hold none of the others. */

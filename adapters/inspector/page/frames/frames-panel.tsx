@@ -19,9 +19,13 @@ const chosen = signal<Frame | undefined>(undefined)
 const connections = computed(() => [...new Set(frames.value.map(({ connection }) => connection))])
 const shown = computed(() => shownFrames(frames.value, { connection: connection.value, direction: direction.value, search: search.value }))
 
-/** Asks for frames while they are looked at, and not paused. */
+/** Asks for frames from when they are first looked at, so that what is said under another part is seen; not while paused. */
 export function askForFrames(): void {
-  effect(() => void (wantsFrames.value = part.value === 'frames' && !isPaused.value))
+  let isWanted = false
+  effect(() => {
+    isWanted ||= part.value === 'frames'
+    wantsFrames.value = isWanted && !isPaused.value
+  })
 }
 
 /** The JSON-RPC frames of each connection. */

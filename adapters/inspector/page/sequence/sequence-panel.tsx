@@ -7,6 +7,7 @@ import { counted, jsonText, shortId } from '../frame/wording.ts'
 import { taskId } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
 import { lanesOf, shownSteps } from './lanes.ts'
+import { senderOf } from './sender.ts'
 import { StepArrow, LANE_WIDTH, TIME_WIDTH } from './step-arrow.tsx'
 
 const ROW_HEIGHT = 30
@@ -31,7 +32,7 @@ export function SequencePanel() {
         <span class="quiet">{missedSteps.value > 0 ? `${counted(shown.value.length, 'step')}, ${missedSteps.value} missed` : counted(shown.value.length, 'step')}</span>
       </div>
       <VirtualList label="Steps" items={shown.value} keyOf={stepKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && stepKey(chosen.value)} follows
-        choose={step => (chosen.value = step)} row={step => <StepArrow step={step} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
+        choose={step => (chosen.value = step)} row={step => <StepArrow step={step} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
         head={<Heads />} empty={<p>Nothing happened here since the hub began to look. Send a message, and see what the actors say to each other.</p>} />
       {chosen.value && <StepDetail step={chosen.value} />}
     </div>
@@ -48,7 +49,7 @@ function Heads() {
       <span class="lane-time" style={{ width: `${TIME_WIDTH}px` }} />
       {lanes.value.map(({ key, title, kind }) => (
         <span key={key} class={`lane lane-${kind}`} style={{ width: `${LANE_WIDTH}px` }} title={`${title} (${key})`}>
-          <b>{kind}</b>
+          <b>{kind === 'child' ? 'actor' : kind}</b>
           {title !== kind && <span>{shortId(title)}</span>}
         </span>
       ))}
@@ -57,8 +58,8 @@ function Heads() {
 }
 
 function StepDetail({ step }: { readonly step: Step }) {
-  const { n, atMs, kind, from, to, event, states, transitions, generation } = step
-  const nameOf = (sessionId: string | undefined) => (sessionId === undefined ? 'client' : (actors.value.find(actor => actor.sessionId === sessionId)?.name ?? sessionId))
+  const { n, atMs, kind, to, event, states, transitions, generation } = step
+  const nameOf = (key: string) => actors.value.find(actor => actor.sessionId === key)?.name ?? key
   return (
     <aside class="detail" aria-label="The chosen step">
       <header>
@@ -67,7 +68,7 @@ function StepDetail({ step }: { readonly step: Step }) {
         <span class="tools-gap" />
         <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>
       </header>
-      <p class="quiet">{kind === 'event' ? `${nameOf(from)} → ${nameOf(to)}` : nameOf(to)}</p>
+      <p class="quiet">{kind === 'event' ? `${nameOf(senderOf(step, actors.value))} → ${nameOf(to)}` : nameOf(to)}</p>
       {transitions && transitions.length > 0 && <p>{`Took: ${transitions.join('; ')}`}</p>}
       {states && <p>{`In: ${states.join(', ')}`}</p>}
       {event.cut === true && <p class="quiet">The rest of this event is larger than 4 kB and is not shown.</p>}

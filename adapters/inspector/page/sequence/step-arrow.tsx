@@ -5,19 +5,19 @@ import { stateName, innermost } from '../chart/chart-path.ts'
 import type { Lane } from './lanes.ts'
 
 /** How wide a lane is, and the column of the time, in pixels. */
-export const LANE_WIDTH = 150
+export const LANE_WIDTH = 136
 /** How wide the column of the time is, in pixels. */
 export const TIME_WIDTH = 96
 
 const HEIGHT = 30
 const LINE = 21
 
-/** One step: an arrow from lane to lane, or what an actor did by itself. */
-export function StepArrow({ step, lanes }: { readonly step: Step; readonly lanes: readonly Lane[] }) {
-  const { kind, from, to, event, states = [] } = step
+/** One step: an arrow from the lane of its sender to another, or what an actor did by itself. */
+export function StepArrow({ step, sender, lanes }: { readonly step: Step; readonly sender: string; readonly lanes: readonly Lane[] }) {
+  const { kind, to, event, states = [] } = step
   const place = (key: string) => lanes.findIndex(lane => lane.key === key) * LANE_WIDTH + LANE_WIDTH / 2
   const target = place(to)
-  const source = kind === 'event' ? place(from ?? 'client') : target
+  const source = place(sender)
   const isWithin = source === target
   const direction = target > source ? 1 : -1
   const words = kind === 'microstep' ? `→ ${innermost(states).map(stateName).join(', ')}` : eventText(event.type)
@@ -34,7 +34,7 @@ export function StepArrow({ step, lanes }: { readonly step: Step; readonly lanes
         )}
       </svg>
       <span class={`step-words step-words-${kind}`} style={wordsPlace(isWithin, source, target, lanes.length)}>{words}</span>
-      <span class="unseen">{`from ${titleOf(lanes, from ?? 'client')} to ${titleOf(lanes, to)}`}</span>
+      <span class="unseen">{`from ${titleOf(lanes, sender)} to ${titleOf(lanes, to)}`}</span>
     </>
   )
 }
