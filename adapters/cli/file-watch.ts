@@ -1,4 +1,4 @@
-import { watch, type FSWatcher } from 'node:fs'
+import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../runtime/clock.ts'
 
@@ -29,7 +29,10 @@ export class FileWatch {
       watcher.close()
       this.#folders.delete(folder)
     }
-    for (const folder of wanted) if (!this.#folders.has(folder)) this.#folders.set(folder, this.#watched(folder))
+    for (const folder of wanted) {
+      // One that is not there is where something was to be imported from; who makes it saves a file elsewhere too.
+      if (!this.#folders.has(folder) && existsSync(folder)) this.#folders.set(folder, this.#watched(folder))
+    }
   }
 
   /** Tells nothing more. May be called twice. */

@@ -11,6 +11,9 @@ let loads = 0
 /** What the hooks tell; they are registered once for the process, and stay. */
 let told: MessagePort | undefined
 
+/** Whether tsx reads TypeScript in this process. */
+let hasTsx = false
+
 const { cache } = createRequire(import.meta.url)
 
 /**
@@ -35,8 +38,13 @@ export class FreshModules {
     const load = (href: string) => this.#load(href)
     const loadTsx = async () => {
       const { register } = await this.#inner.loadTsx()
-      // Before the hooks here, so that these see what tsx makes of a specifier.
-      if (!told) register()
+      if (!hasTsx) {
+        hasTsx = true
+        register()
+        // After those of tsx, so that the hooks here see what it makes of a specifier.
+        told?.close()
+        told = hooked()
+      }
       return { register, tsImport: load }
     }
     return { ...this.#inner, load, loadTsx }

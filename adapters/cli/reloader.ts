@@ -1,7 +1,9 @@
 import type { Clock } from '../../runtime/clock.ts'
+import { CommandError } from './command.ts'
 import { FileWatch } from './file-watch.ts'
 import { FreshModules } from './fresh-modules.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
+import { syntaxPlace } from './syntax-place.ts'
 
 /** Who hears of an agent's module that was saved. None of these rejects. */
 export interface ReloadListener {
@@ -28,8 +30,13 @@ export class Reloader {
   }
 
   /** The module as it is now. Rejects as `loadAgent` does. */
-  first(): Promise<AgentModule> {
-    return loadAgent(this.#file, this.#cwd, this.#modules.reader)
+  async first(): Promise<AgentModule> {
+    try {
+      return await loadAgent(this.#file, this.#cwd, this.#modules.reader)
+    } catch (error) {
+      if (!(error instanceof CommandError) || !(error.cause instanceof SyntaxError) || error.details !== '') throw error
+      throw new CommandError(error.message, { details: await syntaxPlace(this.#modules.files), cause: error.cause })
+    }
   }
 
   /** Tells of each module from now on that is saved. */

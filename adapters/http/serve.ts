@@ -24,7 +24,10 @@ export interface ServeOptions extends Address {
 export async function serve(runtime: Runtime, { path = '/', dialects = [], inspector, ...address }: ServeOptions): Promise<Served> {
   const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, webSocket: true })))
   const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects }, inspector?.tap)
-  const closed = inspector && (await inspector.open(own.server, runtime, sockets.url))
+  const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
+    await together(sockets, own).close()
+    throw error
+  })
   const served = together(sockets, closed ? { ...own, close: () => closed().then(() => own.close()) } : own)
   return { ...served, url: withScheme(served.url, 'http') }
 }
