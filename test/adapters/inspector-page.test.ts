@@ -8,15 +8,20 @@ import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { say, until } from '../fixtures/runtime-helpers.ts'
 
-/** `taskchart dev` with the sailboat, as it is built, and its page through a proxy that can cut it off. */
-async function watchSailboat(t: Test) {
-  const dev = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json'], { stdio: ['ignore', 'pipe', 'inherit'] })
+/** Starts `taskchart dev` with the sailboat, as it is built, until the test ends. */
+async function dev(t: Test, ...more: string[]): Promise<{ url: string; page: string }> {
+  const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json', ...more], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(async () => {
-    const ended = once(dev, 'exit')
-    if (dev.kill()) await ended
+    const ended = once(child, 'exit')
+    if (child.kill()) await ended
   })
-  const [line] = (await once(createInterface(dev.stdout), 'line')) as [string]
-  const { url } = JSON.parse(line) as { url: string }
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  return JSON.parse(line) as { url: string; page: string }
+}
+
+/** The page, through a proxy that can cut it off. */
+async function watchSailboat(t: Test) {
+  const { url } = await dev(t)
   const proxy = await cuttingProxy(Number(new URL(url).port))
   t.teardown(() => proxy.close())
   const page = await openPage(t)
@@ -136,4 +141,19 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
   t.ok(asked.length > 5)
   t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'nothing is asked of another host')
   t.same(troubles, [])
+})
+
+await t.test('the page of an agent that tells its callers apart', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+  const { page: address } = await dev(t, '--api-key', 'a-key-of-anna')
+  const page = await openPage(t)
+  await page.goto(address)
+  await page.fill('#key', 'a-guess')
+  await page.click('text=Use it')
+  await page.waitForSelector('text=credentials that this agent knows')
+  await page.fill('#key', 'a-key-of-anna')
+  await page.click('text=Use it')
+  await page.waitForSelector('.link-there')
+  t.equal(await page.locator('.key-form').count(), 0)
+  await paints(page, 'a sailboat')
+  t.match(await page.innerText('.tasks'), /a sailboat[^]*completed/)
 })

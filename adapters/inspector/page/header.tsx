@@ -1,4 +1,5 @@
-import { agentError, agentState } from './agent/agent.ts'
+import { agentRefusal, agentState } from './agent/agent.ts'
+import { KeyForm } from './agent/key-form.tsx'
 import { feedState, hello, reloadError } from './feed/feed.ts'
 import { isHelpOpen } from './help.tsx'
 import { nextTheme, theme } from './theme.ts'
@@ -17,7 +18,7 @@ export function Header() {
       <button type="button" class="plain" onClick={nextTheme} title="Light, dark, or as the system has it">{`Theme: ${theme.value}`}</button>
       <button type="button" class="plain" onClick={() => (isHelpOpen.value = true)} title="Keys (?)" aria-label="Help">?</button>
       {reloadError.value !== undefined && <p class="banner wrong" role="alert">{`The agent’s file was saved, but could not be loaded; the one before goes on. ${reloadError.value}`}</p>}
-      {agentError.value !== undefined && <p class="banner wrong" role="alert">{agentError.value}</p>}
+      {agentRefusal.value !== undefined && feedState.value === 'open' && <KeyForm />}
     </header>
   )
 }

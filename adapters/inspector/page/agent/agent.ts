@@ -10,8 +10,8 @@ export const agent = signal<AgentClient | undefined>(undefined)
 /** How the connection to the agent stands. */
 export const agentState = signal<LinkState>('connecting')
 
-/** Why the page cannot speak to the agent. */
-export const agentError = signal<string | undefined>(undefined)
+/** Why the agent does not let the page in, though the hub beside it does: it wants credentials. */
+export const agentRefusal = signal<string | undefined>(undefined)
 
 /** Connects to the agent that the hub names, again whenever the hub names one and there is no connection. */
 export function openAgent(): void {
@@ -20,19 +20,34 @@ export function openAgent(): void {
     const url = hello.value?.url
     if (url === undefined || isOpening || agent.peek()) return
     isOpening = true
-    open(agentUrl(url)).catch(error => (agentError.value = errorText(error))).finally(() => (isOpening = false))
+    open(() => connect(agentUrl(url), { giveUpAfterMs: Infinity })).finally(() => (isOpening = false)).catch(() => undefined)
   })
 }
 
-async function open(url: string): Promise<void> {
-  const client = await connect(url, { giveUpAfterMs: Infinity })
-  for (const state of ['connecting', 'open', 'lost', 'closed'] as const) {
-    client.on(state, () => {
-      agentState.value = state
-      if (state === 'closed') agent.value = undefined
-    })
+/** Connects with a key: over HTTP, for a browser's WebSocket takes no headers. The page keeps the key in its memory alone. */
+export async function openWithKey(key: string): Promise<void> {
+  const url = agentUrl(hello.peek()?.url ?? '').replace(/^ws/, 'http')
+  await open(async () => {
+    const client = await connect(url, { giveUpAfterMs: Infinity, bindings: ['JSONRPC'], headers: { authorization: `Bearer ${key}` } })
+    // The first call tells whether the key is good.
+    await client.listTasks({ pageSize: 1 })
+    return client
+  })
+}
+
+async function open(connecting: () => Promise<AgentClient>): Promise<void> {
+  try {
+    const client = await connecting()
+    for (const state of ['connecting', 'open', 'lost', 'closed'] as const) {
+      client.on(state, () => {
+        agentState.value = state
+        if (state === 'closed') agent.value = undefined
+      })
+    }
+    agentState.value = client.state
+    agentRefusal.value = undefined
+    agent.value = client
+  } catch (error) {
+    agentRefusal.value = errorText(error)
   }
-  agentState.value = client.state
-  agentError.value = undefined
-  agent.value = client
 }

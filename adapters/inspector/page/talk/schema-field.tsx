@@ -30,7 +30,7 @@ export function SchemaField({ field, draft, change, title, description = '', isR
   if (field.kind === 'list') return <ListField field={field} draft={draft} change={change} title={title} description={description} />
   return (
     <div class={`field field-${field.kind}`}>
-      <label for={id}>{title}{isRequired && <span class="quiet" title="wanted"> *</span>}</label>
+      <label for={id}>{title}{isRequired && field.kind !== 'boolean' && <span class="quiet" title="wanted"> *</span>}</label>
       <FieldInput id={id} field={field} draft={draft} change={change} isRequired={isRequired} />
       {description !== '' && <p class="quiet">{description}</p>}
     </div>
