@@ -367,9 +367,11 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell({ type: 'reload', error: 'agent.ts:3: no such thing' })
     await page.waitForSelector('text=agent.ts:3: no such thing')
     await hub.tell({ type: 'reload', error: null })
+    await page.waitForSelector('.banner', { state: 'detached' })
+    await hub.tell({ type: 'reload', error: 'agent.ts:4: nor this' })
     await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [], nowMs: Date.now(), instance: 'two', authorizes: false })
     await page.waitForSelector('text=Sculptor')
-    t.equal(await page.locator('.banner').count(), 0)
+    t.equal(await page.locator('.banner').count(), 0, 'what was loaded again has no error any more')
     t.match(await page.innerText('#part'), 'no charts')
   })
 

@@ -19,8 +19,6 @@ export const said = signal<readonly Message[]>([])
 /** Why the task that is looked at cannot be read. */
 export const logError = signal<string | undefined>(undefined)
 
-let waiting: TaskEvent[] = []
-
 /** Keeps the log of the task that is looked at, also when another one is chosen. */
 export function followTask(): void {
   effect(() => {
@@ -32,19 +30,25 @@ export function followTask(): void {
       said.value = []
       logError.value = undefined
     })
-    waiting = []
     if (client && id !== undefined) follow(client, id, leave.signal).catch(error => !leave.signal.aborted && (logError.value = errorText(error)))
     return () => leave.abort()
   })
 }
 
 async function follow(client: AgentClient, id: string, signal: AbortSignal): Promise<void> {
+  let waiting: TaskEvent[] = []
+  const readSaid = oneAtATime(async () => {
+    const { history = [], status } = await client.getTask({ id }, { signal })
+    if (!signal.aborted) said.value = status.message ? [...history, status.message] : history
+  })
   const takeAll = soon(() => {
     const taken = waiting
     waiting = []
-    if (signal.aborted || !log.peek()) return
-    log.value = withEvents(log.peek() ?? noEvents(id, ''), taken)
-    if (taken.some(({ update }) => 'statusUpdate' in update)) readSaid(client, id, signal).catch(error => !signal.aborted && (logError.value = errorText(error)))
+    const before = log.peek()
+    if (signal.aborted || !before) return
+    log.value = withEvents(before, taken)
+    // The client's messages are in no event: only the task has them.
+    if (taken.some(({ update }) => 'statusUpdate' in update)) readSaid().catch(error => !signal.aborted && (logError.value = errorText(error)))
   })
   for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
     const logged = loggedEvent(event)
@@ -53,10 +57,23 @@ async function follow(client: AgentClient, id: string, signal: AbortSignal): Pro
   }
 }
 
-/** The client's messages are in no event: only the task has them. */
-async function readSaid(client: AgentClient, id: string, signal: AbortSignal): Promise<void> {
-  const { history = [], status } = await client.getTask({ id }, { signal })
-  if (!signal.aborted) said.value = status.message ? [...history, status.message] : history
+/** Has `work` done; while it is under way, once more after that, however often it is asked for. */
+function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let isUnderWay = false
+  let isDue = false
+  return async () => {
+    isDue = true
+    if (isUnderWay) return
+    isUnderWay = true
+    try {
+      while (isDue) {
+        isDue = false
+        await work()
+      }
+    } finally {
+      isUnderWay = false
+    }
+  }
 }
 
 function loggedEvent(event: StreamResponse): TaskEvent | undefined {

@@ -104,6 +104,8 @@ function greet(frame: Hello): void {
   hello.value = frame
   setClock(frame.nowMs)
   next.tasksAreAll = true
+  // If the file still cannot be loaded, the hub says so again.
+  reloadError.value = undefined
   if (isNew) {
     noteTasks([], [], true)
     forgetWatched()
