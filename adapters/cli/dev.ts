@@ -7,7 +7,7 @@ import { Inspector } from '../inspector/inspector.ts'
 import { loadStately } from '../inspector/stately-sink.ts'
 import { aborted } from './aborted.ts'
 import { announcement, placesOf } from './announcement.ts'
-import { CommandError, EXIT, type Command, type Io } from './command.ts'
+import { EXIT, type Command, type CommandError, type Io } from './command.ts'
 import { serveDev } from './dev-server.ts'
 import type { AgentModule } from './load-agent.ts'
 import { openStore } from './open-store.ts'
@@ -80,7 +80,7 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `Save ${oneLine(file)}, or what it imports, and it is loaded again. Ctrl-C stops it.`))
 
   const failed = (error: unknown) => {
-    const { message, details } = error instanceof CommandError ? error : { message: String(error), details: '' }
+    const { message, details = '' } = error as Error & Partial<Pick<CommandError, 'details'>>
     inspector.tell(details === '' ? message : `${message}\n${details}`)
     stderr.write(`taskchart: ${plain(message)}\n${details === '' ? '' : `${plain(details)}\n`}The agent before it goes on.\n`)
   }

@@ -39,7 +39,8 @@ function relationsOf({ id, src }: AnyActorRef, parent: ActorEntry | undefined): 
   const { kind, taskId } = parent
   if (kind === 'context') return src === 'task' ? { kind: 'task', chart: 'task', taskId: id } : { kind: 'negotiation', chart: 'negotiation', taskId: undefined }
   if (kind === 'task') return { kind: 'work', chart: 'work', taskId }
-  return { kind: 'child', chart: typeof src === 'string' ? `child:${src}` : undefined, taskId }
+  // The charts of agents have names for their actors: others could not be restored.
+  return { kind: 'child', chart: `child:${src as string}`, taskId }
 }
 
 function hasChart({ logic }: AnyActorRef & { readonly logic?: object }): boolean {

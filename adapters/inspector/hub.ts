@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws'
 import type { InspectionEvent } from 'xstate'
 import type { LiveActors, Observation } from '../../runtime/observers.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { unheld } from '../../runtime/unheld.ts'
 import type { Tap } from '../websocket/tap.ts'
 import { atHost } from './at-host.ts'
 import { drawnCharts, type DrawChart } from './drawn-charts.ts'
@@ -17,6 +18,9 @@ import { TaskIndex } from './task-index.ts'
 
 /** How long what happens is collected before pages hear of it. */
 export const FLUSH_MS = 100
+
+/** How long it goes on to look after the last page has left, which may only have lost its connection. */
+export const LINGER_MS = 30_000
 
 /** Who hears of all that is recorded, as XState tells it, beside the pages. */
 export interface Sink {
@@ -40,7 +44,7 @@ interface Looking extends Shown {
 
 /**
  * Knows who looks at an agent, and tells them what goes on. It observes the runtime from when the first page or sink comes
- * until the last one goes; before and after that nothing in the runtime knows of it.
+ * until the last one has gone, a page for half a minute; before and after that nothing in the runtime knows of it.
  */
 export class Hub {
   readonly #frames: FrameLog
@@ -52,6 +56,7 @@ export class Hub {
   #charts: Promise<Chart[]> | undefined
   #looking: Looking | undefined
   #timer: unknown
+  #lingering: unknown
   #trouble: string | null = null
 
   constructor(runtime: Runtime, url: string, options: HubOptions, tap: Tap) {
@@ -100,7 +105,7 @@ export class Hub {
     socket.on('close', () => {
       page.leave()
       this.#pages.delete(page)
-      this.#leave()
+      this.#linger()
     })
     void this.#greet(page)
   }
@@ -112,14 +117,16 @@ export class Hub {
     for (const actors of recorder.recorded) sink.began(actors)
     return () => {
       this.#sinks.delete(sink)
-      this.#leave()
+      if (this.lookers === 0) this.#unlook()
     }
   }
 
   /** Looks at nothing any more. */
   close(): void {
     this.#unlook()
-    this.#runtime.settings.clock.clearTimeout(this.#timer)
+    const { clock } = this.#runtime.settings
+    clock.clearTimeout(this.#timer)
+    clock.clearTimeout(this.#lingering)
   }
 
   /** Greets a page, after which it is told what there is. */
@@ -154,7 +161,7 @@ export class Hub {
       troubled: error => runtime.settings.logger.error('the inspector failed', { error })
     })
     const tasks = new TaskIndex(redact, {
-      changed: taskId => this.#eachPage(page => page.changed(taskId)),
+      changed: row => this.#eachPage(page => page.changed(row)),
       removed: taskId => this.#eachPage(page => page.removed(taskId))
     })
     const observation = runtime.observe({
@@ -193,8 +200,10 @@ export class Hub {
     }
   }
 
-  #leave(): void {
-    if (this.lookers === 0) this.#unlook()
+  #linger(): void {
+    const { clock } = this.#runtime.settings
+    clock.clearTimeout(this.#lingering)
+    this.#lingering = unheld(clock.setTimeout(() => this.lookers === 0 && this.#unlook(), LINGER_MS))
   }
 
   #unlook(): void {
@@ -205,10 +214,11 @@ export class Hub {
 
   #stirred(): void {
     if (this.#timer !== undefined || this.#pages.size === 0) return
-    this.#timer = this.#runtime.settings.clock.setTimeout(() => {
+    const flush = () => {
       this.#timer = undefined
       this.#eachPage(page => page.flush())
-    }, FLUSH_MS)
+    }
+    this.#timer = unheld(this.#runtime.settings.clock.setTimeout(flush, FLUSH_MS))
   }
 
   #eachPage(tell: (page: PageLink) => void): void {

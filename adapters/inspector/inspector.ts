@@ -118,10 +118,10 @@ export class Inspector implements Beside {
 
   async #page(request: Request, pathname: '/' | '/stately'): Promise<Response | undefined> {
     const { server, runtime, url } = this.#served
-    const host = request.headers.get('host') ?? ''
+    const { host, searchParams } = new URL(request.url)
     if (!isOpen(server, runtime) && !hasToken(request.url, this.token)) {
       // Who has no token sees the page that every agent has.
-      const isTried = pathname === '/stately' || new URL(request.url).searchParams.has('token')
+      const isTried = pathname === '/stately' || searchParams.has('token')
       return isTried ? jsonAnswer(JSON.stringify({ error: 'This page is for who has its token: use the address that the server printed.' }), {}, 401) : undefined
     }
     if (pathname === '/stately') return htmlAnswer(statelyPage.replace('TOKEN', this.token), host, [STATELY_ORIGIN])

@@ -5,7 +5,7 @@ import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
 import { rowOf } from './actor-entry.ts'
 import type { ContextRecord } from './context-record.ts'
-import type { FromHub } from './feed.ts'
+import type { FromHub, TaskRow } from './feed.ts'
 import { shownFrame, type FrameLog } from './frame-log.ts'
 import type { Recorder } from './recorder.ts'
 import { shownStep, type Redact } from './seen-step.ts'
@@ -51,7 +51,7 @@ export class PageLink implements TaskListener {
   readonly #stream: Socket
   /** None before it has been greeted. */
   #shown: Shown | undefined
-  #tasks = new Set<string>()
+  #tasks = new Map<string, TaskRow>()
   #removed = new Set<string>()
   #watched: Watched | undefined
   #frames: { readonly close: () => void; last: number } | undefined
@@ -69,14 +69,14 @@ export class PageLink implements TaskListener {
     this.#watched?.unwatch()
     this.#watched = undefined
     this.#shown = shown
-    this.#tasks = new Set(shown?.tasks.newest)
+    this.#tasks = new Map(shown?.tasks.newest.map(row => [row.taskId, row]))
     this.#removed = new Set()
     shown?.stirred()
   }
 
-  changed(taskId: string): void {
-    this.#removed.delete(taskId)
-    this.#tasks.add(taskId)
+  changed(row: TaskRow): void {
+    this.#removed.delete(row.taskId)
+    this.#tasks.set(row.taskId, row)
   }
 
   removed(taskId: string): void {
@@ -92,7 +92,7 @@ export class PageLink implements TaskListener {
   flush(): void {
     const shown = this.#shown
     if (!shown) return
-    while (!this.#isFull && this.#tasks.size + this.#removed.size > 0) this.#sendTasks(shown)
+    while (!this.#isFull && this.#tasks.size + this.#removed.size > 0) this.#sendTasks()
     if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
     if (this.#frames && !this.#isFull) this.#sendFrames(shown, this.#frames)
   }
@@ -109,12 +109,12 @@ export class PageLink implements TaskListener {
     return this.#stream.writableLength > HIGH_WATER_BYTES
   }
 
-  #sendTasks({ tasks }: Shown): void {
-    const ids = [...this.#tasks].slice(0, TASKS_A_FRAME)
-    for (const id of ids) this.#tasks.delete(id)
+  #sendTasks(): void {
+    const rows = [...this.#tasks.values()].slice(0, TASKS_A_FRAME)
+    for (const { taskId } of rows) this.#tasks.delete(taskId)
     const removed = [...this.#removed]
     this.#removed.clear()
-    this.send({ type: 'tasks', rows: ids.flatMap(id => tasks.get(id) ?? []), removed })
+    this.send({ type: 'tasks', rows, removed })
   }
 
   #sendWatched(shown: Shown, watched: Watched): void {
@@ -192,7 +192,7 @@ export class PageLink implements TaskListener {
   #authorize(shown: Shown, taskId: string, data: unknown): void {
     shown.authorize(taskId, data).then(
       () => this.send({ type: 'authorized', taskId }),
-      (error: unknown) => this.send({ type: 'authorized', taskId, error: error instanceof Error ? error.message : String(error) })
+      (error: Error) => this.send({ type: 'authorized', taskId, error: error.message })
     )
   }
 }

@@ -23,8 +23,8 @@ export class Recorder {
   readonly #live = new Table<LiveActors>()
   /** By the names of their contexts, the oldest first. */
   readonly #records = new Map<string, ContextRecord>()
-  /** How many watch each context. */
-  readonly #watched = new Map<string, number>()
+  /** The ids of the contexts that are watched, each as often as it is. */
+  readonly #watched: string[] = []
   #second = { beganMs: -Infinity, count: 0 }
 
   constructor(clock: Clock, listener: RecorderListener) {
@@ -47,23 +47,19 @@ export class Recorder {
     return [...this.#records.values()].findLast(({ key }) => key.contextId === contextId)
   }
 
-  /** Records a context from now on, whatever else is recorded. The answer takes that back. */
+  /** Records a context from now on, whatever else is recorded. The answer takes that back, once. */
   watch(contextId: string): () => void {
-    this.#watched.set(contextId, (this.#watched.get(contextId) ?? 0) + 1)
+    this.#watched.push(contextId)
     if (!this.find(contextId)?.actors) {
       for (const actors of this.#live.values()) if (actors.key.contextId === contextId) this.#record(contextName(actors.key), actors)
     }
-    return () => {
-      const left = (this.#watched.get(contextId) ?? 1) - 1
-      if (left > 0) this.#watched.set(contextId, left)
-      else this.#watched.delete(contextId)
-    }
+    return () => void this.#watched.splice(this.#watched.indexOf(contextId), 1)
   }
 
   entered(actors: LiveActors): void {
     const name = contextName(actors.key)
     this.#live.set(name, actors)
-    if (this.#records.has(name) || this.#watched.has(actors.key.contextId) || this.#hasRoom()) this.#record(name, actors)
+    if (this.#records.has(name) || this.#watched.includes(actors.key.contextId) || this.#hasRoom()) this.#record(name, actors)
   }
 
   left({ key }: LiveActors): void {
@@ -97,7 +93,7 @@ export class Recorder {
     this.#listener.began(actors)
     for (const [other, oldest] of this.#records) {
       if (this.#records.size <= REMEMBERED_CONTEXTS) break
-      if (this.#watched.has(oldest.key.contextId)) continue
+      if (this.#watched.includes(oldest.key.contextId)) continue
       oldest.detach(false)
       this.#records.delete(other)
     }

@@ -23,9 +23,9 @@ export class Ring<T> {
     this.#last += 1
   }
 
-  /** The one of a number, if it is still here. */
+  /** The one of a number from `first` to `last`. */
   at(number: number): T | undefined {
-    return number >= this.first && number <= this.#last ? this.#items[(number - 1) % this.#capacity] : undefined
+    return this.#items[(number - 1) % this.#capacity]
   }
 
   /** Those that are still here from a number on, oldest first, at most `limit`. */

@@ -13,7 +13,7 @@ const LAST_PAUSE_MS = 30_000
 export const WAITING_BYTES = 1024 * 1024
 
 /** A connection that does not keep the process. */
-const unheld: NonNullable<ClientOptions['createConnection']> = options => connect(options as NetConnectOpts).unref()
+const notHolding: NonNullable<ClientOptions['createConnection']> = options => connect(options as NetConnectOpts).unref()
 
 /** What a link is made with. */
 export interface LinkOptions {
@@ -33,7 +33,7 @@ export function linkTo(url: string, hub: Hub, { stately, redact, logger }: LinkO
   let isClosed = false
 
   const open = () => {
-    const own = new WebSocket(url, { createConnection: unheld })
+    const own = new WebSocket(url, { createConnection: notHolding })
     socket = own
     let release = () => {}
     own.on('open', () => {

@@ -12,7 +12,7 @@ const LONGEST_TITLE = 80
 
 /** Who hears of tasks. */
 export interface TaskListener {
-  changed(taskId: string): void
+  changed(row: TaskRow): void
   removed(taskId: string): void
 }
 
@@ -34,9 +34,9 @@ export class TaskIndex {
     return this.#rows.get(taskId)
   }
 
-  /** The ids of all tasks, the last changed first. */
-  get newest(): string[] {
-    return [...this.#rows.values()].toSorted((a, b) => b.changedMs - a.changedMs).map(({ taskId }) => taskId)
+  /** All tasks, the last changed first. */
+  get newest(): TaskRow[] {
+    return [...this.#rows.values()].toSorted((a, b) => b.changedMs - a.changedMs)
   }
 
   committed({ key: { tenant, principal, contextId }, atMs, tasks, log }: Commit): void {
@@ -45,9 +45,9 @@ export class TaskIndex {
       const opening = before ? undefined : log.find((entry): entry is { message: Message } => 'message' in entry && entry.taskId === taskId && entry.generation === 0)
       if (!before && !opening) this.#unread.add(taskId)
       const { openedMs, title } = before ?? { openedMs: atMs, title: opening ? this.title(opening.message) : '' }
+      const row = { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs: atMs, title }
       this.#rows.delete(taskId)
-      this.#rows.set(taskId, { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs: atMs, title })
-      this.#listener.changed(taskId)
+      this.#set(row)
     }
     for (const [oldest] of this.#rows) {
       if (this.#rows.size <= KNOWN_TASKS) break
@@ -60,8 +60,7 @@ export class TaskIndex {
     const { taskId, openedMs, title } = row
     const known = this.#rows.get(taskId)
     if (known ? !this.#unread.delete(taskId) : this.#rows.size >= KNOWN_TASKS) return
-    this.#rows.set(taskId, known ? { ...known, openedMs, title } : row)
-    this.#listener.changed(taskId)
+    this.#set(known ? { ...known, openedMs, title } : row)
   }
 
   erased({ tenant, principal, contextId }: Erasure): void {
@@ -74,6 +73,11 @@ export class TaskIndex {
   title(message: Message): string {
     const title = this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))
     return typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
+  }
+
+  #set(row: TaskRow): void {
+    this.#rows.set(row.taskId, row)
+    this.#listener.changed(row)
   }
 
   #remove(taskId: string): void {

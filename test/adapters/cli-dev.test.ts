@@ -1,14 +1,18 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { serveDev } from '../../adapters/cli/dev-server.ts'
 import { FileWatch, SETTLE_MS } from '../../adapters/cli/file-watch.ts'
 import { FreshModules } from '../../adapters/cli/fresh-modules.ts'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { syntaxPlace } from '../../adapters/cli/syntax-place.ts'
 import { connect } from '../../adapters/client/connect.ts'
+import type { Inspector } from '../../adapters/inspector/inspector.ts'
+import { defineAgent } from '../../runtime/agent.ts'
+import { memoryStore } from '../../runtime/memory-store.ts'
 import { FeedReader } from '../fixtures/feed-reader.ts'
 import { runCommand } from '../fixtures/run-command.ts'
-import { deferred, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { deferred, recordingLogger, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 /** An agent's module: a question, and an answer that another module has. */
@@ -162,6 +166,14 @@ Save agent.mjs, or what it imports, and it is loaded again. Ctrl-C stops it.
     stopped.abort()
     t.equal((await runCommand(['dev', 'agent.mjs'], { cwd, signal: stopped.signal })).code, 0)
   })
+})
+
+await t.test('a server that its inspector does not fit is closed again', async t => {
+  const failing = { tap: { heard: undefined }, answer: () => undefined, open: () => Promise.reject(new Error('no inspector')) } as unknown as Inspector
+  const { logger } = recordingLogger()
+  const module = { agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
+  const parts = { address: { port: 0 }, legacy: false, store: memoryStore(), clock: new TestClock(), logger, inspector: failing, traced: undefined, runtimeOptions: () => ({ logger }) }
+  await t.rejects(serveDev(parts, module), { message: 'no inspector' })
 })
 
 /** Connects as a page does that is served at an address. */

@@ -7,7 +7,7 @@ import { serve } from '../../adapters/http/serve.ts'
 import { atHost } from '../../adapters/inspector/at-host.ts'
 import { coverageFile } from '../../adapters/inspector/coverage-file.ts'
 import { earlierTasks, EARLIER_TASKS } from '../../adapters/inspector/earlier-tasks.ts'
-import { FrameLog } from '../../adapters/inspector/frame-log.ts'
+import { FrameLog, shownFrame } from '../../adapters/inspector/frame-log.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
 import type { Inspector } from '../../adapters/inspector/inspector.ts'
 import { htmlAnswer, PageFiles } from '../../adapters/inspector/page-files.ts'
@@ -104,7 +104,7 @@ await t.test('the page', async t => {
 
   await t.test('names no place for sockets if the host is none', t => {
     t.notMatch(htmlAnswer('', "x'; script-src *").headers.get('content-security-policy'), 'script-src')
-    t.equal(atHost('ws://127.0.0.1:4242/', ''), 'ws://127.0.0.1:4242/')
+    t.equal(atHost('ws://127.0.0.1:4242/', 'localhost:4242'), 'ws://localhost:4242/')
     t.end()
   })
 })
@@ -115,6 +115,7 @@ await t.test('an inspector is served once it is given to a server, and ends with
   t.throws(() => (inspector as Inspector).pageUrl, { message: /serve\(runtime, \{ inspector \}\)/ })
   const served = await serve(runtime, { port: 0, inspector })
   const page = await FeedReader.open(t, served.url)
+  t.match((await page.frame('hello')).charts[0]?.svg, /^<svg/)
   await served.close()
   await served.close()
   t.ok(page.socket.readyState >= page.socket.CLOSING)
@@ -148,8 +149,9 @@ await t.test('a page that is slow', async t => {
   })
 
   await t.test('gets the tasks that changed meanwhile once each, when it has read', t => {
-    const { page, shown, tasks, sent, fill, drain, stirs } = slow(t)
+    const { page, shown, tasks, sent, ask, fill, drain, stirs } = slow(t)
     page.flush()
+    ask({ type: 'watch', contextId: 'c' })
     page.show(shown)
     fill()
     for (let i = 0; i < 5; i += 1) tasks.committed(commit('a', i))
@@ -186,6 +188,11 @@ await t.test('a page that is slow', async t => {
     page.leave()
     page.leave()
     t.equal(tap.heard, undefined)
+    t.end()
+  })
+
+  await t.test('sees no text of a frame of which the hook makes none', t => {
+    t.equal(shownFrame({ n: 1, atMs: 1, connection: 'c', direction: 'in', bytes: 1, text: 'x' }, () => 7).text, '')
     t.end()
   })
 

@@ -85,6 +85,9 @@ await t.test("Stately's receiver gets every actor with its definition, its event
 await t.test("so does Stately's own server, which is connected to again and again, and never keeps the process", async t => {
   const port = await freePort()
   const agent = await inspected(t, { work: obedient }, { stately: `ws://127.0.0.1:${port}` })
+  // By then the first try has failed.
+  const vain = new WebSocket(`ws://127.0.0.1:${port}`)
+  await once(vain, 'error')
   const relay = createInspectorServer({ port, autoOpen: false })
   t.teardown(() => relay.stop())
   // What its receiver would be told, by a socket that can be closed.
@@ -114,6 +117,32 @@ await t.test('a receiver that goes away is let go, and gets the actors that ther
   texts.splice(0)
   await until(() => texts.length >= 3)
   t.match(texts.slice(0, 3).map(text => JSON.parse(text)), [{ type: '@xstate.actor', name: 'context' }, { type: '@xstate.actor' }, { type: '@xstate.actor', name: 'work', snapshot: { value: 'asking' } }])
+})
+
+await t.test('what goes wrong in the hook for secrets is logged, and no matter of the actors', async t => {
+  const agent = await inspected(t, { work: obedient }, { redact: value => {
+    if (JSON.stringify(value)?.includes('boom')) throw new Error('no')
+    return value
+  } })
+  const socket = new WebSocket(wire(agent))
+  t.teardown(() => socket.terminate())
+  await once(socket, 'open')
+  await until(() => agent.observers() === 1)
+  t.match(await agent.runtime.sendMessage(say('boom', { contextId: 'c' })), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  t.ok(agent.log.some(({ message }) => message === 'the inspector failed'))
+})
+
+await t.test('a receiver gets nothing of contexts that have left memory', async t => {
+  const agent = await inspected(t, { work: obedient }, {}, { limits: { idleContexts: 1 } })
+  const page = await agent.page()
+  await page.frame('hello')
+  for (const contextId of ['a', 'b']) await agent.runtime.sendMessage(say('x', { contextId }))
+  const texts: string[] = []
+  const socket = new WebSocket(wire(agent))
+  t.teardown(() => socket.terminate())
+  socket.on('message', (data: Buffer) => texts.push(data.toString('utf8')))
+  await until(() => texts.length > 0)
+  t.match(texts.map(text => JSON.parse(text)), [{ type: '@xstate.actor', snapshot: { context: { contextId: 'b' } } }])
 })
 
 await t.test('a receiver that reads too little is cut off, and nothing waits for it', async t => {

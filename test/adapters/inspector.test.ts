@@ -3,6 +3,7 @@ import t from 'tap'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { fromPromise, setup } from 'xstate'
+import { LINGER_MS } from '../../adapters/inspector/hub.ts'
 import { RECORDED_A_SECOND, REMEMBERED_CONTEXTS } from '../../adapters/inspector/recorder.ts'
 import { REMEMBERED_ACTORS, REMEMBERED_STEPS } from '../../adapters/inspector/context-record.ts'
 import type { Step } from '../../adapters/inspector/feed.ts'
@@ -10,13 +11,14 @@ import { inspect } from '../../adapters/inspector/index.ts'
 import { transitionName, transitionsOf, statesOf } from '../../adapters/testing/chart-parts.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
+import type { TaskPage } from '../../runtime/store.ts'
 import { negotiation } from '../../runtime/negotiation.ts'
 import { setupWork, type AuthorizationReceived } from '../../runtime/setup-work.ts'
 import { accepted } from '../../runtime/words.ts'
 import { FeedReader } from '../fixtures/feed-reader.ts'
 import { inspected } from '../fixtures/inspected-agent.ts'
 import { obedient } from '../fixtures/served-agent.ts'
-import { open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { deferred, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
 
 /** A step, shortly: who sent what to whom, what was emitted, which transitions were taken. */
 function brief({ kind, event, transitions }: Step): string {
@@ -251,7 +253,7 @@ await t.test('what is shown', async t => {
 
 await t.test('the hub', async t => {
   await t.test('observes while somebody looks, and not before or after', async t => {
-    const { page, observers } = await inspected(t, { work: obedient })
+    const { page, observers, clock } = await inspected(t, { work: obedient })
     t.equal(observers(), 0)
     const [first, second] = [await page(), await page()]
     await second.frame('hello')
@@ -260,7 +262,11 @@ await t.test('the hub', async t => {
     await once(first.socket, 'close')
     t.equal(observers(), 1)
     second.socket.close()
-    await until(() => observers() === 0)
+    await once(second.socket, 'close')
+    await rest()
+    t.equal(observers(), 1, 'for half a minute, since a page may only have lost its connection')
+    clock.increment(LINGER_MS)
+    t.equal(observers(), 0)
     const { instance } = await (await page()).frame('hello')
     t.not(instance, second.all('hello')[0]?.instance, 'what is numbered begins again')
   })
@@ -270,7 +276,9 @@ await t.test('the hub', async t => {
     const first = await inspected(t, { work: obedient, card: { name: 'First' } }, {}, { store: { ...store, close: async () => {} } })
     const reader = await first.page()
     const { instance } = await reader.frame('hello')
+    reader.ask({ type: 'watch', contextId: 'c' })
     const { id: taskId } = await open(first.runtime, 'ask', { contextId: 'c' })
+    await reader.frame('steps')
     first.inspector.tell('agent.ts could not be loaded')
     t.strictSame(await reader.frame('reload'), { type: 'reload', error: 'agent.ts could not be loaded' })
     const late = await first.page()
@@ -299,6 +307,49 @@ await t.test('the hub', async t => {
     t.strictSame(reader.all('hello').map(({ agent }) => agent.name), ['Second'])
   })
 
+  await t.test('keeps what a page missed that was away for a moment', async t => {
+    const { runtime, page, observers } = await inspected(t, { work: obedient })
+    const reader = await page()
+    const { instance } = await reader.frame('hello')
+    reader.ask({ type: 'watch', contextId: 'c' })
+    await runtime.sendMessage(say('x', { contextId: 'c' }))
+    const { steps } = await reader.frame('steps')
+    reader.socket.terminate()
+    await runtime.sendMessage(say('x', { contextId: 'c' }))
+    const again = await page()
+    t.equal((await again.frame('hello')).instance, instance)
+    again.ask({ type: 'watch', contextId: 'c', afterStep: steps.at(-1)?.n ?? 0, instance })
+    const missed = (await again.frame('steps')).steps
+    t.ok(missed.length > 10)
+    t.strictSame(missed.map(({ n }) => n), missed.map((_, i) => steps.length + 1 + i))
+    t.equal(observers(), 1)
+  })
+
+  await t.test('reads no more tasks of before when nobody waits for them', async t => {
+    const pages = deferred<TaskPage>()
+    const store = { ...memoryStore(), listTasks: () => pages.promise }
+    const { page, inspector, log } = await inspected(t, { work: () => ({}) }, {}, { store })
+    await (await page()).frame('hello')
+    const { runtime } = start(t, { work: () => ({}) })
+    inspector.use(runtime, 'ws://127.0.0.1:9/')
+    pages.resolve({ total: 1, tasks: [{ generation: 1, task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } }] })
+    await rest()
+    t.strictSame(log, [])
+  })
+
+  await t.test('begins anew with a context that was erased while it was watched', async t => {
+    const { runtime, page } = await inspected(t, { work: obedient })
+    const reader = await page()
+    await reader.frame('hello')
+    reader.ask({ type: 'watch', contextId: 'c' })
+    await open(runtime, 'ask', { contextId: 'c' })
+    await reader.frame('steps')
+    await runtime.erase({ contextId: 'c' })
+    const from = reader.frames.length
+    await open(runtime, 'ask', { contextId: 'c' })
+    t.equal((await reader.frame('steps', () => true, from)).steps[0]?.n, 1)
+  })
+
   await t.test('leaves nobody observed when a runtime is replaced and nobody looks', async t => {
     const { page, inspector, observers } = await inspected(t, { work: () => ({}) })
     const { runtime } = start(t, { work: () => ({}), card: { name: 'Second' } })
@@ -312,7 +363,7 @@ await t.test('the hub', async t => {
     let known: typeof coverage | undefined
     const { page, inspector } = await inspected(t, { work: () => ({}) }, { coverage: async () => known })
     const reader = await page()
-    await reader.frame('tasks').catch(() => {})
+    await reader.frame('hello')
     await inspector.cover()
     known = coverage
     await inspector.cover()
