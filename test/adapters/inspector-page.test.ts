@@ -109,9 +109,6 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     await page.waitForSelector('.question')
     await page.click('#tab-chart')
     await page.waitForSelector('[data-state="sailboat.asking"].active')
-    const other = await page.context().newPage()
-    await other.goto(url.replace('ws:', 'http:'))
-    await other.waitForSelector('.link-there')
     const [taskId = ''] = /task=([^&]*)/.exec(page.url())?.slice(1) ?? []
     proxy.cutAll()
     const client = await connect(url)
@@ -122,7 +119,6 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+painting\s+painted/, 'no step is missing')
     await page.click('#tab-talk')
     await page.waitForSelector('.artifact img')
-    await other.close()
     t.match(await page.innerText('.talk'), /make it blue[^]*Which picture[^]*sailboat_image\.png[^]*Painting a blue sailboat/)
   })
 

@@ -13,13 +13,15 @@ export interface ChartPictureProps {
   readonly label: string
   readonly svg: string
   readonly marks: ChartMarks
+  /** Whether it stands in something that the wheel scrolls: then only Ctrl and the wheel zoom. */
+  readonly scrolls?: boolean
 }
 
 /** Every class that the page puts on a part of a chart; all but `last` are known to the picture's own style, too. */
 const MARKS = ['active', 'visited', 'taken', 'last', 'uncovered']
 
 /** A chart that can be moved by dragging and by the arrows, and zoomed by the wheel, + and −; 0 fits it in. */
-export function ChartPicture({ label, svg, marks }: ChartPictureProps) {
+export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictureProps) {
   const box = useRef<HTMLDivElement>(null)
   const sheet = useRef<HTMLDivElement>(null)
   const panZoom = useRef<PanZoom>(undefined)
@@ -30,7 +32,7 @@ export function ChartPicture({ label, svg, marks }: ChartPictureProps) {
     const { current: inner } = sheet
     if (outer && inner) {
       inner.replaceChildren(...(picture ? [picture] : []))
-      panZoom.current = new PanZoom(outer, inner)
+      panZoom.current = new PanZoom(outer, inner, scrolls)
     }
     return () => panZoom.current?.close()
   }, [picture])

@@ -17,12 +17,13 @@ export class PanZoom {
   /** Until somebody moves it, the sheet is fitted whenever the box changes. */
   #isFitted = true
 
-  constructor(box: HTMLElement, sheet: HTMLElement) {
+  /** `scrolls`: the wheel alone is left to what is around the box. */
+  constructor(box: HTMLElement, sheet: HTMLElement, scrolls: boolean) {
     this.#box = box
     this.#sheet = sheet
     const { signal } = this.#leave
     box.addEventListener('pointerdown', event => this.#drag(event), { signal })
-    box.addEventListener('wheel', event => this.#wheel(event), { signal, passive: false })
+    box.addEventListener('wheel', event => (event.ctrlKey || !scrolls) && this.#wheel(event), { signal, passive: false })
     box.addEventListener('keydown', event => this.#press(event), { signal })
     this.#watch = new ResizeObserver(() => this.#isFitted && this.fit())
     this.#watch.observe(box)

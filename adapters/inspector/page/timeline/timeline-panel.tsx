@@ -73,7 +73,7 @@ function ThenChart() {
   const { chart } = choice.value ?? {}
   if (!chart) return null
   if (seen.value.length === 0) return <p class="quiet then-unseen">{`Where ${chart.title} was at generation ${generation.value} was not seen: the hub looks only while a page is open, and keeps the newest 2,000 steps.`}</p>
-  return <ChartPicture label={`${chart.title} at generation ${generation.value}`} svg={chart.svg} marks={marks.value} />
+  return <ChartPicture label={`${chart.title} at generation ${generation.value}`} svg={chart.svg} marks={marks.value} scrolls />
 }
 
 function valueText(): string {
