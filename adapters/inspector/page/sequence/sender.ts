@@ -11,13 +11,13 @@ const SAID: ReadonlySet<string> = new Set(['request.received', 'message.received
 
 /**
  * Who sent a step's event: an actor by its sessionId, or a lane of its own. What comes from outside the actors is the client's
- * or the runtime's; it also carries what a work says to its task, and what a task passes on to its work.
+ * or the runtime's; it also carries what a work says to its task, and what a task passes on to its work, or a work to what it invokes.
  */
 export function senderOf({ kind, from, to, event: { type }, taskId }: Step, actors: readonly ActorRow[]): string {
   if (kind !== 'event') return to
   if (from !== undefined) return from
   const receiver = actors.find(({ sessionId }) => sessionId === to)
-  if (receiver?.kind === 'work') return receiver.parent ?? RUNTIME
+  if (receiver?.kind === 'work' || receiver?.kind === 'child') return receiver.parent ?? RUNTIME
   if (type.startsWith('work.')) return actors.findLast(actor => actor.kind === 'work' && actor.taskId === taskId)?.sessionId ?? RUNTIME
   return SAID.has(type) ? CLIENT : RUNTIME
 }

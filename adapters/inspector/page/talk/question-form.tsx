@@ -4,6 +4,7 @@ import type { TaskStatus } from '../../../../machines/protocol/objects.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
 import { isObject } from '../../../../machines/protocol/json.ts'
 import { hello } from '../feed/feed.ts'
+import { jsonText } from '../frame/wording.ts'
 import { fieldOf, startOf } from './schema-fields.ts'
 import { formValue } from './schema-values.ts'
 import { SchemaField } from './schema-field.tsx'
@@ -42,6 +43,12 @@ export function QuestionForm({ taskId, status }: { readonly taskId: string; read
         </div>
       )}
       <SchemaField field={field} draft={draft} change={setDraft} title={field.kind === 'object' ? '' : choices.length > 0 ? 'or in words' : isOutOfBand ? 'Credential' : 'Your answer'} description={description} />
+      {schema && field.kind === 'json' && (
+        <details>
+          <summary>What is wanted, as JSON Schema</summary>
+          <pre class="part-data">{jsonText(schema)}</pre>
+        </details>
+      )}
       {wrong !== undefined && <p class="wrong" role="alert">{`${wrong}.`}</p>}
       <button type="submit" class="main" disabled={isSending.value}>{heading}</button>
     </form>
