@@ -1,16 +1,16 @@
 import { signal } from '@preact/signals'
 
 /** How far the hub's clock is ahead of this one, in milliseconds. */
-export const clockAheadMs = signal(0)
+let aheadMs = 0
 
 /** The hub's time, in milliseconds since 1970; it moves once a second. */
 export const nowMs = signal(Date.now())
 
-setInterval(() => (nowMs.value = Date.now() + clockAheadMs.peek()), 1000)
+setInterval(() => (nowMs.value = Date.now() + aheadMs), 1000)
 
 /** Notes what time it is at the hub. */
 export function setClock(hubNowMs: number): void {
-  clockAheadMs.value = hubNowMs - Date.now()
+  aheadMs = hubNowMs - Date.now()
   nowMs.value = hubNowMs
 }
 
