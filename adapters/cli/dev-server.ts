@@ -70,9 +70,10 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
     handler = beside(inspector, httpHandler(runtime, { dialects, webSocket: true }))
     return attach(runtime, own.server, '/', { webSocket: true, http: true, dialects }, inspector.tap)
   }
-  const undo = async (error: unknown) => {
-    await Promise.all([own.close(), runtime.close()])
-    throw error
+  const undo = async (cause: unknown) => {
+    await own.close()
+    await runtime.close()
+    throw cause
   }
   let sockets = await place().catch(undo)
   const closeInspector = await inspector.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
