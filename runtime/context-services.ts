@@ -6,6 +6,7 @@ import type { Feeds } from './feeds.ts'
 import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -33,6 +34,7 @@ export interface ContextServices {
   readonly agent: Agent
   readonly cleanUps: CleanUps
   readonly recoveryQueue: RecoveryQueue
+  readonly observers: Observers
   /** What traces the works, if anything does. */
   readonly telemetry?: Telemetry | undefined
   /** What tells webhooks, if the agent pushes. */

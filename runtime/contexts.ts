@@ -37,6 +37,11 @@ export class Contexts {
     return this.#live.size
   }
 
+  /** Those in memory. */
+  get live(): LiveContext[] {
+    return this.#live.values()
+  }
+
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
     for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})

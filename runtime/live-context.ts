@@ -16,10 +16,12 @@ import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { isNegotiation } from './negotiation.ts'
+import type { LiveActors } from './observers.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import { persistContext, restoredContext } from './persistence.ts'
+import { restoredContext } from './persistence.ts'
 import { restoredTask, type RestoredTask } from './restored-task.ts'
+import { savedContext, type SavedContext } from './saved-context.ts'
 import { keepSpawnIdsApart } from './spawn-ids.ts'
 import { contextName, type Commit, type ContextKey, type StoredContext } from './store.ts'
 import { takeUp } from './take-up.ts'
@@ -30,18 +32,12 @@ import type { Turn, Waiting } from './turn.ts'
 import { activation, firstWorkInput } from './work-input.ts'
 import { runOf } from './work-runner.ts'
 
-interface SavedContext {
-  readonly context: unknown
-  readonly value: unknown
-  readonly snapshot: string
-}
-
 /**
  * One context in memory: its actors, and what they need of the world. It is the single writer of its tasks: every
  * event that reaches them does so in a turn of the {@link CommitPipeline}. When a commit fails the context is over:
  * its actors stop, whoever waits hears of it, and the store still holds what was before.
  */
-export class LiveContext {
+export class LiveContext implements LiveActors {
   readonly key: ContextKey
   /** Its key as one text. */
   readonly name: string
@@ -117,6 +113,11 @@ export class LiveContext {
     return this.#pipeline.isOver
   }
 
+  /** The context's actor. */
+  get root(): AnyActorRef {
+    return this.#root
+  }
+
   /** Has the context decide upon a request: a message that addresses no task. */
   receive(request: ContextRequest, call: Call): void {
     if (this.#pipeline.isOver) return call.failed(this.#pipeline.error)
@@ -177,7 +178,9 @@ export class LiveContext {
     this.#calls.failAll(error)
     this.#timers.clearAll()
     this.#host.traces?.leave()
+    if (this.#root.getSnapshot().status === 'stopped') return
     this.#root.stop()
+    this.#services.observers.told?.left(this)
   }
 
   /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
@@ -188,6 +191,7 @@ export class LiveContext {
 
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
+    this.#services.observers.told?.entered(this)
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
@@ -244,20 +248,13 @@ export class LiveContext {
 
   #commitOf(turn: Turn): Commit | undefined {
     for (const taskId of turn.moved) this.#save(taskId, turn)
-    const saved = this.#saveContext()
+    const saved = savedContext(this.#root, this.#saved)
     const { rows, log, sends, journal, webhooks } = turn
     const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if ((isNew || saved === this.#saved) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
-  }
-
-  /** The context actor's snapshot as text, made anew only when the actor changed. */
-  #saveContext(): SavedContext {
-    const { context, value } = this.#root.getSnapshot()
-    const saved = this.#saved
-    if (saved && saved.context === context && saved.value === value) return saved
-    return { context, value, snapshot: persistContext(this.#root) }
+    turn.commit = { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
+    return turn.commit
   }
 
   #save(taskId: string, turn: Turn): void {
@@ -287,8 +284,9 @@ export class LiveContext {
   }
 
   #tell(turn: Turn): void {
-    const { feeds, webhooks } = this.#services
+    const { feeds, observers, webhooks } = this.#services
     this.#host.traces?.tell(turn)
+    if (turn.commit) observers.told?.committed(turn.commit)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))

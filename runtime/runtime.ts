@@ -31,6 +31,7 @@ import { listTasks } from './list-tasks.ts'
 import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
 import { readNamed, type Named } from './named-tasks.ts'
+import { Observers, type Observation, type Observer } from './observers.ts'
 import { retentionWith, type Retention } from './retention.ts'
 import type { OperationServices } from './operation-services.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './push-operations.ts'
@@ -130,6 +131,12 @@ export interface Runtime {
    * refused with Overloaded. If the store fails it rejects, and the tasks go on.
    */
   erase(data: ErasedData): Promise<boolean>
+  /**
+   * Has an observer told what goes on from now on: first of the contexts that are in memory, then of each that comes and
+   * goes, and of all that is committed. While nobody observes it costs nothing. For inspectors: an agent's own code has its
+   * tasks and events.
+   */
+  observe(observer: Observer): Observation
   /** Resolves when everything decided until now is committed, and told to who waits for it: the moment before a server closes. */
   settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
@@ -159,9 +166,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
+  const observers = new Observers(logger)
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
   const push = sender && webhooks && { sender, webhooks }
-  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue, telemetry, webhooks })
+  const contexts = new Contexts({ store, clock, ids, logger, limits, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
   const services: OperationServices = { store, contexts, feeds, clock, ids, limits, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 
@@ -246,7 +254,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     erase: async data => {
       const whose = erasureOf(data)
       if (closing) throw shutDown()
-      return erase(services, whose)
+      const isErased = await erase(services, whose)
+      observers.told?.erased(whose)
+      return isErased
+    },
+    observe: observer => {
+      const stop = observers.add(observer)
+      for (const live of contexts.live) observer.entered(live)
+      return { agent, store, stop }
     },
     settled: () => contexts.settled(),
     close: () => (closing ??= close())

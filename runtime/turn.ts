@@ -36,6 +36,8 @@ export class Turn {
   readonly waiting: Waiting[] = []
   /** What starts after the commit, in order. */
   readonly effects: Effect[] = []
+  /** What is written of it; none if there is nothing to write. */
+  commit: Commit | undefined
   /** Whether the store has written it, once that is known. */
   isWritten: boolean | undefined
 

@@ -1,5 +1,8 @@
+import { resolve } from 'node:path'
+import { coverageFile } from '../inspector/coverage-file.ts'
 import type { PathTest } from '../testing/agent-tests.ts'
 import type { PathKind } from '../testing/path-kinds.ts'
+import type { Reached } from '../testing/coverage.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { LiveLine } from './live-line.ts'
@@ -18,7 +21,8 @@ export const testCommand: Command = {
   details: `AGENT: walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. What fails is written to stdout, with the line that runs it alone;
-at the end comes what of the chart was not reached, and why.
+at the end comes what of the chart was not reached, and why. What was is kept beside the module, in .taskchart, for the page of
+taskchart dev.
 
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths with this text in their sentence
@@ -77,12 +81,19 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   const kind = readKind(paths, PATH_KINDS)
   const ways = texts && allWays.filter(way => texts.some(text => way.includes(text)))
   if (ways?.length === 0) throw usageError(`There is no such --way. There are: ${allWays.join('; ')}.`)
-  const { tests, notes } = await agentTests(agent, { kind, ...(ways && { ways }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const { tests, notes, reached } = await agentTests(agent, { kind, ...(ways && { ways }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   const outcomes = await outcomesOf(tests, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
+  await keepReached(resolve(io.cwd, file), reached(), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   if (tap) io.stdout.write(tapText(outcomes.map(({ test: { way, name }, failure }) => ({ name: `${way}: ${name}`, failure })), notes()))
   else io.stdout.write([...notes(), `${outcomes.length - failed} passed, ${failed} failed`, ''].map(oneLine).join('\n'))
   return failed === 0 ? EXIT.ok : EXIT.unsuccessful
+}
+
+/** Keeps what was reached of the chart, for the page of `taskchart dev`. */
+async function keepReached(module: string, reached: Reached | undefined, { clock, stderr }: Io): Promise<void> {
+  const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached })
+  await written?.catch((error: Error) => stderr.write(`taskchart: what was reached could not be kept: ${oneLine(error.message)}\n`))
 }
 
 async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stderr, terminal, clock, signal }: Io, see: (outcome: Outcome) => void): Promise<Outcome[]> {

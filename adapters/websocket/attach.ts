@@ -13,6 +13,8 @@ import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
 import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { takePath } from './paths.ts'
+import type { Tap } from './tap.ts'
 
 /** A server of a runtime. */
 export interface Served {
@@ -33,8 +35,8 @@ const MOST_FRAGMENTS = 1024
 /** How long clients may take to answer our close before they are cut off. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. */
-export function attach(runtime: Runtime, server: Server, path: string, offer: Offer): Served {
+/** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. `tap` may hear their frames. */
+export function attach(runtime: Runtime, server: Server, path: string, offer: Offer, tap?: Tap): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
@@ -42,7 +44,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const sockets = new WebSocketServer({ noServer: true, handleProtocols, ...bounds })
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const address = addressOf(server, path)
-  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer) }
+  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer), tap }
   let isDraining = false
   let handshakes = 0
   let closing: Promise<void> | undefined
@@ -56,17 +58,13 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     if (isDraining) return refuse(socket, GOING)
     sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, terms))
   }
-  const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    socket.on('error', () => socket.destroy())
-    const [asked] = String(request.url).split('?')
-    if (asked !== path) return isNobodys(server, String(asked)) && !socket.writableEnded ? refuse(socket, elsewhere(path)) : undefined
+  const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     upgrade(request, socket, head).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
       refuse(socket, broken())
     })
   }
-  server.on('upgrade', onUpgrade)
-  PATHS.set(server, [...pathsOn(server), path])
+  const release = takePath(server, path, take, (_, socket) => refuse(socket, elsewhere(path)))
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 
   const drain = () => {
@@ -75,8 +73,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const close = async () => {
     drain()
     stopHeartbeat()
-    server.off('upgrade', onUpgrade)
-    PATHS.set(server, pathsOn(server).filter(other => other !== path))
+    release()
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
   }
   return { url: withScheme(address, 'ws'), drain, close: () => (closing ??= close()) }
@@ -93,19 +90,6 @@ export function together(sockets: Served, own: Listening): Served {
     },
     close: () => (closing ??= sockets.close().then(() => own.close()))
   }
-}
-
-/** The paths of our agents on each server. */
-const PATHS = new WeakMap<Server, readonly string[]>()
-
-function pathsOn(server: Server): readonly string[] {
-  return PATHS.get(server) ?? []
-}
-
-/** True when neither one of our agents on this server nor the app itself may want an upgrade of this path. */
-function isNobodys(server: Server, path: string): boolean {
-  const ours = pathsOn(server)
-  return server.listenerCount('upgrade') <= ours.length && !ours.includes(path)
 }
 
 /** What is wrong is ours, and nothing for the client to see. */

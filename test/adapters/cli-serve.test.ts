@@ -273,7 +273,7 @@ await t.test('an agent in TypeScript', async t => {
 
   await t.test('says which line installs tsx, if it is needed and missing', async t => {
     const missing = new Error("Cannot find package 'tsx'")
-    const withoutTsx = { stripsTypes: false, loadTsx: () => Promise.reject(missing) }
+    const withoutTsx = { ...nodeReader, stripsTypes: false, loadTsx: () => Promise.reject(missing) }
     t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), { message: /Install it: npm install --save-dev tsx$/ })
     t.equal((await loadAgent('agent.js', cwd, withoutTsx)).agent.card.name, 'Echo', 'JavaScript needs none')
   })
