@@ -1,6 +1,5 @@
 import type { Column, ServerTestOptions } from '../testing/protocol/server-tests.ts'
 import type { Verdict } from '../testing/protocol/ledger.ts'
-import { isA2AError } from '../../machines/protocol/errors.ts'
 import { aboutKey } from './agent-connection.ts'
 import { readApiKey } from './api-key.ts'
 import { CommandError, EXIT, usageError, type Io } from './command.ts'
@@ -51,11 +50,10 @@ async function tested(url: string, flags: ServerTestFlags, { stderr, terminal, c
   }
   try {
     const { testServer } = await import('../testing/protocol/server-tests.ts')
-    return await testServer(url, options)
-  } catch (error) {
-    signal.throwIfAborted()
-    if (error instanceof TypeError) throw usageError(error.message)
-    throw isA2AError(error) ? aboutKey(error, { url, apiKey }) : error
+    return await testServer(url, options).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, apiKey })
+    })
   } finally {
     line?.end()
   }
@@ -104,16 +102,15 @@ function report(columns: readonly Column[], told: readonly Told[], notes: readon
     const { requirement: { section } } = one.verdict
     return `${one.verdict.outcome === 'failed' ? 'FAIL' : 'warn'} ${nameOf(one)} (${weightOf(one)}, §${section})\n${findingText(one.verdict).replaceAll(/^(?=.)/gm, '  ')}\n`
   })
-  return [...details, ...requirementLines(columns, told, screen?.columns), '', ...skipLines(told), ...notes.map(oneLine), ...countLines(columns, told), ''].join('\n')
+  return [...details, ...requirementLines(columns, told, screen?.columns), '', ...skipLines(columns, told), ...notes.map(oneLine), ...countLines(columns, told), ''].join('\n')
 }
 
 /** A line for each requirement that was tried, with a cell for each binding. */
 function requirementLines(columns: readonly Column[], told: readonly Told[], width?: number): string[] {
-  const rows = [...collected(told, ({ verdict }) => verdict.requirement.id).values()]
-  const lines = rows.filter(row => row.some(({ verdict }) => verdict.outcome !== 'skipped')).map(row => {
-    const [first] = row
+  const rows = [...collected(told, ({ verdict }) => verdict.requirement)]
+  const lines = rows.filter(([, row]) => row.some(({ verdict }) => verdict.outcome !== 'skipped')).map(([{ id, says }, row]) => {
     const cells = columns.map(column => OUTCOMES[row.find(one => one.column === column)?.verdict.outcome ?? 'skipped'])
-    return [String(first?.verdict.requirement.id), ...cells, first ? first.verdict.requirement.says : '']
+    return [String(id), ...cells, says]
   })
   return tableLines([['', ...columns.map(({ binding }) => binding), ''], ...lines], width)
 }
@@ -126,11 +123,11 @@ function collected<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key
 }
 
 /** Each reason with the requirements that were skipped for it, once for all bindings where those are the same. */
-function skipLines(told: readonly Told[]): string[] {
-  const ofBinding = collected(told.filter(({ verdict: { reason } }) => reason !== undefined), ({ verdict: { reason }, column: { binding } }) => `${binding}\n${reason}`)
-  const lines = [...ofBinding].map(([key, skipped]) => {
-    const [binding = '', reason = ''] = key.split('\n')
-    return { binding, text: `${oneLine(reason)}: ${skipped.map(({ verdict }) => verdict.requirement.id).join(', ')}` }
+function skipLines(columns: readonly Column[], told: readonly Told[]): string[] {
+  const lines = columns.flatMap(column => {
+    const skipped = told.flatMap(one => (one.column === column && one.verdict.reason !== undefined ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }] : []))
+    const reasons = [...collected(skipped, ({ reason }) => reason)]
+    return reasons.map(([reason, same]) => ({ binding: column.binding, text: `${oneLine(reason)}: ${same.map(({ id }) => id).join(', ')}` }))
   })
   return [...collected(lines, ({ text }) => text)].map(([text, same]) => `not tried over ${same.map(({ binding }) => binding).join(', ')}: ${text}`)
 }

@@ -93,8 +93,8 @@ function listenIn(exchanges: ReadonlyMap<string, Exchange>): Interceptor {
     })
 }
 
-/** An agent may send anything here. */
-function detailsOf(status: Uint8Array): object[] {
+/** The details in a status; none where they cannot be read, for an agent may send anything there. */
+export function detailsOf(status: Uint8Array): object[] {
   try {
     return detailsIn(status)
   } catch {

@@ -12,8 +12,11 @@ export interface CallTerms {
 
 type Make = (url: string, usual: Terms, note: Note) => Caller
 
+/** Loads what makes callers of a binding. */
+type Loaders = Readonly<Record<Binding, () => Promise<Make>>>
+
 /** Each is loaded only where it is used. */
-const CALLERS: Readonly<Record<Binding, () => Promise<Make>>> = {
+const CALLERS: Loaders = {
   WEBSOCKET: async () => (await import('./websocket-caller.ts')).webSocketCaller,
   JSONRPC: async () => {
     const { jsonRpcCaller } = await import('./json-rpc-caller.ts')
@@ -27,10 +30,10 @@ const CALLERS: Readonly<Record<Binding, () => Promise<Make>>> = {
 }
 
 /** What opens a caller of an interface, or why there is none. A key goes to no other host than that which was asked. */
-export async function callerFor({ binding, url }: { binding: Binding; url: string }, { asked, apiKey, extensions }: CallTerms): Promise<((note: Note) => Caller) | string> {
+export async function callerFor({ binding, url }: { binding: Binding; url: string }, { asked, apiKey, extensions }: CallTerms, callers = CALLERS): Promise<((note: Note) => Caller) | string> {
   try {
     checkHost(asked, url, apiKey)
-    const make = await CALLERS[binding]()
+    const make = await callers[binding]()
     const usual: Terms = { version: PROTOCOL_VERSION, extensions, ...(apiKey !== undefined && { credentials: apiKey }) }
     return note => make(url, usual, note)
   } catch (error) {

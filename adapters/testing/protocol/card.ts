@@ -1,8 +1,7 @@
 import { AgentCardSchema } from '../../../machines/protocol/card.ts'
 import { tryDecode } from '../../../machines/protocol/decode.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
-import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
+import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import type { Binding } from '../../client/bindings.ts'
 import { discard } from '../../client/body.ts'
 import { ConnectionLost } from '../../client/connection-lost.ts'
@@ -10,6 +9,7 @@ import { cardAddresses } from '../../client/discovery.ts'
 import { nobodyAnswers } from '../../client/lost-errors.ts'
 import { Refusal } from './caller.ts'
 import { exchange } from './exchange.ts'
+import { fieldsOf, itemsOf } from './fields-of.ts'
 import type { Ledger } from './ledger.ts'
 import { offeredIn } from './offered.ts'
 
@@ -29,9 +29,11 @@ export interface FoundCard {
 export async function cardAt(url: string, signal: AbortSignal): Promise<FoundCard> {
   const [first, root] = cardAddresses(url)
   const found = await documentAt(first, signal)
-  const other = found instanceof A2AError && root ? await documentAt(root, signal) : found
+  if (!(found instanceof A2AError)) return found
+  if (!root) throw found
+  const other = await documentAt(root, signal)
   if (!(other instanceof A2AError)) return other
-  throw other === found || !(found instanceof A2AError) ? other : new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
+  throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
 }
 
 async function documentAt(url: URL, signal: AbortSignal): Promise<FoundCard | A2AError> {
@@ -59,15 +61,15 @@ async function statusAgain({ href }: URL, headers: Headers, signal: AbortSignal)
 /** Keeps what there is to be said of the card (§8). */
 export function noteCard({ url, card, headers, again }: FoundCard, ledger: Ledger, binding: Binding): void {
   const check = (id: number, isMet: boolean, wanted: string, found: unknown) =>
-    isMet ? ledger.meets(id) : ledger.misses(id, { sent: `GET ${url.href}`, wanted, found: JSON.stringify(found) ?? 'nothing' }, true)
-  if (url.pathname.endsWith(AGENT_CARD_PATH)) check(116, isObject(card), 'a card', card)
+    isMet ? ledger.meets(id) : ledger.misses(id, { sent: `GET ${url.href}`, wanted, found: JSON.stringify(found) }, true)
+  if (url.pathname.endsWith(AGENT_CARD_PATH)) ledger.meets(116)
   const { violations = [] } = tryDecode(AgentCardSchema, card, 'card')
   check(117, violations.length === 0, 'the required fields', violations)
   const own = offeredIn(card).interfaces
-  const listed = isObject(card) && Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : []
+  const listed = itemsOf(fieldsOf(card).supportedInterfaces)
   check(118, own.length === listed.length, 'url, protocolBinding and protocolVersion of each interface', listed)
   check(120, /max-age=\d+/.test(headers.get('cache-control') ?? ''), 'Cache-Control with max-age', headers.get('cache-control'))
   check(120, again === 304, 'ETag or Last-Modified, and 304 for who has the card', again ?? 'neither ETag nor Last-Modified')
-  if (binding === 'WEBSOCKET') check(150, own.some(({ protocolBinding }) => protocolBinding === WEBSOCKET_BINDING || URL.canParse(protocolBinding)), 'the binding named by a URI', own)
+  if (binding === 'WEBSOCKET') check(150, own.some(({ protocolBinding }) => URL.canParse(protocolBinding)), 'the binding named by a URI', own)
   check(107, own.every(({ protocolVersion }) => /^\d+\.\d+$/.test(protocolVersion)), 'versions without patch numbers', own)
 }

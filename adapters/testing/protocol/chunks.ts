@@ -1,16 +1,17 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
+import { fieldsOf, itemsOf } from './fields-of.ts'
 import type { Trial } from './trial.ts'
 
 /** The contents of artifacts by their ids, as the events of a stream tell them, beginning with a task (§4.2.2). */
 export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
   let told = new Map<string, readonly unknown[]>()
   for (const event of events) {
-    if ('task' in event && isObject(event.task)) told = contentsOf(event.task)
-    if (!('artifactUpdate' in event) || !isObject(event.artifactUpdate?.artifact)) continue
-    const { artifact: { artifactId, parts }, append = false } = event.artifactUpdate
-    told.set(artifactId, [...(append ? (told.get(artifactId) ?? []) : []), ...(Array.isArray(parts) ? parts : [])])
+    if ('task' in event) told = contentsOf(event.task)
+    if (!('artifactUpdate' in event)) continue
+    const { artifact, append } = fieldsOf(event.artifactUpdate)
+    const { artifactId, parts } = fieldsOf(artifact)
+    told.set(String(artifactId), [...(append === true ? itemsOf(told.get(String(artifactId))) : []), ...itemsOf(parts)])
   }
   return told
 }
@@ -23,11 +24,16 @@ export function noteChunks(trial: Trial, id: number, told: ReadonlyMap<string, r
   trial.check(id, isDeepStrictEqual(textsOf(told), textsOf(given)), `what ${source} told, put together, as GetTask gives it: ${JSON.stringify([...given])}`, [...told])
 }
 
-function contentsOf({ artifacts }: Task): Map<string, readonly unknown[]> {
-  return new Map((Array.isArray(artifacts) ? artifacts : []).map(({ artifactId, parts }) => [artifactId, parts]))
+function contentsOf(task: unknown): Map<string, readonly unknown[]> {
+  return new Map(itemsOf(fieldsOf(task).artifacts).map(fieldsOf).map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)]))
 }
 
 /** Texts that follow each other may be kept as one. */
 function textsOf(contents: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, string> {
-  return new Map([...contents].map(([id, parts]) => [id, parts.map(part => (isObject(part) && typeof part.text === 'string' ? part.text : JSON.stringify(part))).join('')]))
+  return new Map([...contents].map(([id, parts]) => [id, parts.map(textIn).join('')]))
+}
+
+function textIn(part: unknown): string {
+  const { text } = fieldsOf(part)
+  return typeof text === 'string' ? text : JSON.stringify(part)
 }

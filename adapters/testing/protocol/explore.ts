@@ -4,7 +4,7 @@ import { MOVES } from './moves.ts'
 import type { MoveName, Moves } from './protocol.machine.ts'
 import { Subject } from './subject.ts'
 import type { Trial } from './trial.ts'
-import { BoundReached, Unanswered } from './unanswered.ts'
+import { ignoreBound, ignoreUnanswered } from './unanswered.ts'
 
 /** The moves that open a task; all else is tried once in each state. */
 const OPENINGS: readonly MoveName[] = ['stream', 'sendAtOnce', 'send']
@@ -42,22 +42,21 @@ export class Exploration {
   }
 
   async run(): Promise<void> {
-    try {
-      await this.#probe()
-      for (let opening = this.#next(); opening; opening = this.#next()) {
-        opening.tries += 1
-        await this.#talk(new Subject(this.#trial, opening.text), opening)
-      }
-    } catch (error) {
-      if (!(error instanceof BoundReached)) throw error
-      this.#trial.reached = error.message
-    }
+    await this.#tryAll().catch(ignoreBound)
   }
 
   /** Cancels the tasks that it leaves running. */
   async cleanUp(): Promise<void> {
     for (const { id, status: { state } } of this.#trial.tasks.values()) {
       if (!isTerminal(state)) await this.#trial.ask([], 'CancelTask', { id }).catch(() => {})
+    }
+  }
+
+  async #tryAll(): Promise<void> {
+    await this.#probe()
+    for (let opening = this.#next(); opening; opening = this.#next()) {
+      opening.tries += 1
+      await this.#talk(new Subject(this.#trial, opening.text), opening)
     }
   }
 
@@ -106,9 +105,4 @@ function namesIn(moves: Moves): MoveName[] {
 
 function keyOf(state: string, name: MoveName): string {
   return ONCE.includes(name) ? name : `${state} ${name}`
-}
-
-/** What was not answered is kept already. */
-function ignoreUnanswered(error: unknown): void {
-  if (!(error instanceof Unanswered)) throw error
 }

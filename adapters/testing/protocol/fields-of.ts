@@ -4,3 +4,8 @@ import { isObject } from '../../../machines/protocol/json.ts'
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {}
 }
+
+/** The items of what came from outside: none of what is no list. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

@@ -1,25 +1,29 @@
 import * as sdk from '@a2a-js/sdk'
-import { decodeErrorInfo, decodeStatus, GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc'
+import { GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc'
 import { A2AService } from '@a2a-js/sdk/server/grpc'
 import * as grpc from '@grpc/grpc-js'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
-import { addressOf } from '../../client/official-grpc.ts'
+import { addressOf, detailsOf } from '../../client/official-grpc.ts'
 import { Refusal, type Caller, type Terms } from './caller.ts'
 import { headersOf } from './headers.ts'
 
-/** What reads and writes a message of the proto as JSON. */
-interface Codec {
+/** What makes a message of the proto from JSON. */
+interface Reader {
   fromJSON(json: unknown): unknown
+}
+
+/** What writes a message of the proto as JSON. */
+interface Writer {
   toJSON(message: never): unknown
 }
 
 /** protobuf writes no empty text, list or zero: they are there. */
-const PAGE: Codec = { fromJSON: json => json, toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
-const CONFIGS: Codec = { fromJSON: json => json, toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) }) }
-const NOTHING: Codec = { fromJSON: () => ({}), toJSON: () => ({}) }
+const PAGE: Writer = { toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
+const CONFIGS: Writer = { toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) }) }
+const NOTHING: Writer = { toJSON: () => ({}) }
 
-const CODECS: Readonly<Record<OperationMethod, readonly [request: Codec, response: Codec]>> = {
+const CODECS: Readonly<Record<OperationMethod, readonly [request: Reader, response: Writer]>> = {
   SendMessage: [sdk.SendMessageRequest, sdk.SendMessageResponse],
   SendStreamingMessage: [sdk.SendMessageRequest, sdk.StreamResponse],
   GetTask: [sdk.GetTaskRequest, sdk.Task],
@@ -77,6 +81,6 @@ export function grpcCaller(url: string, usual: Terms): Caller {
 
 /** The status of a call, with the ErrorInfo in its trailing metadata. */
 function refusalIn({ code, details, metadata }: grpc.ServiceError): Refusal {
-  const found = metadata.get(GRPC_STATUS_DETAILS_BIN).flatMap(bytes => (Buffer.isBuffer(bytes) ? decodeStatus(bytes).details : []))
-  return new Refusal(grpc.status[code] ?? String(code), details, found.map(({ typeUrl, value }) => ({ '@type': typeUrl, ...decodeErrorInfo(value) })))
+  const found = metadata.get(GRPC_STATUS_DETAILS_BIN) as Buffer[]
+  return new Refusal(grpc.status[code] ?? String(code), details, found.flatMap(detailsOf))
 }

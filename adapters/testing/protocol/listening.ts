@@ -1,9 +1,9 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
 import { Refusal, type Stream } from './caller.ts'
 import { Course } from './course.ts'
+import { fieldsOf } from './fields-of.ts'
 import type { Trial } from './trial.ts'
 import { Unanswered } from './unanswered.ts'
 
@@ -46,12 +46,12 @@ export class Listening {
     throw new Unanswered('the stream is silent')
   }
 
-  /** Reads on until an event is there for which `isLast` holds. */
-  async read(isLast: (event: StreamResponse) => boolean = () => false, ms?: number): Promise<Rest> {
+  /** Reads on until something holds after an event. */
+  async read(holds: () => boolean = () => false): Promise<Rest> {
     const { trial, stream, cut, ids, sent } = this.#options
     for (;;) {
       this.#pending ??= stream.next()
-      const event = await this.#arrival(this.#pending, ms)
+      const event = await this.#arrival(this.#pending)
       trial.isAbout(sent)
       if (event === 'silent') return 'silent'
       this.#pending = undefined
@@ -66,7 +66,7 @@ export class Listening {
       }
       if (event === undefined) return 'ended'
       this.#hear(event)
-      if (isLast(event)) return 'there'
+      if (holds()) return 'there'
       if (this.events.length >= MOST_EVENTS) return 'endless'
     }
   }
@@ -75,35 +75,36 @@ export class Listening {
     this.#options.stream.leave()
   }
 
-  async #arrival(pending: Promise<StreamResponse | undefined>, ms?: number): Promise<StreamResponse | Error | 'silent' | undefined> {
+  async #arrival(pending: Promise<StreamResponse | undefined>): Promise<StreamResponse | Error | 'silent' | undefined> {
     const { trial } = this.#options
     try {
       // The stream outlives the wait for its next event.
-      return await trial.within(pending, new AbortController(), ms)
+      return await trial.within(pending, new AbortController())
     } catch (error) {
       trial.options.signal.throwIfAborted()
       return error instanceof Unanswered ? 'silent' : (error as Error)
     }
   }
 
-  #hear(event: StreamResponse): void {
+  #hear(value: unknown): void {
     const { trial, method } = this.#options
-    this.events.push(event)
-    trial.hear({ method, streamed: true, value: event })
+    trial.hear({ method, streamed: true, value })
+    const event = fieldsOf(value)
+    this.events.push(event as unknown as StreamResponse)
     const wasOver = this.course.isOver
     const state = stateIn(event)
     const wrong = state && this.course.see(state)
     trial.check(wasOver ? 80 : 54, wrong === undefined, 'a state that may follow', wrong)
-    if (wasOver && isObject(event) && !('task' in event)) trial.check(80, false, 'nothing after the end of the task', event)
+    if (wasOver && !('task' in event)) trial.check(80, false, 'nothing after the end of the task', event)
   }
 }
 
-/** The state that an event tells. Anything may have come. */
-export function stateIn(event: unknown): TaskState | 'reply' | undefined {
-  if (!isObject(event)) return undefined
+/** The state that an event tells. Anything may be in it. */
+export function stateIn(event: object): TaskState | 'reply' | undefined {
   if ('message' in event) return 'reply'
-  const { status } = { ...((event.task ?? event.statusUpdate) as { status?: { state?: TaskState } } | undefined) }
-  return isState(status?.state) ? status?.state : undefined
+  const { task, statusUpdate } = fieldsOf(event)
+  const { state } = fieldsOf(fieldsOf(task ?? statusUpdate).status)
+  return isState(state) ? state : undefined
 }
 
 function isState(state: unknown): state is TaskState {

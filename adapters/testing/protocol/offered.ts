@@ -1,6 +1,7 @@
 import type { AgentInterface } from '../../../machines/protocol/card.ts'
 import { isObject } from '../../../machines/protocol/json.ts'
-import { fieldsOf } from './fields-of.ts'
+import type { Binding } from '../../client/bindings.ts'
+import { fieldsOf, itemsOf } from './fields-of.ts'
 
 /** What a card says, as far as tests go by it; what it gets wrong elsewhere does not stop them. */
 export interface Offered {
@@ -15,6 +16,15 @@ export interface Offered {
   readonly inputModes: readonly string[]
   readonly examples: readonly string[]
   readonly wantsCredentials: boolean
+}
+
+/** An interface that is tested. */
+export interface Offer {
+  readonly binding: Binding
+  readonly url: string
+  readonly tenant: string | undefined
+  /** Whether no other version of A2A is served at the same address. */
+  readonly isOnly10: boolean
 }
 
 /** Reads a card leniently. */
@@ -32,7 +42,7 @@ export function offeredIn(card: unknown): Offered {
     requiredExtensions: listed.filter(({ required }) => required === true).map(({ uri }) => uri),
     inputModes: [...texts(defaultInputModes), ...objects(skills).flatMap(({ inputModes }) => texts(inputModes))],
     examples: objects(skills).flatMap(({ examples }) => texts(examples)),
-    wantsCredentials: Array.isArray(securityRequirements) && securityRequirements.length > 0
+    wantsCredentials: itemsOf(securityRequirements).length > 0
   }
 }
 
@@ -41,9 +51,9 @@ function isInterface(value: Record<string, unknown>): value is Record<string, un
 }
 
 function objects(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isObject) : []
+  return itemsOf(value).filter(isObject)
 }
 
 function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter(text => typeof text === 'string') : []
+  return itemsOf(value).filter(text => typeof text === 'string')
 }

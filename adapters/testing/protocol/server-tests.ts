@@ -12,13 +12,13 @@ import type { Bounds } from './bounds.ts'
 import { Trial } from './trial.ts'
 import { outcomeText, refusalText } from './wording.ts'
 import { callerFor } from './callers.ts'
-import { cardAt, noteCard } from './card.ts'
+import { cardAt, noteCard, type FoundCard } from './card.ts'
 import { Exploration } from './explore.ts'
 import { Ledger, type Verdict } from './ledger.ts'
 import type { Need } from './needs.ts'
-import { offeredIn, type Offered } from './offered.ts'
+import { offeredIn, type Offer, type Offered } from './offered.ts'
 import { REQUIREMENTS } from './requirements.ts'
-import { BoundReached, Unanswered } from './unanswered.ts'
+import { BoundReached, ignoreBound, ignoreUnanswered, Unanswered } from './unanswered.ts'
 
 /** How a server is tested. */
 export interface ServerTestOptions {
@@ -64,7 +64,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   const { clock = systemClock, signal = new AbortController().signal, told = () => {}, texts, apiKey } = options
   const wanted = readBindings(options.bindings) ?? (isSocketAddress(url) ? ['WEBSOCKET'] : undefined)
   const bounds = { ...BOUNDS, ...options.bounds }
-  const found = await cardAt(url, AbortSignal.any([signal, AbortSignal.timeout(bounds.answerMs)]))
+  const found = await cardInTime(url, bounds, clock, signal)
   const card = offeredIn(found.card)
   const { offers, notes } = offersIn(card, url, wanted)
   const said = texts ?? (card.examples.length === 0 ? ['hello'] : card.examples.slice(0, MOST_TEXTS))
@@ -78,25 +78,30 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
       columns.push({ ...offer, verdicts: REQUIREMENTS.map(requirement => ({ requirement, outcome: 'skipped', findings: [], reason: open })) })
       continue
     }
-    const trial = new Trial({ binding: offer.binding, card, texts: said, tenant: offer.tenant, ledger, clock, bounds, signal, open, apiKey, isOnly10: offer.isOnly10 })
+    const trial = new Trial({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, apiKey })
     const exploration = new Exploration(trial, what => told(offer.binding, what))
     trials.push(trial)
     if (await isThere(trial)) await exploration.run()
     await exploration.cleanUp()
-    notes.push(...[...trial.refusals].map(text => `${offer.binding}: a message was refused: ${text}`), ...(trial.reached === undefined ? [] : [`${offer.binding}: ended at a bound: ${trial.reached}`]))
   }
-  await compare(trials)
-  for (const trial of trials) trial.close()
-  const tested = trials.map(({ binding, options: { ledger } }) => ({ binding, url: offers.find(offer => offer.binding === binding)?.url ?? '', verdicts: ledger.verdicts() }))
+  await compare(trials).catch(ignoreBound)
+  for (const trial of trials) {
+    const { binding, refusals, reached } = trial
+    trial.close()
+    notes.push(...[...refusals].map(text => `${binding}: a message was refused: ${text}`), ...(reached === undefined ? [] : [`${binding}: ended at a bound: ${reached}`]))
+  }
+  const tested = trials.map(({ options: { binding, url, ledger } }) => ({ binding, url, verdicts: ledger.verdicts() }))
   return { columns: [...tested, ...columns], notes }
 }
 
-/** An interface that is tested. */
-export interface Offer {
-  readonly binding: Binding
-  readonly url: string
-  readonly tenant: string | undefined
-  readonly isOnly10: boolean
+async function cardInTime(url: string, { answerMs }: Bounds, clock: Clock, signal: AbortSignal): Promise<FoundCard> {
+  const late = new AbortController()
+  const timer = clock.setTimeout(() => late.abort(), answerMs)
+  try {
+    return await cardAt(url, AbortSignal.any([signal, late.signal]))
+  } finally {
+    clock.clearTimeout(timer)
+  }
 }
 
 function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { offers: Offer[]; notes: string[] } {
@@ -141,9 +146,8 @@ async function isThere(trial: Trial): Promise<boolean> {
     trial.check(118, true, '', undefined)
     return true
   } catch (error) {
-    if (error instanceof BoundReached) trial.reached = error.message
-    else if (!(error instanceof Unanswered)) throw error
-    return false
+    if (error instanceof BoundReached || error instanceof Unanswered) return false
+    throw error
   }
 }
 
@@ -156,9 +160,7 @@ async function compare(trials: readonly Trial[]): Promise<void> {
     const ended = [...trial.tasks.values()].find(({ status: { state } }) => isTerminal(state))
     for (const other of trials) {
       if (other === trial) continue
-      await compared(trial, other, ended?.id, unknown).catch((error: unknown) => {
-        if (!(error instanceof Unanswered)) throw error
-      })
+      await compared(trial, other, ended?.id, unknown).catch(ignoreUnanswered)
     }
   }
 }

@@ -16,7 +16,7 @@ export class Subject {
   /** The messages that were sent for it. */
   readonly sent: Message[] = []
   /** As it was seen last. */
-  task: Task | undefined
+  task: Task = NO_TASK
   /** Whether it was to be canceled: then its end says nothing of its work. */
   isCanceled = false
   /** As it was read first after its end. */
@@ -47,7 +47,9 @@ export class Subject {
 
   /** Reads the task, as it is now. */
   async read(ids: readonly number[] = [65], more: { readonly historyLength?: number } = {}): Promise<Task> {
-    return this.see(await this.trial.result(ids, 'GetTask', { id: this.id, ...more }))
+    const task = this.see(await this.trial.result(ids, 'GetTask', { id: this.id, ...more }))
+    if (this.course.isOver) this.atEnd ??= task
+    return task
   }
 
   /** Reads the task until something holds for it, or for as long as an answer may take. */
@@ -62,7 +64,7 @@ export class Subject {
   }
 
   get id(): string {
-    return this.task?.id ?? ''
+    return this.task.id
   }
 
   /** Whether it waits for its client, or has ended. */
@@ -77,6 +79,9 @@ export class Subject {
     return { message, ...(configuration && { configuration }) }
   }
 }
+
+/** Before any was seen. */
+const NO_TASK: Task = { id: '', status: { state: 'TASK_STATE_SUBMITTED' } }
 
 /** How long a task is left alone before it is read again. */
 const PAUSE_MS = 100

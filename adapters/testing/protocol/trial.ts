@@ -12,16 +12,14 @@ import { noteEmitted, type Heard } from './emitted.ts'
 import { fieldsOf } from './fields-of.ts'
 import type { Ledger } from './ledger.ts'
 import { Listening } from './listening.ts'
-import type { Offered } from './offered.ts'
+import type { Offer, Offered } from './offered.ts'
 import { BoundReached, Unanswered } from './unanswered.ts'
 import { errorText, refusalText, shown, termsText } from './wording.ts'
 
 /** What a test on one binding works with. */
-export interface TrialOptions {
-  readonly binding: Binding
+export interface TrialOptions extends Offer {
   readonly card: Offered
   readonly texts: readonly string[]
-  readonly tenant: string | undefined
   readonly ledger: Ledger
   readonly clock: Clock
   readonly bounds: Bounds
@@ -30,8 +28,6 @@ export interface TrialOptions {
   readonly open: (note: Note) => Caller
   /** The key that callers show. */
   readonly apiKey: string | undefined
-  /** Whether no other version of A2A is served at the same address. */
-  readonly isOnly10: boolean
 }
 
 /** The requirements that operations are there, by their names or routes, on each binding. */
@@ -153,21 +149,22 @@ export class Trial {
   }
 
   /** Waits for an answer as long as it may take. Rejects with Unanswered. */
-  async within<T>(answer: Promise<T>, cut: AbortController, ms: number = this.options.bounds.answerMs): Promise<T> {
-    const { clock, signal } = this.options
+  async within<T>(answer: Promise<T>, cut: AbortController): Promise<T> {
+    const { clock, signal, bounds: { answerMs } } = this.options
     answer.catch(() => {})
     let timer: unknown
     const late = new Promise<never>((_, reject) => {
-      timer = clock.setTimeout(() => reject(new Unanswered(`no answer within ${ms / 1000} seconds`)), ms)
+      timer = clock.setTimeout(() => reject(new Unanswered(`no answer within ${answerMs / 1000} seconds`)), answerMs)
     })
     const stop = () => cut.abort()
     signal.addEventListener('abort', stop, { once: true })
-    try {
-      return await Promise.race([answer, late])
-    } catch (error) {
+    const failed = (error: unknown) => {
       if (error instanceof Unanswered) cut.abort()
       signal.throwIfAborted()
       throw error
+    }
+    try {
+      return await Promise.race([answer, late]).catch(failed)
     } finally {
       clock.clearTimeout(timer)
       signal.removeEventListener('abort', stop)
@@ -223,7 +220,7 @@ export class Trial {
   /** Counts a task that is to be opened. */
   opens(): void {
     this.#opened += 1
-    if (this.#opened > this.options.bounds.tasks) throw new BoundReached(`${this.options.bounds.tasks} tasks`)
+    if (this.#opened > this.options.bounds.tasks) throw this.#reaches(`${this.options.bounds.tasks} tasks`)
   }
 
   /** What was sent is what findings are about from here on. */
@@ -254,17 +251,22 @@ export class Trial {
     const { bounds, clock, signal } = this.options
     signal.throwIfAborted()
     this.#requests += 1
-    if (this.#requests > bounds.requests) throw new BoundReached(`${bounds.requests} requests`)
-    if (clock.now() > this.#endsAtMs) throw new BoundReached(`${bounds.totalMs / 1000} seconds`)
+    if (this.#requests > bounds.requests) throw this.#reaches(`${bounds.requests} requests`)
+    if (clock.now() > this.#endsAtMs) throw this.#reaches(`${bounds.totalMs / 1000} seconds`)
     this.#sent = `${method} ${typeof params === 'string' ? params : JSON.stringify(params)}${termsText(terms)}`.trim()
     return new AbortController()
+  }
+
+  #reaches(bound: string): BoundReached {
+    this.reached = bound
+    return new BoundReached(bound)
   }
 
   #unanswered(ids: readonly number[], error: unknown): never {
     this.options.signal.throwIfAborted()
     const { message } = error as Error
     this.#silences += 1
-    if (this.#silences >= MOST_SILENCES) throw new BoundReached(`${MOST_SILENCES} requests in a row without an answer`)
+    if (this.#silences >= MOST_SILENCES) throw this.#reaches(`${MOST_SILENCES} requests in a row without an answer`)
     for (const id of ids) this.check(id, false, 'an answer', message)
     throw new Unanswered(message, { cause: error })
   }
@@ -272,8 +274,8 @@ export class Trial {
   /** Without ErrorInfo the status has to do, where there is no number. */
   #byStatus({ native }: Refusal, wanted: ErrorCode): ErrorCode | undefined {
     const { http, grpc } = ERRORS[wanted]
-    const isIt = this.binding === 'HTTP+JSON' ? native.startsWith(`${http}`) : this.binding === 'GRPC' && native === grpc
-    return isIt ? wanted : undefined
+    const status = { 'HTTP+JSON': String(http), GRPC: grpc, JSONRPC: '', WEBSOCKET: '' }[this.binding]
+    return native.split(' ')[0] === status ? wanted : undefined
   }
 
   #withTenant(params: object): object {

@@ -3,3 +3,13 @@ export class Unanswered extends Error {}
 
 /** Ends the test of a binding: it came to its bounds. */
 export class BoundReached extends Error {}
+
+/** Goes on after a bound was reached: which, is noted already. */
+export function ignoreBound(error: unknown): void {
+  if (!(error instanceof BoundReached)) throw error
+}
+
+/** Goes on after a move that had no answer: that is noted already. */
+export function ignoreUnanswered(error: unknown): void {
+  if (!(error instanceof Unanswered)) throw error
+}

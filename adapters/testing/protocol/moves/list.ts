@@ -11,7 +11,7 @@ const TASKS = 3
 /** Opens more tasks in the context of one, and lists them: pages, order, filters (§3.1.4). */
 export async function list(subject: Subject): Promise<void> {
   const { trial } = subject
-  const contextId = subject.task?.contextId ?? ''
+  const { contextId = '' } = subject.task
   const tasks = [subject.id, ...(await more(subject, contextId))]
   trial.options.ledger.learn('listed')
   const listed = await pages(trial, { contextId, pageSize: 1 }, tasks.length)
@@ -36,7 +36,7 @@ async function more({ trial, text }: Subject, contextId: string): Promise<string
     if (!('result' in outcome) || !isObject(outcome.result) || !isObject(outcome.result.task)) break
     other.see(outcome.result.task)
     await other.readUntil(() => other.isStopped)
-    if (other.task?.contextId === contextId) ids.push(other.id)
+    if (other.task.contextId === contextId) ids.push(other.id)
     else break
   }
   return ids

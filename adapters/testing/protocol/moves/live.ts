@@ -30,7 +30,7 @@ export async function cancel(subject: Subject): Promise<void> {
     trial.check(76, isObject(outcome.result) && subject.see(outcome.result).id === id, 'the task', outcome.result)
     await subject.read([76])
     const isOver = await subject.readUntil(() => subject.course.isOver)
-    trial.check(76, isOver, 'a task that is canceled, after CancelTask gave it', subject.task?.status)
+    trial.check(76, isOver, 'a task that is canceled, after CancelTask gave it', subject.task.status)
   }
   await noteTold(subject, streams)
 }
@@ -38,8 +38,8 @@ export async function cancel(subject: Subject): Promise<void> {
 /** An answer to a task that waits: the context is that of the task (§3.4.3), and it goes on to its next pause, or its end. */
 export async function answer(subject: Subject): Promise<void> {
   const { trial, id } = subject
-  const { contextId, status } = subject.task ?? {}
-  const isAuthorization = status?.state === 'TASK_STATE_AUTH_REQUIRED'
+  const { contextId, status } = subject.task
+  const isAuthorization = status.state === 'TASK_STATE_AUTH_REQUIRED'
   if (isAuthorization) trial.check(140, status.message !== undefined, 'a message that explains what is needed', status)
   const streams = await witnesses(subject)
   const outcome = await trial.ask([35], 'SendMessage', subject.says(trial.answerFor(subject.text), { taskId: id }))
@@ -69,7 +69,7 @@ async function witnesses(subject: Subject): Promise<Listening[]> {
     if (stream.refusal && subject.course.isOver) break
     trial.check(57, first !== undefined && isTask(first, id), `first the task ${id}`, stream.refusal ? refusalText(stream.refusal) : (first ?? 'a stream that ends at once'))
     if (first === undefined || !isTask(first, id)) break
-    if (subject.isStopped) trial.check(57, isDeepStrictEqual(first.task.status, subject.task?.status), `the task as it is: ${JSON.stringify(subject.task?.status)}`, first)
+    if (subject.isStopped) trial.check(57, isDeepStrictEqual(first.task.status, subject.task.status), `the task as it is: ${JSON.stringify(subject.task.status)}`, first)
     trial.options.ledger.learn('live')
     streams.push(stream)
   }
@@ -98,7 +98,7 @@ async function noteTold(subject: Subject, streams: readonly Listening[]): Promis
 }
 
 function isTask(event: StreamResponse, id: string): event is Extract<StreamResponse, { task: unknown }> {
-  return isObject(event) && 'task' in event && isObject(event.task) && event.task.id === id
+  return 'task' in event && isObject(event.task) && event.task.id === id
 }
 
 function leave(streams: readonly Listening[]): void {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Artifact, StreamResponse } from '../../../../machines/protocol/objects.ts'
+import type { Artifact, StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
 import { isObject } from '../../../../machines/protocol/json.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
-import type { Rest } from '../listening.ts'
+import { stateIn, type Rest } from '../listening.ts'
 import type { Subject } from '../subject.ts'
 import { Unanswered } from '../unanswered.ts'
 import { refusalText } from '../wording.ts'
@@ -23,14 +23,14 @@ export async function stream(subject: Subject): Promise<void> {
   trial.check(49, listening.refusal?.code !== 'UnsupportedOperation', 'streaming, as the card says', listening.refusal && refusalText(listening.refusal))
   if (first === undefined) return
   const beganMs = clock.now()
-  if (isObject(first) && 'message' in first) {
+  if ('message' in first) {
     const rest = await listening.read()
     trial.check(50, rest === 'ended' && listening.events.length === 1, 'one message, then the end', listening.events.length === 1 ? 'a stream that stays open' : listening.events)
     listening.leave()
-    await replied(subject, first.message)
+    await replied(subject, fieldsOf(first.message))
     return
   }
-  if (!isObject(first) || !('task' in first)) {
+  if (!('task' in first)) {
     trial.check(51, false, 'first the task, or a message', first)
     listening.leave()
     return
@@ -118,7 +118,7 @@ export async function noteStopped(subject: Subject, found: string, artifacts: re
   trial.check(35, isDeepStrictEqual(artifacts ?? [], task.artifacts ?? []), `all artifacts, as GetTask gives them: ${JSON.stringify(task.artifacts ?? [])}`, artifacts ?? [])
 }
 
-type Answer = { readonly task: NonNullable<Subject['task']> } | { readonly message: Message }
+type Answer = { readonly task: Task } | { readonly message: Message }
 
 /** Opens by SendMessage. Nothing comes of it where the agent refuses the message. */
 async function answered(subject: Subject, ids: readonly number[], request: object): Promise<Answer | undefined> {
@@ -133,7 +133,7 @@ async function answered(subject: Subject, ids: readonly number[], request: objec
   trial.options.ledger.learn('answer')
   trial.check(25, isObject(task) !== isObject(message), '{ task } or { message }', outcome.result)
   if (isObject(message)) {
-    await replied(subject, message as unknown as Message)
+    await replied(subject, message)
     return { message: message as unknown as Message }
   }
   if (!isObject(task)) throw new Unanswered('neither a task nor a message')
@@ -146,12 +146,12 @@ function isNew({ trial, id, task }: Subject): void {
   const isKnown = trial.opened.has(id)
   trial.opened.add(id)
   trial.check(30, id !== '' && !isKnown, 'an id that no other task has', id)
-  const { contextId } = task ?? {}
+  const { contextId } = task
   trial.check(31, typeof contextId === 'string' && contextId !== '', 'a contextId', task)
 }
 
 /** A message in reply is all: no task is opened with it (§3.1.1). */
-async function replied(subject: Subject, message: Message): Promise<void> {
+async function replied(subject: Subject, message: Record<string, unknown>): Promise<void> {
   const { trial } = subject
   const { ledger } = trial.options
   subject.course.see('reply')
@@ -159,14 +159,15 @@ async function replied(subject: Subject, message: Message): Promise<void> {
   ledger.learn('answer')
   const { role, contextId } = message
   trial.check(26, role === 'ROLE_AGENT' && typeof contextId === 'string' && contextId !== '', 'a message of ROLE_AGENT with a contextId', message)
-  const listed = await trial.ask([], 'ListTasks', { contextId: contextId ?? '' })
-  if ('result' in listed && isObject(listed.result)) trial.check(26, contextId === undefined || listed.result.totalSize === 0 || trial.hasTaskIn(contextId), 'no task in a context with a message alone', listed.result)
+  if (typeof contextId !== 'string') return
+  const listed = await trial.ask([], 'ListTasks', { contextId })
+  if ('result' in listed && isObject(listed.result)) trial.check(26, listed.result.totalSize === 0 || trial.hasTaskIn(contextId), 'no task in a context with a message alone', listed.result)
 }
 
 /** Who asks for an authorization has to say what it is for, and the stream stays open meanwhile (§7.6.1). */
 function noteWaiting({ trial }: Subject, events: readonly StreamResponse[], end: Rest): void {
-  const asked = events.find(event => 'statusUpdate' in event && event.statusUpdate.status.state === 'TASK_STATE_AUTH_REQUIRED')
-  if (!asked || !('statusUpdate' in asked)) return
+  const asked = events.filter(event => 'statusUpdate' in event).find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
+  if (!asked) return
   trial.options.ledger.learn('auth')
   trial.check(140, asked.statusUpdate.status.message !== undefined, 'a message that explains what is needed', asked)
   trial.check(61, end !== 'ended' || events.at(-1) !== asked, 'a stream that stays open while an authorization is awaited', 'its end')

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../../../machines/protocol/errors.ts'
 import { isObject } from '../../../../machines/protocol/json.ts'
 import { outcomeText } from '../wording.ts'
 import type { Subject } from '../subject.ts'
-import { fieldsOf } from '../fields-of.ts'
+import { fieldsOf, itemsOf } from '../fields-of.ts'
 
 /** Reads twice: reading changes nothing of what stands still (§3.3.1). */
 export async function read(subject: Subject): Promise<void> {
@@ -11,7 +11,6 @@ export async function read(subject: Subject): Promise<void> {
   const one = await subject.read()
   trial.check(65, one.id === subject.id, 'the task', one)
   if (!subject.isStopped) return
-  if (subject.course.isOver) subject.atEnd ??= one
   const other = await subject.read()
   trial.check(79, isDeepStrictEqual(one, other), `the same as before: ${JSON.stringify(one)}`, other)
 }
@@ -19,14 +18,14 @@ export async function read(subject: Subject): Promise<void> {
 /** No more history than is asked for (§3.2.4), and what was sent, as it was (§3.7). */
 export async function readHistory(subject: Subject): Promise<void> {
   const { trial, sent } = subject
-  const all = (await subject.read()).history ?? []
-  const one = (await subject.read([66], { historyLength: 1 })).history ?? []
+  const all = itemsOf((await subject.read()).history)
+  const one = itemsOf((await subject.read([66], { historyLength: 1 })).history)
   trial.check(66, one.length <= 1, 'one message at most, for historyLength 1', one)
   if (one.length === 1 && all.length > 1) trial.check(66, isDeepStrictEqual(one, all.slice(-1)), `the newest: ${JSON.stringify(all.at(-1))}`, one)
   const { history } = await subject.read([66], { historyLength: 0 })
   trial.check(66, history === undefined || history.length === 0, 'no history, for historyLength 0', history)
   trial.check(66, history === undefined, 'no member history, for historyLength 0', history, false)
-  const kept = sent.flatMap(({ messageId, parts }) => all.filter(message => message.messageId === messageId).map(message => ({ parts, found: message.parts })))
+  const kept = sent.flatMap(({ messageId, parts }) => all.map(fieldsOf).filter(message => message.messageId === messageId).map(message => ({ parts, found: message.parts })))
   for (const { parts, found } of kept) trial.check(67, textOf(parts) === textOf(found), textOf(parts), textOf(found))
   if (kept.length > 0) trial.options.ledger.learn('history')
 }
@@ -40,7 +39,7 @@ export async function nameAnotherContext(subject: Subject): Promise<void> {
   trial.check(34, 'refusal' in outcome, 'a refusal', 'result' in outcome && outcome.result)
   if (!subject.isStopped) return
   const { status } = await subject.read()
-  trial.check(34, isDeepStrictEqual(status, before?.status), `the task as it was: ${JSON.stringify(before?.status)}`, status)
+  trial.check(34, isDeepStrictEqual(status, before.status), `the task as it was: ${JSON.stringify(before.status)}`, status)
 }
 
 /** A message to a task that has ended (§3.1.1). */
@@ -71,7 +70,7 @@ export async function cancelAgain(subject: Subject): Promise<void> {
 /** After all that was tried with it a task that has ended is as it was (§3.1.1). */
 export async function readAtLast(subject: Subject): Promise<void> {
   const last = await subject.read([80])
-  subject.trial.check(80, isDeepStrictEqual(last, subject.atEnd ?? last), `the task as it was: ${JSON.stringify(subject.atEnd)}`, last)
+  subject.trial.check(80, isDeepStrictEqual(last, subject.atEnd), `the task as it was: ${JSON.stringify(subject.atEnd)}`, last)
 }
 
 /** Webhooks: refused where the card has none (§3.3.4), else kept, read, listed and deleted (§3.1.7 to §3.1.10). */
@@ -107,5 +106,5 @@ export async function keepWebhooks({ trial, id: taskId }: Subject): Promise<void
 const NOWHERE = 'https://webhook.invalid/'
 
 function textOf(parts: unknown): string {
-  return Array.isArray(parts) ? parts.map(part => (isObject(part) ? String(part.text) : '')).join('') : ''
+  return itemsOf(parts).map(part => String(fieldsOf(part).text)).join('')
 }
