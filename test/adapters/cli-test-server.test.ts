@@ -48,6 +48,22 @@ await t.test('TAP has a point for each requirement on each binding: skips have t
   t.match(stdout, /^not ok 120 - JSONRPC: 120 [^\n]* # TODO SHOULD$/m)
 })
 
+await t.test('bindings stand beside each other, and lines are cut to the screen; --only can name one of them', async t => {
+  const url = await faultyServer(t, { rest: true })
+  const { stdout } = await run(['test', url, '--text', 'x', '--only', '74 '], { screen: { columns: 40, hasColours: false } })
+  t.match(stdout, /^ +JSONRPC +HTTP\+JSON$/m)
+  t.match(stdout, /^74 +ok +ok +A page .*…$/m)
+  for (const line of stdout.split('\n').filter(text => text.startsWith('74'))) t.ok(line.length <= 40, line)
+  const one = await run(['test', url, '--text', 'x', '--only', 'JSONRPC: 74 '])
+  t.match(one.stdout, /^74 +ok +- +A page has 50 tasks/m)
+})
+
+await t.test('a long finding is cut', async t => {
+  const url = await faultyServer(t, { answer: ({ method }, answer) => (method === 'ListTasks' && answer.result ? { ...answer, result: { ...answer.result, tasks: 'x'.repeat(2000) } } : answer) })
+  const { stdout } = await run(['test', url, '--text', 'x', '--only', 'JSONRPC: 69 '])
+  t.match(stdout, /^ {2}found: {2}\{"tasks":"x{900,}…$/m)
+})
+
 await t.test('what A2A leaves open is a warning too', async t => {
   const url = await faultyServer(t, {
     events: async function* ({ method }, events) {
@@ -79,7 +95,7 @@ await t.test('a server that cannot be tested is an error', async t => {
   t.match(await run(['test', 'http://127.0.0.1:9']), { code: 1, stderr: /Nobody answers at/ })
   const closed = await faultyServer(t, { answer: ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } }) })
   t.match(await run(['test', closed]), { code: 1, stderr: /wants to know who you are\. Give a key with --api-key KEY/ })
-  const odd = await faultyServer(t, { card: () => '<html>' })
+  const odd = await faultyServer(t, { card: () => [] })
   t.match(await run(['test', odd]), { code: 1, stderr: /lists no interface that could be tested/ })
 })
 

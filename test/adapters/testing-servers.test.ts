@@ -1,10 +1,17 @@
 import t from 'tap'
 import { serve } from '../../adapters/http/serve.ts'
 import { obedientAgent } from '../conformance/agent.ts'
+import { byName } from '../conformance/column.ts'
 import { officialAgent } from '../fixtures/official-agent.ts'
 import { start } from '../fixtures/runtime-helpers.ts'
 import { faultyServer, type Fault, type Json } from '../fixtures/faulty-server.ts'
 import { ids, tested } from '../fixtures/tested-server.ts'
+
+/** As much as is needed until one task was opened, has ended, and was listed with others. */
+const ONE_TASK = { answerMs: 2000, tasks: 4 }
+
+/** As much as is needed for what takes no task. */
+const NO_TASK = { answerMs: 2000, tasks: 1 }
 
 const TEXTS = ['count 3', 'ask', 'wait', 'hello', 'authorize']
 
@@ -48,7 +55,7 @@ function withWebhooks(change: (method: string, answer: Json) => Json = (_, answe
 }
 
 await t.test('webhooks are kept, read, listed and deleted', async t => {
-  const verdicts = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'] }), 'failed').filter(id => id >= 81 && id <= 86)
+  const verdicts = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bounds: ONE_TASK }), 'failed').filter(id => id >= 81 && id <= 86)
   t.same(await verdicts(withWebhooks()), [])
   const broken = (wrong: string, result: Json) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, error: undefined, result } : answer)))
   const refused = (wrong: string) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, result: undefined, error: { code: -32603, message: 'no' } } : answer)))
@@ -66,7 +73,7 @@ await t.test('the extended card is shown to who has a key, or is not configured'
     answer: ({ method, id }, answer) => (method === 'GetExtendedAgentCard' ? { jsonrpc: '2.0', id, ...given } : answer)
   })
   const verdict = async (given: Json, apiKey?: string) => {
-    const { columns } = await tested(await faultyServer(t, fault(given)), { texts: ['x'], ...(apiKey && { apiKey }) })
+    const { columns } = await tested(await faultyServer(t, fault(given)), { texts: ['x'], bounds: NO_TASK, ...(apiKey && { apiKey }) })
     return [122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome)
   }
   t.same(await verdict({ error: { code: -31401, message: 'no' } }), ['skipped', 'passed'])
@@ -85,6 +92,10 @@ await t.test('by REST an error counts by its status where nothing says which it 
   t.ok((await findings(rest(answer => (answer?.error ? '<html>no</html>' : answer)))).includes(97))
   t.ok((await findings({ ...rest(answer => answer), status: () => 200 })).includes(96))
   t.ok((await findings({ rest: true, status: ({ method }) => (method.includes(':cancel') ? 405 : 400) })).includes(19))
+  t.ok((await findings({ ...rest(answer => (answer?.error ? '<html>no</html>' : answer)), status: () => 400 })).includes(65), 'a status that is not that of the error')
+  t.ok((await findings(rest(answer => (answer?.tasks ? '' : answer)))).includes(5), 'no body is null')
+  const noStreams = { code: 400, status: 'FAILED_PRECONDITION', message: 'no streams', details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'UNSUPPORTED_OPERATION', domain: 'a2a-protocol.org' }] }
+  t.ok((await findings({ rest: true, events: async function* () { yield { error: noStreams } } })).includes(49), 'an error in a stream has a code of its own')
 })
 
 await t.test('a tenant of the card is named in every request', async t => {
@@ -109,7 +120,6 @@ await t.test('an agent without streams is tested without them', async t => {
   t.ok(ids(result, 'failed').includes(49), 'the fixture streams all the same')
 })
 
-
 await t.test('all bindings of a server are tested, and compared', async t => {
   const { runtime } = start(t, { ...obedientAgent().definition })
   const served = await serve(runtime, { port: 0 })
@@ -122,6 +132,15 @@ await t.test('all bindings of a server are tested, and compared', async t => {
   for (const id of [14, 17, 128, 129, 130, 144, 147, 150]) t.ok(passed('WEBSOCKET').includes(id), `${id}`)
   for (const id of [19, 20, 21, 22, 98, 129, 130]) t.ok(passed('HTTP+JSON').includes(id), `${id}`)
   for (const task of (await runtime.listTasks({ pageSize: 100 })).tasks) t.notMatch(task.status.state, /WORKING|REQUIRED|SUBMITTED/, `nothing is left running: ${JSON.stringify(task)}`)
+})
+
+await t.test('what two bindings tell differently is found, and garbage is compared as it is', async t => {
+  const both = async (answer: NonNullable<Fault['answer']>) => tested(await faultyServer(t, { rest: true, card: card => ({ ...card, capabilities: {} }), answer }), { texts: ['x'], bounds: ONE_TASK })
+  const isRead = (method: string) => method === 'GetTask' || /^GET \/rest\/tasks\/[^/]+$/.test(method)
+  const garbage = await both(({ method, id }, answer) => (isRead(method) ? (answer.jsonrpc ? { jsonrpc: '2.0', id, result: { a: 1 } } : { a: 2 }) : answer))
+  t.ok(ids(garbage, 'failed').includes(129))
+  const nothing = await both(({ method, id }, answer) => (method === 'SendMessage' ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no' } } : method.includes('message:') ? { error: { code: 500, status: 'INTERNAL', message: 'no' } } : answer))
+  t.match(nothing.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 130), { outcome: 'passed' })
 })
 
 await t.test('a ws: address tests the WebSocket alone, and an option the bindings that it names', async t => {
@@ -151,8 +170,53 @@ await t.test('what cannot be tested at all is an error that says why', async t =
   const older = await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [{ url: 'http://localhost/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }] }) })
   await t.rejects(tested(older), /speaks only A2A 0\.3/)
   await t.rejects(tested(await faultyServer(t, { card: () => [] })), /lists no interface/)
+  await t.rejects(tested(await faultyServer(t, { card: () => '<html>' })), /is not JSON/)
+  await t.rejects(tested(await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [{ url: 'http://localhost/', protocolBinding: 'urn:pigeon', protocolVersion: '1.0' }] }) })), /offers no binding that could be tested, only urn:pigeon/)
   await t.rejects(tested(`${older}/nothing.json`), /no agent card at .*: HTTP 4/)
   await t.rejects(tested(await faultyServer(t, { answer: ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } }) })), { code: 'Unauthenticated' })
+})
+
+await t.test('what a server may do is no finding', async t => {
+  const verdicts = async (fault: Fault, ...texts: string[]) => (await tested(await faultyServer(t, fault), { texts, bounds: ONE_TASK })).columns[0]?.verdicts ?? []
+  const sizes = await verdicts({ answer: ({ method, params }, answer) => (method === 'ListTasks' && answer.result && params.pageSize === undefined ? { ...answer, result: { ...answer.result, pageSize: answer.result.tasks.length } } : answer) }, 'x')
+  t.equal(sizes[73]?.outcome, 'passed', 'a page that says how many tasks it has')
+  const timeless = await verdicts({
+    answer: (_, answer) => JSON.parse(JSON.stringify(answer, (name, value: unknown) => (name === 'timestamp' ? undefined : value))),
+    events: async function* (_, events) {
+      for await (const event of events) yield JSON.parse(JSON.stringify(event, (name, value: unknown) => (name === 'timestamp' ? undefined : value)))
+    }
+  }, 'x')
+  t.match(timeless[2], { outcome: 'skipped', reason: 'nothing that was heard had a timestamp' })
+  t.equal(timeless[72]?.outcome, 'passed')
+  const stubborn = await verdicts({ answer: ({ method, params, id }, answer) => (method === 'SendMessage' && params.message?.taskId && answer.result ? { jsonrpc: '2.0', id, error: { code: -32602, message: 'another answer, please' } } : answer) }, 'ask')
+  t.match(stubborn[32], { outcome: 'skipped' }, 'an answer that is refused')
+  const over = new Set<unknown>()
+  const quick = await verdicts({
+    events: async function* ({ method, params, id }, events) {
+      if (method === 'SubscribeToTask') {
+        over.add(params.id)
+        yield { jsonrpc: '2.0', id, error: { code: -32004, message: 'over' } }
+      } else yield* events
+    },
+    answer: ({ method, params }, answer) => (method === 'GetTask' && over.has(params.id) && answer.result ? { ...answer, result: { ...answer.result, status: { state: 'TASK_STATE_COMPLETED' } } } : answer)
+  }, 'wait')
+  t.match(quick[56], { outcome: 'skipped' }, 'a task that ends before it is subscribed to')
+})
+
+await t.test('who shows no credentials is refused', async t => {
+  const fault: Fault = {
+    card: card => ({ ...card, securityRequirements: [{ schemes: { key: { list: [] } } }] }),
+    answer: ({ method, params, id, version }, answer) => (method === 'ListTasks' && Object.keys(params).length === 0 && version === '1.0' ? { jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } } : answer)
+  }
+  t.equal((await tested(await faultyServer(t, fault), { texts: ['x'], bounds: NO_TASK })).columns[0]?.verdicts[99]?.outcome, 'passed')
+})
+
+await t.test('on a connection that showed a key the extended card is not asked for without one', async t => {
+  const { runtime } = start(t, { ...obedientAgent().definition, extendedCard: { description: 'For those who are known.' } }, { authenticate: byName })
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const { columns } = await tested(served.url, { texts: ['x'], bindings: ['WEBSOCKET'], apiKey: 'ann', bounds: ONE_TASK })
+  t.same([122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome), ['passed', 'skipped'])
 })
 
 await t.test('interfaces that are not tested are told of', async t => {
@@ -177,16 +241,19 @@ await t.test('a test ends at its bounds, and says so', async t => {
   for (const [bounds, reason] of [[{ requests: 20 }, '20 requests'], [{ tasks: 2 }, '2 tasks'], [{ totalMs: -1 }, '-0.001 seconds']] as const) {
     t.match((await tested(url, { bounds: { answerMs: 2000, ...bounds } })).notes, [new RegExp(`ended at a bound: ${reason}`)])
   }
+  const twice = await tested(await faultyServer(t, { rest: true }), { texts: ['x'], bounds: { requests: 10 } })
+  t.match(twice.notes, [/^JSONRPC: ended at a bound: 10 requests$/, /^HTTP\+JSON: ended at a bound: 10 requests$/], 'and what was found until then is given')
   let answers = 0
   const mute = await faultyServer(t, { answer: (_, answer) => ((answers += 1) === 1 ? answer : 'hang') })
   t.match((await tested(mute)).notes, [/ended at a bound: 5 requests in a row without an answer/])
 })
 
 await t.test('an agent that refuses every message is told of', async t => {
-  const url = await faultyServer(t, { card: card => ({ ...card, capabilities: {} }), answer: ({ method, id, params }, answer) => (method === 'SendMessage' && !params.message.taskId ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no model' } } : answer) })
+  const url = await faultyServer(t, { card: card => ({ ...card, capabilities: { extensions: [{ uri: 'urn:x' }] } }), answer: ({ method, id, params }, answer) => (method === 'SendMessage' && !params.message.taskId ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no model' } } : answer) })
   const result = await tested(url)
   t.match(result.notes, ['JSONRPC: a message was refused: -32603 InternalError: no model'])
   t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 51), { outcome: 'skipped', reason: 'no task came to its end' })
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 112), { outcome: 'skipped' })
 })
 
 await t.test('a test that is stopped rejects, and asks nothing more', async t => {
