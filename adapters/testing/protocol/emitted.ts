@@ -42,8 +42,10 @@ function walk(value: unknown, path: string): Member[] {
   })
 }
 
-const SCHEMAS: Readonly<Partial<Record<OperationMethod, Schema<unknown>>>> = {
+const SCHEMAS: Readonly<Record<OperationMethod, Schema<unknown>>> = {
   SendMessage: SendMessageResponseSchema,
+  SendStreamingMessage: StreamResponseSchema,
+  SubscribeToTask: StreamResponseSchema,
   GetTask: TaskSchema,
   ListTasks: ListTasksResponseSchema,
   CancelTask: TaskSchema,
@@ -54,9 +56,9 @@ const SCHEMAS: Readonly<Partial<Record<OperationMethod, Schema<unknown>>>> = {
   DeleteTaskPushNotificationConfig: message({})
 }
 
-/** What an operation gives, or an event of its stream, has to be; `undefined` where that is not looked into. */
-export function schemaOf({ method, streamed }: Pick<Heard, 'method' | 'streamed'>): Schema<unknown> | undefined {
-  return streamed ? StreamResponseSchema : SCHEMAS[method]
+/** What an operation gives, or an event of its stream, has to be. */
+export function schemaOf({ method }: Pick<Heard, 'method'>): Schema<unknown> {
+  return SCHEMAS[method]
 }
 
 /** Notes how what was heard is written (§5): names, enums, times, required fields, oneofs. */
@@ -82,9 +84,7 @@ function noteAll(note: Note, id: number, wanted: string, members: readonly Membe
 
 /** What is decoded tells which field is missing or wrong; each belongs to a requirement of its own. */
 function noteShape(heard: Heard, note: Note): void {
-  const schema = schemaOf(heard)
-  if (!schema) return
-  const { violations = [] } = tryDecode(schema, heard.value, heard.method)
+  const { violations = [] } = tryDecode(schemaOf(heard), heard.value, heard.method)
   const listed = heard.method === 'ListTasks' && isObject(heard.value) ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(name => !Object.hasOwn(heard.value as object, name)) : []
   const oneof = violations.find(({ description }) => description.startsWith('must have exactly one of'))
   const parts = violations.find(({ field }) => field.endsWith('parts'))
