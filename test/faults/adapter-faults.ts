@@ -19,11 +19,11 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'a client sends nothing again', file: 'adapters/websocket/client-calls.ts', find: 'request.again(this.#isReliable)', replace: 'undefined' },
   { name: 'to a question of 0.3 the stream does not close', file: 'adapters/legacy/v03.ts', find: '{ ...event, final: true } : event', replace: 'event : event' },
   { name: 'who sends by 0.3 does not wait', file: 'adapters/legacy/v03-requests.ts', find: '{ ...params, configuration: { blocking: true, ...configuration } }', replace: '{ ...params, configuration }' },
-  { name: 'the file does not say where the status of a task is', file: WRITER, find: 'Object.assign(task, { state, time, statusAt: generation })', replace: 'Object.assign(task, { state, time })' },
-  { name: 'the file has no journal', file: WRITER, find: 'for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)', replace: '' },
+  { name: 'the file does not say where the status of a task is', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'Object.assign(task, { state, time, statusAt: generation })', replace: 'Object.assign(task, { state, time })' },
+  { name: 'the file has no journal', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)', replace: '' },
   { name: 'the file is written by who has lost the race', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'if ((known?.commits ?? 0) !== expected) return false', replace: '' },
-  { name: 'the file keeps the first snapshot of a task', file: WRITER, find: 'else if (isThere) this.#changeSnapshot({ task, snapshot })', replace: 'else if (isThere) return' },
-  { name: 'a task is read from the file by anybody', file: 'adapters/storage/reads.ts', find: 'return row?.scope === number ? read(row) : undefined', replace: 'return row ? read(row) : undefined' },
-  { name: 'a page of a list of the file repeats its first task', file: 'adapters/storage/task-lister.ts', find: '(time, taskId) < (?, ?)', replace: '(time, taskId) <= (?, ?)' },
+  { name: 'the file keeps the first snapshot of a task', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'else if (isThere) this.#changeSnapshot({ task, snapshot })', replace: 'else if (isThere) return' },
+  { name: 'a task is read from the file by anybody', file: 'adapters/storage/reads.ts', unit: 'test/adapters/storage.test.ts', find: 'return row?.scope === number ? read(row) : undefined', replace: 'return row ? read(row) : undefined' },
+  { name: 'a page of a list of the file repeats its first task', file: 'adapters/storage/task-lister.ts', unit: 'test/adapters/storage.test.ts', find: '(time, taskId) < (?, ?)', replace: '(time, taskId) <= (?, ?)' },
   { name: 'a task that lives is removed from the file with the old ones', file: 'adapters/storage/removals.ts', unit: 'test/adapters/storage.test.ts', find: 'WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER', replace: 'WHERE COALESCE(endedAtMs, 0) < ? ORDER' }
 ]

@@ -41,7 +41,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'the words of a run are counted off by one', file: REPLAY, find: 'if (ordinal > this.#upTo) return word', replace: 'if (ordinal >= this.#upTo) return word' },
   { name: 'an artifact is told again when the work runs again', file: REPLAY, find: 'if (isDeepStrictEqual(said.append ? artifact : whole, said.artifact)) return undefined', replace: '' },
   { name: 'the result of a step is not kept', file: 'runtime/steps.ts', find: 'this.#log.keep(key, { result })', replace: '' },
-  { name: 'canceled work is not told to stop', file: 'runtime/work-run.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
+  { name: 'canceled work is not told to stop', file: 'runtime/work-run.ts', unit: 'test/runtime/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
   { name: 'messages are not remembered', file: 'runtime/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
   { name: 'a message is taken twice while the first is under way', file: SENDS, find: 'underWay.set(name, { fingerprint: send.fingerprint, end: placed })', replace: '' },
   { name: 'a task is read by anybody', file: 'runtime/memory-contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
