@@ -1,5 +1,6 @@
 import { httpLoad } from './load/http-load.ts'
 import type { Load } from './load/load.ts'
+import { inspectedLoad } from './load/inspected-load.ts'
 import { webSocketLoad } from './load/websocket-load.ts'
 
 /** A server that takes part: its name in the tables, its file in `servers/`, and how it is loaded. */
@@ -22,6 +23,12 @@ export const oursDurable: Contender = { ...oursServed, name: 'taskchart, WebSock
 
 /** The same with a connection for each request in flight: as many clients that know nothing of each other. */
 export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }
+
+/** The same with its inspector beside it, at which nobody looks. */
+export const oursInspectable: Contender = { ...oursServed, name: 'taskchart with its inspector, nobody looks', options: { inspected: true } }
+
+/** The same while a page is connected, which reads what it is told. */
+export const oursInspected: Contender = { ...oursInspectable, name: 'taskchart with its inspector, a page looks', load: inspectedLoad }
 
 /** taskchart over HTTP: JSON-RPC, streams as server-sent events; a connection for each request in flight. */
 export const oursHttp: Contender = { name: 'taskchart, HTTP', file: 'ours', load: httpLoad }

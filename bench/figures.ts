@@ -1,5 +1,5 @@
 import { express } from './contenders.ts'
-import type { Lane, Round } from './race.ts'
+import type { Lane, Race, Round } from './race.ts'
 
 /** What a server's rounds come to. All but `spread` are medians. */
 export interface Figures {
@@ -10,7 +10,7 @@ export interface Figures {
   readonly spread: number
   /** CPU time of the server for one unit, in microseconds. */
   readonly cpuMicros: number
-  /** How often as fast as the official SDK on Express, and how often as sparing of the server's CPU. */
+  /** How often as fast as the baseline of the race, and how often as sparing of the server's CPU. */
   readonly timesAsFast: number
   readonly timesAsSparing: number
   /** Parts of the time in which the server, and the load generator, were busy. Above 1 where garbage is collected beside. */
@@ -20,10 +20,13 @@ export interface Figures {
   readonly wallMs: number
 }
 
+/** What others are compared with, unless a race says otherwise. */
+export const OFFICIAL = { contender: express, name: 'Express' }
+
 /** The figures of a race, a line for each server. */
-export function figuresOf(lanes: readonly Lane[], times: number): Figures[] {
+export function figuresOf(lanes: readonly Lane[], { times, baseline: { contender: compared } = OFFICIAL }: Pick<Race, 'times' | 'baseline'>): Figures[] {
   const alone = lanes.map(({ contender, rounds }) => ({ contender, ...summary(rounds), wallMs: median(rounds.map(({ wallMs }) => wallMs / times)) }))
-  const baseline = alone.find(({ contender }) => contender === express)
+  const baseline = alone.find(({ contender }) => contender === compared)
   return alone.map(({ contender, ...figures }) => ({
     name: contender.name,
     ...figures,

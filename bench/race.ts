@@ -10,6 +10,8 @@ export interface Race {
   /** What is counted: a task, an event. */
   readonly unit: string
   readonly contenders: readonly Contender[]
+  /** Which of them the others are compared with, and what the tables call it. Default the official SDK on Express. */
+  readonly baseline?: { readonly contender: Contender; readonly name: string }
   /** Which work our agent has. */
   readonly work: OursOptions['work']
   readonly inFlight: number

@@ -4,6 +4,7 @@ import type { Scale } from './scale.ts'
 import { chunkRaces } from './scenarios/chunks.ts'
 import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
+import { inspectRaces } from './scenarios/inspect.ts'
 import { memoryTable } from './scenarios/memory.ts'
 import { sendRaces } from './scenarios/send.ts'
 import { streamRaces } from './scenarios/stream.ts'
@@ -19,6 +20,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   get: races(getTaskRaces),
   stream: races(streamRaces),
   chunks: races(chunkRaces),
+  inspect: races(inspectRaces),
   durable: async (scale, show) => {
     for (const { title, rows } of await durableTables(scale)) show(section(title, rows))
   },
@@ -30,7 +32,7 @@ function races(of: (scale: Scale) => Race[]): Scenario {
   return async (scale, show) => {
     for (const race of of(scale)) {
       const lanes = await run(race, scale.rounds)
-      show(section(race.title, raceTable(race, figuresOf(lanes, race.times))))
+      show(section(race.title, raceTable(race, figuresOf(lanes, race))))
     }
   }
 }

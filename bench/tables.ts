@@ -1,13 +1,13 @@
-import type { Figures } from './figures.ts'
+import { OFFICIAL, type Figures } from './figures.ts'
 import type { Race } from './race.ts'
 
 /** From this part of the time on the load generator may be what limits the rate. */
 const BUSY = 0.9
 
 /** A race's figures as a Markdown table. A load generator that was the limit, or close to it, stands in bold. */
-export function raceTable({ unit, isTimed }: Race, figures: readonly Figures[]): string {
+export function raceTable({ unit, isTimed, baseline: { name: compared } = OFFICIAL }: Pick<Race, 'unit' | 'isTimed' | 'baseline'>, figures: readonly Figures[]): string {
   return table(
-    ['Server', ...(isTimed ? ['ms/task'] : []), `${unit}s/s`, 'spread', `server CPU µs/${unit}`, '× Express, rate', '× Express, CPU', 'busy: server', 'busy: load'],
+    ['Server', ...(isTimed ? ['ms/task'] : []), `${unit}s/s`, 'spread', `server CPU µs/${unit}`, `× ${compared}, rate`, `× ${compared}, CPU`, 'busy: server', 'busy: load'],
     figures.map(({ name, wallMs, rate, spread, cpuMicros, timesAsFast, timesAsSparing, serverBusy, loadBusy }) => [
       name,
       ...(isTimed ? [short(wallMs)] : []),

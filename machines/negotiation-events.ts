@@ -11,7 +11,8 @@ export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declin
 /**
  * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
  * `extensions` are those of the author's that its client has activated, if any. `arrived` is known where a negotiation lasts,
- * and `trace`, which says where it belongs, if it is traced. `isOnce`: the message is not to be taken twice.
+ * and `trace`, which says where it belongs, if it is traced. `isOnce`: only the call that waits
+ * for it may have it taken: it is not to be taken twice, or comes with a webhook.
  */
 export type ContextRequest = {
   callId: string

@@ -9,15 +9,17 @@ import { shownInput } from './opening.ts'
 export interface CardSource {
   readonly agent: Agent
   readonly security: CardSecurity
+  /** Whether it tells webhooks. */
+  readonly pushes: boolean
 }
 
 /** The card (§4.4.1) of an agent where it is served: what the author says, and the interfaces and capabilities that are there. */
-export function agentCard({ agent, security }: CardSource, interfaces: readonly AgentInterface[], described = agent.card): AgentCard {
+export function agentCard({ agent, security, pushes }: CardSource, interfaces: readonly AgentInterface[], described = agent.card): AgentCard {
   const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, sends that are taken once, conditional sends, long poll.' }
   const schema = shownInput(agent)
   const wanted = { uri: INPUT_EXTENSION, description: 'What the message that opens a task has to hold.', params: { schema } }
   const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
   const extensions = [reliability, ...(schema ? [wanted] : []), ...negotiation, ...agent.extensions]
-  const capabilities = { streaming: true, pushNotifications: false, extendedAgentCard: agent.extendedCard !== undefined, extensions }
+  const capabilities = { streaming: true, pushNotifications: pushes, extendedAgentCard: agent.extendedCard !== undefined, extensions }
   return { ...described, ...securityOf(described, security), supportedInterfaces: [...interfaces], capabilities }
 }

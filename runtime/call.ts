@@ -7,6 +7,7 @@ import type { Schema } from '../machines/protocol/values.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
 import type { Caller } from './authentication.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from './extensions.ts'
+import type { TaskName } from './named-tasks.ts'
 import type { Scope } from './store.ts'
 import type { TraceCarrier } from './telemetry.ts'
 
@@ -24,10 +25,14 @@ export interface CallContext {
   readonly tenant?: string
   /** `A2A-Version` as the client gave it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
   readonly version?: string
+  /** The older version that the client speaks, if what it sends was translated: in that its webhooks are told. Default 1.0. */
+  readonly dialect?: string | undefined
   /** URIs of the extensions that the client asked for (`A2A-Extensions`); those not supported are ignored (§4.6.3). */
   readonly extensions?: readonly string[]
   /** What the reliability extension adds to a call. Counts only if that extension is among `extensions`. */
   readonly conditions?: Conditions
+  /** SendMessage: the client's own name for the task, of which the message then says no taskId. For versions of A2A whose clients name tasks. */
+  readonly taskName?: TaskName | undefined
   /** Hears the generation of each event of a stream, just before the stream gives that. */
   readonly numbered?: ((generation: number) => void) | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
@@ -58,6 +63,9 @@ export interface Admitted<Params> {
   readonly reliable: boolean
   /** None unless the extension is active. */
   readonly conditions: Conditions
+  readonly taskName: CallContext['taskName']
+  /** The version in which its webhooks are told. */
+  readonly dialect: string
   readonly numbered: CallContext['numbered']
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
@@ -77,7 +85,7 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
   if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalid('tenant', 'must be the tenant of the address')
-  return { params, scope, extensions, reliable, conditions, numbered: call.numbered, signal: call.signal, trace: call.trace }
+  return { params, scope, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, signal: call.signal, trace: call.trace }
 }
 
 /** Whose data a call is about: what its parameters say, else its address. */

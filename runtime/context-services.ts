@@ -7,9 +7,11 @@ import type { Ids } from './ids.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { Metering } from './metering.ts'
+import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import type { Telemetry } from './telemetry.ts'
+import type { Webhooks } from './webhooks.ts'
 
 /** Who holds a live context, and hears from it. */
 export interface ContextOwner {
@@ -34,6 +36,9 @@ export interface ContextServices {
   readonly agent: Agent
   readonly cleanUps: CleanUps
   readonly recoveryQueue: RecoveryQueue
+  readonly observers: Observers
   /** What traces the works, if anything does. */
   readonly telemetry?: Telemetry | undefined
+  /** What tells webhooks, if the agent pushes. */
+  readonly webhooks?: Webhooks | undefined
 }

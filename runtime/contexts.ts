@@ -37,6 +37,11 @@ export class Contexts {
     return this.#live.size
   }
 
+  /** Those in memory. */
+  get live(): LiveContext[] {
+    return this.#live.values()
+  }
+
   /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
   async get(key: ContextKey): Promise<LiveContext> {
     for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
@@ -159,7 +164,7 @@ export class Contexts {
    * of which nobody knows whether they were written hears of what was.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
-    const { store, feeds, logger } = this.#services
+    const { store, feeds, logger, webhooks } = this.#services
     const { key } = live
     this.#live.delete(live.name)
     this.#broken.add(live.name)
@@ -169,6 +174,7 @@ export class Contexts {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
         if (stored) feeds.advance(taskId, stored.generation)
+        await webhooks?.refresh(key, taskId)
         unread.delete(taskId)
       }
       await this.#wake(key)

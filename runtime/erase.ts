@@ -1,5 +1,6 @@
 import type { Contexts } from './contexts.ts'
 import type { Feeds } from './feeds.ts'
+import type { Push } from './operation-services.ts'
 import type { Erasure, Store } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 
@@ -14,9 +15,10 @@ export interface ErasedData {
 }
 
 /** Erases everything of a context or scope, what is in memory first. Who still follows one of its tasks gets TaskNotFound. */
-export async function erase({ store, contexts, feeds }: { store: Store; contexts: Contexts; feeds: Feeds }, whose: Erasure): Promise<boolean> {
+export async function erase({ store, contexts, feeds, push }: { store: Store; contexts: Contexts; feeds: Feeds; push?: Push | undefined }, whose: Erasure): Promise<boolean> {
   return contexts.withhold(whose, async () => {
     const wasThere = await store.erase(whose)
+    await push?.webhooks.erased(whose)
     for (const taskId of feeds.tasksOf(whose)) {
       const stored = await store.readTask(whose, taskId, { historyLength: 0, artifacts: false })
       if (!stored) feeds.end(whose, taskId, taskNotFound(taskId))

@@ -48,8 +48,22 @@ export interface Limits {
   bufferedEvents: number
   /** How long a message that is not to be taken twice is remembered. Default 1 hour. */
   sendsRememberedMs: number
+  /** How long the name that a client of A2A 0.1 has given a task is remembered after its last message under it. Default 1 year. */
+  taskNamesRememberedMs: number
   /** How long GetTask waits for a task to change, when it is asked to. Default 30 seconds. */
   longPollMs: number
+  /** Webhooks of one task. One more is refused with RateLimited. Default 32. */
+  webhooksPerTask: number
+  /** Webhooks of one principal that are still told. One more is refused with RateLimited. Default 10,000. */
+  webhooksPerPrincipal: number
+  /** Posts to webhooks under way at once, a quarter of them at the most of one principal. Default 256. */
+  webhooksAtOnce: number
+  /** Posts to webhooks of one host under way at once. Default 8. */
+  webhooksAtOncePerHost: number
+  /** How long one post to a webhook may take. Default 15 seconds. */
+  webhookTimeoutMs: number
+  /** How long an event is tried with a webhook whose receiver is in trouble. Default 3 days. */
+  webhookTriesMs: number
   /** Frames that a client may send in a second on one connection. Default 10,000. */
   framesPerSecond: number
   /** Connections of one server. One more is refused with HTTP 503. Default 10,000. */
@@ -83,7 +97,14 @@ export const defaultLimits: Limits = {
   idleContexts: 32,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
+  taskNamesRememberedMs: 365 * 24 * 60 * 60 * 1000,
   longPollMs: 30_000,
+  webhooksPerTask: 32,
+  webhooksPerPrincipal: 10_000,
+  webhooksAtOnce: 256,
+  webhooksAtOncePerHost: 8,
+  webhookTimeoutMs: 15_000,
+  webhookTriesMs: 3 * 24 * 60 * 60 * 1000,
   framesPerSecond: 10_000,
   connections: 10_000,
   callsPerConnection: 100,

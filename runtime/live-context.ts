@@ -16,10 +16,12 @@ import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { isNegotiation } from './negotiation.ts'
+import type { LiveActors } from './observers.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import { persistContext, restoredContext } from './persistence.ts'
+import { restoredContext } from './persistence.ts'
 import { restoredTask, type RestoredTask } from './restored-task.ts'
+import { savedContext, type SavedContext } from './saved-context.ts'
 import { keepSpawnIdsApart } from './spawn-ids.ts'
 import { contextName, type Commit, type ContextKey, type StoredContext } from './store.ts'
 import { takeUp } from './take-up.ts'
@@ -30,18 +32,12 @@ import type { Turn, Waiting } from './turn.ts'
 import { activation, firstWorkInput } from './work-input.ts'
 import { runOf } from './work-runner.ts'
 
-interface SavedContext {
-  readonly context: unknown
-  readonly value: unknown
-  readonly snapshot: string
-}
-
 /**
  * One context in memory: its actors, and what they need of the world. It is the single writer of its tasks: every
  * event that reaches them does so in a turn of the {@link CommitPipeline}. When a commit fails the context is over:
  * its actors stop, whoever waits hears of it, and the store still holds what was before.
  */
-export class LiveContext {
+export class LiveContext implements LiveActors {
   readonly key: ContextKey
   /** Its key as one text. */
   readonly name: string
@@ -117,6 +113,11 @@ export class LiveContext {
     return this.#pipeline.isOver
   }
 
+  /** The context's actor. */
+  get root(): AnyActorRef {
+    return this.#root
+  }
+
   /** Has the context decide upon a request: a message that addresses no task. */
   receive(request: ContextRequest, call: Call): void {
     if (this.#pipeline.isOver) return call.failed(this.#pipeline.error)
@@ -128,7 +129,7 @@ export class LiveContext {
    * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
    * that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
+  send(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
     if (this.#pipeline.isOver) {
       waiting.failed(this.#pipeline.error)
       return 'refused'
@@ -145,6 +146,7 @@ export class LiveContext {
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
     if (send) turn.sends.push({ ...send, taskId })
+    if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(taken)
     return 'taken'
@@ -176,7 +178,9 @@ export class LiveContext {
     this.#calls.failAll(error)
     this.#timers.clearAll()
     this.#host.traces?.leave()
+    if (this.#root.getSnapshot().status === 'stopped') return
     this.#root.stop()
+    this.#services.observers.told?.left(this)
   }
 
   /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
@@ -187,6 +191,7 @@ export class LiveContext {
 
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
+    this.#services.observers.told?.entered(this)
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
@@ -244,20 +249,13 @@ export class LiveContext {
 
   #commitOf(turn: Turn): Commit | undefined {
     for (const taskId of turn.moved) this.#save(taskId, turn)
-    const saved = this.#saveContext()
-    const { rows, log, sends, journal } = turn
+    const saved = savedContext(this.#root, this.#saved)
+    const { rows, log, sends, journal, webhooks } = turn
     const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if ((isNew || saved === this.#saved) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    return { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends }
-  }
-
-  /** The context actor's snapshot as text, made anew only when the actor changed. */
-  #saveContext(): SavedContext {
-    const { context, value } = this.#root.getSnapshot()
-    const saved = this.#saved
-    if (saved && saved.context === context && saved.value === value) return saved
-    return { context, value, snapshot: persistContext(this.#root) }
+    turn.commit = { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
+    return turn.commit
   }
 
   #save(taskId: string, turn: Turn): void {
@@ -287,11 +285,14 @@ export class LiveContext {
   }
 
   #tell(turn: Turn): void {
-    const { feeds, metering } = this.#services
+    const { feeds, metering, observers, webhooks } = this.#services
     this.#host.traces?.tell(turn)
     metering.committed(this.key, turn)
+    if (turn.commit) observers.told?.committed(turn.commit)
+    for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
+      if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId)?.generation ?? 0)
     }
   }
 }

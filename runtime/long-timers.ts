@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts'
+import { unheld } from './unheld.ts'
 
 /** The longest delay that `setTimeout` keeps to, in milliseconds: 24.86 days. It takes a longer one for 1. */
 const LONGEST_MS = 2 ** 31 - 1
@@ -36,6 +37,11 @@ class LongTimer {
   clear(): void {
     clearImmediate(this.#immediate)
     this.#clock.clearTimeout(this.#chunk)
+  }
+
+  /** As Node's: it does not hold the process. */
+  unref(): void {
+    unheld(this.#chunk)
   }
 
   #wait(): void {

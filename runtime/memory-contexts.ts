@@ -1,7 +1,9 @@
 import { MemoryContext, type LoggedTask } from './memory-context.ts'
+import { MemoryWebhooks } from './memory-webhooks.ts'
 import { StatusOrder } from './status-order.ts'
 import { contextName, type Commit, type ContextKey, type Erasure, type OpenOf, type Scope, type TaskQuery, type Wake } from './store.ts'
 import { TimeIndex } from './time-index.ts'
+import type { NewWebhook } from './webhook-rows.ts'
 
 /** How many contexts that wait are kept as they are; those that have waited longer are folded. */
 const UNFOLDED = 256
@@ -16,6 +18,7 @@ interface MemoryScope {
 /** The contexts and tasks of the memory store, with the orders in which they are listed, woken and swept. */
 export class MemoryContexts {
   readonly wakes = new TimeIndex<Wake>(({ atMs }) => atMs, ({ taskId }) => taskId)
+  readonly webhooks = new MemoryWebhooks()
   readonly #contexts = new Map<string, MemoryContext>()
   readonly #scopes = new Map<string, MemoryScope>()
   readonly #tasks = new Map<string, LoggedTask>()
@@ -107,6 +110,7 @@ export class MemoryContexts {
     for (const task of context.writeRows(commit, taskId => this.#tasks.has(taskId))) this.#tasks.set(task.taskId, task)
     for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#tasks.get(entry.taskId))
     this.#moveEnds(commit)
+    for (const { told, ...webhook } of commit.webhooks) this.#writeWebhook(context, webhook, told)
     if (context.tasks.length === 0) this.#idle.add(context)
     this.#used(context)
   }
@@ -119,6 +123,11 @@ export class MemoryContexts {
       if (before !== undefined) this.wakes.delete({ atMs: before, id: taskId })
       if (wakeAtMs !== undefined) this.wakes.add({ key, taskId, atMs: wakeAtMs })
     }
+  }
+
+  #writeWebhook(context: MemoryContext, webhook: NewWebhook, told: number): void {
+    const task = this.#tasks.get(webhook.taskId)
+    if (task?.context === context) this.webhooks.write(task, webhook, told)
   }
 
   #moveEnds({ tasks, atMs }: Commit): void {
@@ -144,6 +153,7 @@ export class MemoryContexts {
 
   #dropTask(task: LoggedTask): void {
     this.#dropEnd(task)
+    this.webhooks.drop(task)
     this.#tasks.delete(task.taskId)
   }
 

@@ -9,6 +9,7 @@ import { projectTask } from './task-projection.ts'
  */
 export function memoryStore(): Store {
   const contexts = new MemoryContexts()
+  const { webhooks } = contexts
   const sends = new MemorySends()
   let open = true
 
@@ -46,6 +47,26 @@ export function memoryStore(): Store {
     }),
     countOpen: whose => call(() => contexts.countOpen(whose)),
     readSend: (scope, key) => call(() => sends.get(scope, key)),
+    writeWebhook: (scope, webhook, limit) => call(() => {
+      const task = contexts.task(scope, webhook.taskId)
+      if (!task) return 'absent'
+      if (webhooks.othersOf(task, webhook.id) >= limit) return 'full'
+      webhooks.write(task, webhook, task.generation)
+      return 'written'
+    }),
+    readWebhooks: (scope, taskId) => call(() => {
+      const task = contexts.task(scope, taskId)
+      return task ? webhooks.of(task) : []
+    }),
+    readOpenWebhooks: (limit, after) => call(() => webhooks.open(limit, after)),
+    noteWebhooks: notes => call(() => notes.map(({ scope, taskId, id, progress }) => {
+      const task = contexts.task(scope, taskId)
+      return task !== undefined && webhooks.note(task, id, progress)
+    })),
+    deleteWebhook: (scope, taskId, id) => call(() => {
+      const task = contexts.task(scope, taskId)
+      return task !== undefined && webhooks.delete(task, id)
+    }),
     sweep: ({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }, limit) => call(() => {
       const tasks = contexts.sweepTasks(endedBeforeMs, limit)
       const swept = tasks + contexts.sweepContexts(idleBeforeMs, limit - tasks)

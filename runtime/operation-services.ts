@@ -8,6 +8,8 @@ import type { Negotiation } from './negotiation.ts'
 import type { SendsUnderWay } from './send-once.ts'
 import type { StandardSchema } from './standard-schema.ts'
 import type { Store } from './store.ts'
+import type { WebhookSender } from './webhook-sender.ts'
+import type { Webhooks } from './webhooks.ts'
 
 /** What the operations work with. */
 export interface OperationServices {
@@ -29,4 +31,12 @@ export interface OperationServices {
   readonly inputModes: ReadonlySet<string>
   /** What a message has to hold that opens a task by itself, without a negotiation. */
   readonly opening?: StandardSchema<unknown> | undefined
+  /** What tells webhooks, if the agent pushes. */
+  readonly push?: Push | undefined
+}
+
+/** What tells webhooks, and looks at their addresses before. */
+export interface Push {
+  readonly webhooks: Webhooks
+  readonly sender: WebhookSender
 }

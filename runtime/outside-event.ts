@@ -5,6 +5,7 @@ import type { TaskMachineEvent, ToWork } from '../machines/task-events.ts'
 import { answered } from './chart-question.ts'
 import type { Send } from './sends.ts'
 import type { TraceCarrier } from './telemetry.ts'
+import type { NewWebhook } from './webhook-rows.ts'
 import { runOf } from './work-runner.ts'
 
 /** An event from outside for one task. */
@@ -19,6 +20,8 @@ export interface OutsideTerms {
   readonly ifGeneration?: number | undefined
   /** What to remember a message by, if it is not to be taken twice. */
   readonly send?: Send | undefined
+  /** The webhook that comes with a message. */
+  readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
   /** The trace that it belongs to. */
   readonly trace?: TraceCarrier | undefined
 }

@@ -1,11 +1,14 @@
 import type { Message } from '../machines/protocol/parts.ts'
 import type { Send, SendRow } from './sends.ts'
 import type { Turn } from './turn.ts'
+import type { NewWebhook } from './webhook-rows.ts'
 
 /** A call that waits for what becomes of its request. Exactly one of these is called, once the outcome is committed. */
 export interface Call {
   /** What to remember the request by, if it is not to be taken twice. */
   readonly send?: Send | undefined
+  /** The webhook of the task that it opens. */
+  readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
   answered(reply: Message): void
   opened(taskId: string, turn: Turn): void
   failed(error: unknown): void
@@ -29,6 +32,7 @@ export class PendingCalls {
     const call = this.#calls.get(callId)
     if (!call) return
     if (call.send && !('error' in outcome)) turn.sends.push({ ...call.send, ...outcome } satisfies SendRow)
+    if (call.webhook && 'taskId' in outcome) turn.webhooks.push({ ...call.webhook, taskId: outcome.taskId, told: 0 })
     const told = () => {
       this.#calls.delete(callId)
       if ('taskId' in outcome) call.opened(outcome.taskId, turn)

@@ -57,14 +57,15 @@ function request<T>(
   live: LiveContext,
   key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, extensions, trace }: SendTerms,
+  { send, webhook, extensions, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...(send && { isOnce: true }) },
+      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...((send ?? webhook) && { isOnce: true }) },
       {
         send,
+        webhook,
         answered: reply => resolve({ message: reply }),
         opened: (taskId, turn) => {
           const row = turn.rowOf(taskId)
@@ -114,7 +115,8 @@ function taskOf(turn: Turn, key: ContextKey, taskId: string): TaskRecord {
   return record
 }
 
-function otherContext(taskId: string): A2AError {
+/** The error for a message that names a task, and another context than that of the task. */
+export function otherContext(taskId: string): A2AError {
   const violation = { field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` }
   return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
 }

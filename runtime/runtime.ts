@@ -2,6 +2,7 @@ import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
+import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
@@ -31,8 +32,13 @@ import { listTasks } from './list-tasks.ts'
 import { Metering } from './metering.ts'
 import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
+import { readNamed, type Named } from './named-tasks.ts'
+import { Observers, type Observation, type Observer } from './observers.ts'
 import { retentionWith, type Retention } from './retention.ts'
+import type { OperationServices } from './operation-services.ts'
+import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './push-operations.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
+import { SignedCards, type SignCard } from './signed-cards.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
@@ -43,6 +49,8 @@ import { checkTelemetry, type Telemetry } from './telemetry.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { Upkeep } from './upkeep.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
+import type { WebhookSender, WebhookWriting } from './webhook-sender.ts'
+import { Webhooks } from './webhooks.ts'
 
 /** What a runtime is made of. Only `agent` has to be given. */
 export interface RuntimeOptions {
@@ -73,6 +81,10 @@ export interface RuntimeOptions {
   readonly hosts?: readonly string[]
   /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. */
   readonly publicUrl?: string
+  /** Signs the card and extended cards that servers give, each once: `cardSigner({ key })` of `taskchart/cards`. Default: they have no signature. */
+  readonly signCard?: SignCard
+  /** Tells webhooks of the updates of tasks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
+  readonly push?: WebhookSender
   /** Traces the operations and works: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
   readonly telemetry?: Telemetry
 }
@@ -94,13 +106,22 @@ export interface Runtime {
    * Throws UnsupportedOperation if the task waits for none, InvalidParams if the work cannot take the data.
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
-  createTaskPushNotificationConfig: Refused<'createTaskPushNotificationConfig'>
-  getTaskPushNotificationConfig: Refused<'getTaskPushNotificationConfig'>
-  listTaskPushNotificationConfigs: Refused<'listTaskPushNotificationConfigs'>
-  deleteTaskPushNotificationConfig: Refused<'deleteTaskPushNotificationConfig'>
+  /**
+   * What the caller means by its own name for a task (`CallContext.taskName`): the newest task under it, or the message that
+   * was the answer in place of one; `undefined` if it has given no task that name. Nobody is asked whether it may know.
+   */
+  taskNamed(name: string, call?: CallContext): Promise<Named | undefined>
+  createTaskPushNotificationConfig(params: OperationRequests['createTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
+  getTaskPushNotificationConfig(params: OperationRequests['getTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
+  listTaskPushNotificationConfigs(params: OperationRequests['listTaskPushNotificationConfigs'], call?: CallContext): Promise<ListTaskPushNotificationConfigsResponse>
+  deleteTaskPushNotificationConfig(params: OperationRequests['deleteTaskPushNotificationConfig'], call?: CallContext): Promise<Record<string, never>>
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server that offers these interfaces: for all tenants that are listed, or for one, be it there or not. */
   agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
+  /** The same, signed if the runtime signs its card. Rejects with InternalError if that fails. */
+  signedCard(interfaces: readonly AgentInterface[], tenant?: string): Promise<AgentCard>
+  /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
+  writesWebhooks(version: string, writing: WebhookWriting): void
   /** What servers of this runtime keep to. */
   readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl' | 'telemetry'> & {
     readonly limits: Limits
@@ -118,25 +139,33 @@ export interface Runtime {
    * refused with Overloaded. If the store fails it rejects, and the tasks go on.
    */
   erase(data: ErasedData): Promise<boolean>
+  /**
+   * Has an observer told what goes on from now on: first of the contexts that are in memory, then of each that comes and
+   * goes, and of all that is committed. While nobody observes it costs nothing. For inspectors: an agent's own code has its
+   * tasks and events.
+   */
+  observe(observer: Observer): Observation
   /** Resolves when everything decided until now is committed, and told to who waits for it: the moment before a server closes. */
   settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
   close(): Promise<void>
 }
 
-type Refused<Name extends UnservedOperation> = ReturnType<typeof refused<Name>>
-
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` that is none.
+ * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry } = options
+  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry, signCard, push: sender } = options
   const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
   const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
-  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {} }
+  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, pushes: sender !== undefined }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
   checkTelemetry(telemetry)
+  if (signCard && typeof signCard !== 'function') throw new TypeError('signCard has to be a function that signs a card: cardSigner({ key }) of taskchart/cards.')
+  const signatures = signCard && new SignedCards(signCard)
+  const signed = async (card: AgentCard) => signatures?.of(card) ?? card
+  const publicCard = (interfaces: readonly AgentInterface[], tenant?: string) => agentCard(cards, tenantInterfaces(interfaces, tenant === undefined ? tenants.listed : [tenant]))
   const { store = memoryStore(), ids = randomIds } = options
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
@@ -149,22 +178,27 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
-  const contexts = new Contexts({ store, clock, ids, logger, limits, metering, feeds, logic, agent, cleanUps, recoveryQueue, telemetry })
-  const services = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input }
+  const observers = new Observers(logger)
+  const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
+  const push = sender && webhooks && { sender, webhooks }
+  const contexts = new Contexts({ store, clock, ids, logger, limits, metering, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
+  const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 
   const close = async () => {
     recoveryQueue.close()
+    const told = webhooks?.close()
     await contexts.processEnds()
     const erased = contexts.close()
     const swept = upkeep.close()
     feeds.close(shutDown())
     await cleanUps.settled()
-    await Promise.all([erased, swept])
+    await Promise.all([erased, swept, told])
     await store.close()
   }
   const upkeep = new Upkeep({ store, clock: options.clock ?? systemClock, logger }, retention)
   contexts.resume()
+  webhooks?.start()
 
   /** Makes the checks common to all operations. */
   const checked = <Name extends OperationName>(name: Name, params: unknown, call: CallContext) => {
@@ -197,6 +231,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const streamed = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => AsyncIterable<T>) =>
     ownStreamErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
 
+  const pushing = <Name extends UnservedOperation, T>(name: Name, run: (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
+    push
+      ? (params: OperationRequests[Name], call: CallContext = {}) => answered(name, params, call, admitted => run(services, admitted))
+      : refused(name, checked)
+
   const runtime: Runtime = {
     sendMessage: (params, call = {}) => answered('sendMessage', params, call, admitted => sendMessage(services, admitted)),
     sendStreamingMessage: (params, call = {}) => streamed('sendStreamingMessage', params, call, admitted => sendStreamingMessage(services, admitted)),
@@ -209,17 +248,21 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         const asked = checked('getTask', { id: taskId }, call)
         return permitted('authorized', call, asked, admitted => authorized(services, admitted, data))
       }),
-    createTaskPushNotificationConfig: refused('createTaskPushNotificationConfig', checked),
-    getTaskPushNotificationConfig: refused('getTaskPushNotificationConfig', checked),
-    listTaskPushNotificationConfigs: refused('listTaskPushNotificationConfigs', checked),
-    deleteTaskPushNotificationConfig: refused('deleteTaskPushNotificationConfig', checked),
+    taskNamed: (name, call = {}) =>
+      ownErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).admitted.scope, name)),
+    createTaskPushNotificationConfig: pushing('createTaskPushNotificationConfig', createPushConfig),
+    getTaskPushNotificationConfig: pushing('getTaskPushNotificationConfig', getPushConfig),
+    listTaskPushNotificationConfigs: pushing('listTaskPushNotificationConfigs', listPushConfigs),
+    deleteTaskPushNotificationConfig: pushing('deleteTaskPushNotificationConfig', deletePushConfig),
     getExtendedAgentCard: agent.extendedCard
       ? async (params, call = {}) => {
           checkIsKnown(call)
-          return answered('getExtendedAgentCard', params, call, admitted => extendedAgentCard(cards, admitted, call, tenants))
+          return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, tenants)))
         }
       : refused('getExtendedAgentCard', checked),
-    agentCard: (interfaces, tenant) => agentCard(cards, tenantInterfaces(interfaces, tenant === undefined ? tenants.listed : [tenant])),
+    agentCard: publicCard,
+    signedCard: (interfaces, tenant) => ownErrors(logger, {}, 'signedCard', () => signed(publicCard(interfaces, tenant))),
+    writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
       limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined,
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
@@ -227,7 +270,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     erase: async data => {
       const whose = erasureOf(data)
       if (closing) throw shutDown()
-      return erase(services, whose).finally(() => metering.forget(whose))
+      const isErased = await erase(services, whose).finally(() => metering.forget(whose))
+      observers.told?.erased(whose)
+      return isErased
+    },
+    observe: observer => {
+      const stop = observers.add(observer)
+      for (const live of contexts.live) observer.entered(live)
+      return { agent, store, stop }
     },
     settled: () => contexts.settled(),
     close: () => (closing ??= close())

@@ -1,11 +1,12 @@
-import { A2AError } from '../machines/protocol/errors.ts'
 import type { SendMessageResponse, StreamResponse } from '../machines/protocol/objects.ts'
 import type { SendMessageRequest } from '../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/states.ts'
 import type { Admitted } from './call.ts'
 import type { Placed } from './deliver.ts'
 import { checkInputModes } from './input-modes.ts'
+import { placeNamed } from './named-tasks.ts'
 import type { OperationServices } from './operation-services.ts'
+import type { OutsideTerms } from './outside-event.ts'
 import { placeMessage } from './place-message.ts'
 import { sendOnce, type Outcome } from './send-once.ts'
 import { sendOf } from './sends.ts'
@@ -14,6 +15,7 @@ import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { applyEvent, projectTask, type TaskRecord } from './task-projection.ts'
 import { tailOf, toldBy } from './task-stream.ts'
+import { pushOf, webhookOfMessage } from './webhook-registration.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -57,18 +59,24 @@ export async function* sendStreamingMessage(services: OperationServices, call: C
 
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
 function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
-  const { store, inputModes, clock, limits, metering, sendsUnderWay, dedupe } = services
-  const { params, scope, conditions, reliable, extensions, trace } = call
-  const { message, configuration } = params
-  if (configuration?.taskPushNotificationConfig) {
-    throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
-  }
-  checkInputModes(message, inputModes)
-  metering.message(scope)
+  const { message, configuration } = call.params
+  const config = configuration?.taskPushNotificationConfig
+  if (config) pushOf(services)
+  checkInputModes(message, services.inputModes)
+  services.metering.message(call.scope)
+  if (!config) return placed(services, call, undefined, attach)
+  return webhookOfMessage(services, call, config).then(webhook => placed(services, call, webhook, attach))
+}
+
+function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], attach: (placed: Placed) => T): Promise<Outcome<T>> {
+  const { store, clock, limits, sendsUnderWay, dedupe } = services
+  const { params, scope, conditions, taskName, reliable, extensions, trace } = call
+  const { message } = params
   const ifGeneration = conditions.ifGenerationMatch
-  if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, extensions, trace }, attach)
+  if (taskName) return placeNamed(services, scope, message, taskName, { ifGeneration, webhook, extensions, trace }, attach)
+  if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, webhook, extensions, trace }, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
-  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send, extensions, trace }, attach), attach)
+  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send, webhook, extensions, trace }, attach), attach)
 }
 
 /**

@@ -24,14 +24,19 @@ export async function sendOnce<T>(
   place: () => Promise<Outcome<T>>,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
+  return inTurn(underWay, scope, send, () => repeatedOrPlaced(store, scope, send, place, attach))
+}
+
+/** Does what is to be done with a send when those of the same key that came before have come to an end. */
+export async function inTurn<T>(underWay: SendsUnderWay, scope: Scope, send: Send, run: () => Promise<T>): Promise<T> {
   const name = JSON.stringify([scope.tenant, scope.principal, send.key])
   for (let first = underWay.get(name); first; first = underWay.get(name)) {
     checkSame(first.fingerprint, send)
     await first.end.catch(() => {})
   }
-  const placed = repeatedOrPlaced(store, scope, send, place, attach)
-  underWay.set(name, { fingerprint: send.fingerprint, end: placed })
-  return placed.finally(() => underWay.delete(name))
+  const end = run()
+  underWay.set(name, { fingerprint: send.fingerprint, end })
+  return end.finally(() => underWay.delete(name))
 }
 
 async function repeatedOrPlaced<T>(

@@ -25,6 +25,14 @@ export function sendOf(message: Message, atMs: number, rememberedMs: number): Se
   return { key: JSON.stringify([messageId, ...address]), fingerprint, atMs, expiresAtMs: atMs + rememberedMs }
 }
 
+/**
+ * Names a task as its client does, to find it again: a row under this key says which task it is. All messages under a name are
+ * the same to de-duplication, which does not look at them.
+ */
+export function namingOf(name: string, atMs: number, rememberedMs: number): Send {
+  return { key: JSON.stringify([name, 'name']), fingerprint: '', atMs, expiresAtMs: atMs + rememberedMs }
+}
+
 /** Puts the members of objects in one order, so that equal values have equal text. */
 function sorted(_name: string, value: unknown): unknown {
   return isObject(value) ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value

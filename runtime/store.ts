@@ -2,6 +2,7 @@ import type { StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { TaskState } from '../machines/protocol/states.ts'
 import type { SendRow } from './sends.ts'
+import type { NewWebhook, StoredWebhook, WebhookNote } from './webhook-rows.ts'
 
 /** Whose data it is. Nothing crosses scopes: what another scope holds does not exist for this one. */
 export interface Scope {
@@ -87,6 +88,12 @@ export interface Commit {
   readonly journal: readonly JournalRow[]
   /** Messages that are not to be taken twice. They belong to this context: they go when it is erased, else once they have expired. */
   readonly sends: readonly SendRow[]
+  /**
+   * Webhooks that came with messages, each with the generation that their task had then. One takes the place of that with
+   * the same task and id, and goes on where that one is. They go with their tasks; for a task that is not in this context
+   * none is written.
+   */
+  readonly webhooks: readonly (NewWebhook & { readonly told: number })[]
 }
 
 /** A context as a restart needs it: its own snapshot and those of its tasks that have not ended. */
@@ -197,8 +204,22 @@ export interface Store {
   /** What became of a message that is not to be taken twice, by its key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**
+   * Registers a webhook for a task of the scope, which may have ended: from the task's next event on. One with the same id
+   * takes the place of that before, and goes on where that one is, also if it was given up. `absent`: there is no such task;
+   * `full`: the task has `limit` others. Then nothing is written.
+   */
+  writeWebhook(scope: Scope, webhook: NewWebhook, limit: number): Promise<'written' | 'absent' | 'full'>
+  /** A task's webhooks, in the order of first writing. */
+  readWebhooks(scope: Scope, taskId: string): Promise<StoredWebhook[]>
+  /** Webhooks of all scopes whose progress has no `end`, in the order of first writing, after a place, at most `limit`. Quick: an index. */
+  readOpenWebhooks(limit: number, after: number): Promise<StoredWebhook[]>
+  /** Notes how far webhooks have come, and answers for each whether it is there; one that is not stays away. Atomic and durable when it resolves. */
+  noteWebhooks(notes: readonly WebhookNote[]): Promise<boolean[]>
+  /** Removes a webhook for good; resolves to `false` if there was none. Durable when it resolves. */
+  deleteWebhook(scope: Scope, taskId: string, id: string): Promise<boolean>
+  /**
    * Removes what is old, at most `limit` tasks, contexts and sends in all, and resolves to how many went: 0 once nothing of
-   * it is left, so that one calls again until then. With a task go its events and messages; with a context those of its
+   * it is left, so that one calls again until then. With a task go its events, messages and webhooks; with a context those of its
    * messages that belong to no task. A task that has not ended never goes, nor does a context that has a task, though one
    * whose last task went in this call may go in it too. What is swept reads as if it had never been: a commit that was
    * decided upon a swept context loses its race, and one that expects 0 begins it anew. A context that stays keeps its
@@ -206,7 +227,7 @@ export interface Store {
    */
   sweep(due: Due, limit: number): Promise<number>
   /**
-   * Removes everything of a context or of a scope for good, at once, what is live and its wakes, journals and sends too;
+   * Removes everything of a context or of a scope for good, at once, what is live and its wakes, journals, sends and webhooks too;
    * resolves to `false` if there was nothing. Afterwards it is as if it had never been, as after `sweep`. Commits called
    * before it are applied before it, those called after it come after it. Atomic and durable when it resolves.
    */

@@ -23,7 +23,10 @@ export interface Tenant {
 export type TenantOptions = Readonly<Record<string, Tenant>>
 
 /** Operations that look for what is there, and find nothing in a tenant that is not there. */
-const LOOKING: readonly OperationName[] = ['getTask', 'listTasks', 'cancelTask', 'subscribeToTask']
+const LOOKING: readonly OperationName[] = [
+  'getTask', 'listTasks', 'cancelTask', 'subscribeToTask',
+  'createTaskPushNotificationConfig', 'getTaskPushNotificationConfig', 'listTaskPushNotificationConfigs', 'deleteTaskPushNotificationConfig'
+]
 
 /** A scope in which there never is anything. */
 const NOWHERE: Scope = { tenant: '\u0000', principal: '' }

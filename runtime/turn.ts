@@ -1,5 +1,5 @@
 import type { SendRow } from './sends.ts'
-import type { JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
+import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
 
 /** Something that waits for the commit, on behalf of a task or a negotiation. */
 export interface Effect {
@@ -30,10 +30,14 @@ export class Turn {
   readonly journal: JournalRow[] = []
   /** Messages that are not to be taken twice, and what became of them. */
   readonly sends: SendRow[] = []
+  /** Webhooks that came with messages. */
+  readonly webhooks: Commit['webhooks'][number][] = []
   /** Who hears of the commit, in order. */
   readonly waiting: Waiting[] = []
   /** What starts after the commit, in order. */
   readonly effects: Effect[] = []
+  /** What is written of it; none if there is nothing to write. */
+  commit: Commit | undefined
   /** Whether the store has written it, once that is known. */
   isWritten: boolean | undefined
 

@@ -4,6 +4,7 @@ import { fault } from './fault.ts'
 import type { Logger } from './logger.ts'
 import type { Retention } from './retention.ts'
 import type { Due, Store } from './store.ts'
+import { unheld } from './unheld.ts'
 
 /** How many tasks, contexts and sends go at once, before others have their turn. */
 const PORTION = 256
@@ -68,9 +69,4 @@ export class Upkeep {
 
 function dueAt(nowMs: number, { endedTasksMs, idleContextsMs }: Retention): Due {
   return { endedBeforeMs: nowMs - endedTasksMs, idleBeforeMs: nowMs - idleContextsMs, sendsBeforeMs: nowMs }
-}
-
-/** Lets the process end while a timer is set, if it is one that would hold it. */
-function unheld(timer: unknown): void {
-  if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
 }

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
+import { REQUIREMENTS } from '../adapters/testing/protocol/requirements.ts'
 import { BINDINGS } from './conformance/bindings.ts'
 import { PARTS } from './conformance/rows.ts'
 import { run } from './conformance/run.ts'
@@ -23,4 +24,9 @@ await t.test('every requirement has a row, and every row a cell on each binding'
   t.same(ids, Array.from({ length: 165 }, (_, i) => i + 1))
   for (const [name, cells] of results) t.equal(cells.size, ids.length, name)
   for (const cells of results.values()) for (const cell of cells.values()) t.not(cell.reason, '')
+})
+
+await t.test('a test of any server has the same requirements, of the same weight', async t => {
+  const weights = (rows: readonly { readonly id: number; readonly level: string; readonly section: string }[]) => rows.map(({ id, level, section }) => [id, level, section])
+  t.same(weights(REQUIREMENTS), weights(Object.values(PARTS).flat()))
 })

@@ -7,6 +7,8 @@ import t from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { createRuntime, type Agent, type Authorize, type Runtime } from '../runtime/index.ts'
 import { defaultLimits } from '../runtime/limits.ts'
+import type { AgentClient } from '../adapters/client/connect.ts'
+import { serve } from '../adapters/http/serve.ts'
 import { rejection, say } from './fixtures/runtime-helpers.ts'
 
 const root = process.cwd()
@@ -21,12 +23,13 @@ const folder = t.testdir(
   ])
 )
 
-const { block0, block1, block2 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as {
+const { block0, block1, block2, block3 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as {
   readonly block0: { readonly authenticate: (credentials: { headers: Record<string, string> }) => Promise<unknown>; readonly runtime: Runtime }
   readonly block1: { readonly authorize: Authorize }
   readonly block2: { readonly default: Agent }
+  readonly block3: { readonly runtime: Runtime; readonly connectToOurs: (url: string) => Promise<AgentClient> }
 }
-t.teardown(() => block0.runtime.close())
+t.teardown(() => Promise.all([block0.runtime.close(), block3.runtime.close()]))
 
 await t.test('every block of the guide is TypeScript that compiles under the strictest settings', async t => {
   t.strictSame([...new Set(blocks.map(({ language }) => language))], ['ts'])
@@ -50,6 +53,16 @@ await t.test('a scope is needed to read, another to write', async t => {
   t.match(await rejection(runtime.sendMessage(say('x'), reader)), { code: 'Forbidden', message: 'This needs the scope tasks:write.' })
   t.match(await rejection(runtime.listTasks({})), { code: 'Forbidden', message: 'This needs the scope tasks:read.' })
   t.match(await runtime.sendMessage(say('x'), { ...reader, claims: { scope: 'tasks:write' } }), { task: { artifacts: [{ parts: [{ text: 'x' }] }] } })
+})
+
+await t.test('a client that verifies cards connects to the agent whose key it knows, and to no other', async t => {
+  const [ours, other] = [block3.runtime, block0.runtime]
+  for (const [runtime, isOurs] of [[ours, true], [other, false]] as const) {
+    const served = await serve(runtime, { port: 0 })
+    t.teardown(() => served.close())
+    const connected = await block3.connectToOurs(served.url).then(client => client.close().then(() => true), () => false)
+    t.equal(connected, isOurs)
+  }
 })
 
 await t.test('the crew has a card of its own', async t => {

@@ -17,12 +17,14 @@ export const LEGACY_VERSION = '0.3'
 export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext, telemetry: Telemetry | undefined): CallContext {
   const given = (state.get(TERMS) ?? termsIn(headersIn(state), telemetry)) as Terms
   const signal = given.signal ?? signalOf(user)
+  const isLegacy = normaliseVersion(requestedVersion) === LEGACY_VERSION
   return {
     ...given,
     ...(user?.isAuthenticated && { principal: user.userName }),
     ...(tenant && { tenant }),
     // What comes in an older dialect is 1.0 by now.
-    version: normaliseVersion(requestedVersion) === LEGACY_VERSION ? PROTOCOL_VERSION : requestedVersion,
+    version: isLegacy ? PROTOCOL_VERSION : requestedVersion,
+    ...(isLegacy && { dialect: LEGACY_VERSION }),
     extensions: [...requestedExtensions],
     ...(signal && { signal })
   }

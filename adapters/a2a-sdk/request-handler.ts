@@ -1,4 +1,5 @@
 import * as sdk from '@a2a-js/sdk'
+import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server'
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
@@ -6,8 +7,9 @@ import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import { invalidParams } from '../json-rpc/invalid-params.ts'
-import { activateExtensions, callOf } from './call-context.ts'
+import { activateExtensions, callOf, LEGACY_VERSION } from './call-context.ts'
 import { toSdkError } from './sdk-errors.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
 import { untilIdle } from './until-idle.ts'
@@ -37,7 +39,7 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
  */
 export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdleMs = 900_000 }: RequestHandlerOptions = {}): A2ARequestHandler {
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
-  const card = sdk.AgentCard.fromJSON(runtime.agentCard(interfaces))
+  runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = runtime as unknown as Record<OperationName, Operation>
   const { clock, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
@@ -70,7 +72,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 
   const { TaskPushNotificationConfig: PushConfig } = sdk
   return {
-    getAgentCard: async () => card,
+    getAgentCard: async () => sdk.AgentCard.fromJSON(await runtime.signedCard(interfaces)),
     getAuthenticatedExtendedAgentCard: answered('getExtendedAgentCard', sdk.GetExtendedAgentCardRequest, json => sdk.AgentCard.fromJSON(json)),
     sendMessage: answered('sendMessage', sdk.SendMessageRequest, sdkAnswer),
     sendMessageStream: streamed('sendStreamingMessage', sdk.SendMessageRequest),
@@ -83,6 +85,12 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
     listTaskPushNotificationConfigs: answered('listTaskPushNotificationConfigs', sdk.ListTaskPushNotificationConfigsRequest, json => sdk.ListTaskPushNotificationConfigsResponse.fromJSON(json)),
     deleteTaskPushNotificationConfig: answered('deleteTaskPushNotificationConfig', sdk.DeleteTaskPushNotificationConfigRequest, () => undefined)
   }
+}
+
+/** A webhook of 0.3 is told the task as it is after each update: what its receivers expect. */
+const writeLegacy: WebhookWriting = (update, task) => {
+  const { body, contentType } = new V03PushNotificationSerializer().serialize(sdkEvent(update), sdkTask(task))
+  return { type: contentType, text: body }
 }
 
 /** The parameters, if they are within the limits of JSON, which no server of the SDK keeps. */

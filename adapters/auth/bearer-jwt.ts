@@ -22,7 +22,7 @@ export function bearerJwt(options: BearerJwtOptions): Authenticate {
   if (!isText(issuer)) throw new TypeError('issuer has to be the iss of the tokens that are good.')
   if (audience.length === 0 || !audience.every(isText)) throw new TypeError('audience has to be the aud of the tokens that are for this agent.')
   if (!(clockToleranceS >= 0 && clockToleranceS < Infinity)) throw new RangeError(`clockToleranceS has to be seconds from 0, not ${String(clockToleranceS)}.`)
-  const source = keySource(options, clock)
+  const source = keySource(options, clock, { taker: 'bearerJwt', checked: 'tokens' })
   const terms = { issuer, audience, algorithms: allowedAlgorithms(source.kind, options.algorithms), clockTolerance: clockToleranceS, requiredClaims: ['exp'] }
   const verify = verifier(source, terms, clock)
 

@@ -17,10 +17,16 @@ const RETRY_MS = 5_000
 
 const SHORTEST_SECRET_BYTES = 32
 
+/** For whom keys are, as errors call it: the function that takes them, and what is checked by them. */
+export interface KeyUse {
+  readonly taker: string
+  readonly checked: string
+}
+
 /** Where keys come from, checked. Throws TypeError or RangeError for what can be none. */
-export function keySource(keys: JwtKeys, clock: Pick<Clock, 'now'>): KeySource {
+export function keySource(keys: JwtKeys, clock: Pick<Clock, 'now'>, use: KeyUse): KeySource {
   const given = ['jwksUrl', 'jwks', 'key'].filter(name => name in keys)
-  if (given.length !== 1) throw new TypeError(`Give bearerJwt exactly one of jwksUrl, jwks and key, not ${given.join(' and ') || 'none'}.`)
+  if (given.length !== 1) throw new TypeError(`Give ${use.taker} exactly one of jwksUrl, jwks and key, not ${given.join(' and ') || 'none'}.`)
   if ('key' in keys) return oneKey(keys.key)
   if ('jwks' in keys) {
     const { jwks } = keys
@@ -31,7 +37,7 @@ export function keySource(keys: JwtKeys, clock: Pick<Clock, 'now'>): KeySource {
   const { keysCooldownMs = 30_000, keysMaxAgeMs = 600_000 } = keys
   if (!(keysCooldownMs >= 0)) throw new RangeError(`keysCooldownMs has to be milliseconds from 0, not ${String(keysCooldownMs)}.`)
   if (!(keysMaxAgeMs > 0)) throw new RangeError(`keysMaxAgeMs has to be milliseconds above 0, not ${String(keysMaxAgeMs)}.`)
-  return { kind: 'public', open: jose => remoteKeys(jose, url, { cooldownDuration: keysCooldownMs, cacheMaxAge: keysMaxAgeMs }, clock) }
+  return { kind: 'public', open: jose => remoteKeys(jose, url, { cooldownDuration: keysCooldownMs, cacheMaxAge: keysMaxAgeMs }, clock, use) }
 }
 
 function oneKey(key: unknown): KeySource {
@@ -60,7 +66,7 @@ function checkedUrl(given: string | URL): URL {
  * Keys that are fetched when they are needed: never twice at once, not for a key that was not there a moment ago, and not
  * for a while after a fetch has failed. That nobody can have them is no fault of the token: it gets Overloaded.
  */
-function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; cacheMaxAge: number }, clock: Pick<Clock, 'now'>): JWTVerifyGetKey {
+function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; cacheMaxAge: number }, clock: Pick<Clock, 'now'>, { checked }: KeyUse): JWTVerifyGetKey {
   let failed: { readonly untilMs: number; readonly error: unknown } | undefined
   const recentFailure = () => (failed && clock.now() < failed.untilMs ? failed : undefined)
   const keys = jose.createRemoteJWKSet(url, {
@@ -77,7 +83,7 @@ function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; c
     } catch (error) {
       if (isOfToken(error)) throw error
       if (!recentFailure()) failed = { untilMs: clock.now() + RETRY_MS, error }
-      throw new A2AError('Overloaded', 'Nobody can check tokens just now. Try again later.', { retryAfterMs: RETRY_MS, cause: error })
+      throw new A2AError('Overloaded', `Nobody can check ${checked} just now. Try again later.`, { retryAfterMs: RETRY_MS, cause: error })
     }
   }
 }

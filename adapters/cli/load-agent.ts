@@ -22,13 +22,16 @@ export interface ModuleReader {
   /** Whether Node reads TypeScript by itself, which it does from 22.18 on. */
   readonly stripsTypes: boolean
   /** Loads tsx, which reads TypeScript elsewhere and is an optional peer. */
-  readonly loadTsx: () => Promise<{ readonly tsImport: (specifier: string, parentUrl: string) => Promise<unknown> }>
+  readonly loadTsx: () => Promise<{ readonly tsImport: (specifier: string, parentUrl: string) => Promise<unknown>; readonly register: () => unknown }>
+  /** Loads a module that Node reads by itself. */
+  readonly load: (href: string) => Promise<unknown>
 }
 
 /** How this Node reads modules. */
 export const nodeReader: ModuleReader = {
   stripsTypes: Boolean((process.features as { typescript?: unknown }).typescript),
-  loadTsx: () => import('tsx/esm/api')
+  loadTsx: () => import('tsx/esm/api'),
+  load: href => import(href)
 }
 
 /**
@@ -60,7 +63,7 @@ function functionIn(file: string, name: 'authenticate' | 'authorize', exported: 
 async function importModule(path: string, file: string, reader: ModuleReader): Promise<Record<string, unknown>> {
   const { href } = pathToFileURL(path)
   const needsTsx = /\.[cm]?tsx?$/.test(path) && !reader.stripsTypes
-  const load = needsTsx ? await tsxImport(file, reader) : (specifier: string): Promise<unknown> => import(specifier)
+  const load = needsTsx ? await tsxImport(file, reader) : reader.load
   try {
     return esModule(await load(href))
   } catch (cause) {
@@ -87,7 +90,9 @@ function esModule(module: unknown): Record<string, unknown> {
 
 /** Where in the author's code a module failed to load. */
 function placesIn(error: unknown): string {
-  const lines = error instanceof Error ? String(error.stack).split('\n') : []
+  const lines = error instanceof Error ? String(error.stack).replaceAll(/\?taskchart-load=\d+/g, '').split('\n') : []
+  // What does not even begin to run has its place, and what stands there, in front.
+  if (/^(?:file:|\/).*:\d+$/.test(lines[0] ?? '')) return lines.slice(0, 3).join('\n')
   return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
 }
 

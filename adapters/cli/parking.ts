@@ -40,7 +40,7 @@ export async function park({ served, runtime, clock, logger, flush }: Parked): P
 }
 
 /** Waits for something, for so long at the most. Answers whether it came in time. */
-async function within(clock: Clock, ms: number, awaited: Promise<unknown>): Promise<boolean> {
+export async function within(clock: Clock, ms: number, awaited: Promise<unknown>): Promise<boolean> {
   let timer: unknown
   const late = new Promise<boolean>(resolve => (timer = clock.setTimeout(() => resolve(false), ms)))
   const isInTime = await Promise.race([awaited.then(() => true), late])

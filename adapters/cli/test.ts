@@ -1,33 +1,61 @@
+import { resolve } from 'node:path'
+import { coverageFile } from '../inspector/coverage-file.ts'
 import type { PathTest } from '../testing/agent-tests.ts'
 import type { PathKind } from '../testing/path-kinds.ts'
+import type { Reached } from '../testing/coverage.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { LiveLine } from './live-line.ts'
 import { loadAgent } from './load-agent.ts'
+import { tapText } from './tap-text.ts'
 import { oneLine, plain, shellText, shellWord } from './terminal-text.ts'
+import { testServerCommand } from './test-server.ts'
 import { loadTesting, planError, readKind } from './testing.ts'
 
-/** `taskchart test`: tests every path of an agent. */
+/** `taskchart test`: tests every path of an agent, or a server by its address. */
 export const testCommand: Command = {
   name: 'test',
-  summary: "test every path through an agent's chart",
-  usage: 'taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--way TEXT]… [--tap]',
-  details: `Walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
+  summary: "test every path through an agent's chart, or any A2A server",
+  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--way TEXT]… [--tap]
+       taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
+  details: `AGENT: walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. What fails is written to stdout, with the line that runs it alone;
-at the end comes what of the chart was not reached, and why.
+at the end comes what of the chart was not reached, and why. What was is kept beside the module, in .taskchart, for the page of
+taskchart dev.
 
-  --paths KIND cover (the default), shortest or simple, as taskchart paths has them
-  --only TEXT  only paths with this text in their sentence
-  --way TEXT   only ways of walking with this text in their name, such as "WebSocket"; may be given more than once
-  --tap        write TAP to stdout instead
+  --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
+  --only TEXT     only paths with this text in their sentence
+  --way TEXT      only ways of walking with this text in their name, such as "WebSocket"; may be given more than once
+
+URL: tries what A2A 1.0 asks of a server, over each binding that its card offers, by a chart of the protocol: what may be tried
+in the state in which a task is met. Nothing is known of the agent; what comes of its messages decides what can be
+tried. Each requirement is met, not met, or skipped, with the reason. A MUST that is not met fails; a SHOULD, or what A2A
+leaves open, is a warning and does not. It opens tasks, and cancels those that it leaves running.
+
+  --text TEXT     say this; may be given more than once. Default: the examples of the card's skills, five at most, or "hello"
+  --api-key KEY   show this key (Authorization: Bearer KEY)
+  --binding NAME  only WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
+  --wait SECONDS  how long an answer may take; default 10
+  --only TEXT     tell only of requirements with this text in their name, such as "JSONRPC: 27 "
+
+  --tap           write TAP to stdout instead
 
 Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped with Ctrl-C.
 `,
   run
 }
 
-const OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, way: { type: 'string', multiple: true }, tap: { type: 'boolean' } } as const
+const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, way: { type: 'string', multiple: true }, tap: { type: 'boolean' } } as const
+
+const SERVER_OPTIONS = {
+  only: { type: 'string' },
+  tap: { type: 'boolean' },
+  text: { type: 'string', multiple: true },
+  'api-key': { type: 'string' },
+  binding: { type: 'string', multiple: true },
+  wait: { type: 'string' }
+} as const
 
 /** What a test came to. */
 interface Outcome {
@@ -36,18 +64,36 @@ interface Outcome {
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { paths, only, way: texts, tap }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  if (!args.some(isAddress)) return testAgentFile(args, io)
+  const { values, positionals: [url] } = readArguments(args, SERVER_OPTIONS, ['URL'])
+  return testServerCommand(url, values, io)
+}
+
+/** Says that an argument is the address of a server. */
+function isAddress(text: string): boolean {
+  return /^(?:http|ws)s?:\/\//i.test(text)
+}
+
+async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
+  const { values: { paths, only, way: texts, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
   const { agent, cases } = await loadAgent(file, io.cwd)
   const { agentTests, allWays, explained, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
   const ways = texts && allWays.filter(way => texts.some(text => way.includes(text)))
   if (ways?.length === 0) throw usageError(`There is no such --way. There are: ${allWays.join('; ')}.`)
-  const { tests, notes } = await agentTests(agent, { kind, ...(ways && { ways }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const { tests, notes, reached } = await agentTests(agent, { kind, ...(ways && { ways }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   const outcomes = await outcomesOf(tests, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
+  await keepReached(resolve(io.cwd, file), reached(), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
-  if (tap) io.stdout.write(tapOf(outcomes, notes()))
+  if (tap) io.stdout.write(tapText(outcomes.map(({ test: { way, name }, failure }) => ({ name: `${way}: ${name}`, failure })), notes()))
   else io.stdout.write([...notes(), `${outcomes.length - failed} passed, ${failed} failed`, ''].map(oneLine).join('\n'))
   return failed === 0 ? EXIT.ok : EXIT.unsuccessful
+}
+
+/** Keeps what was reached of the chart, for the page of `taskchart dev`. */
+async function keepReached(module: string, reached: Reached | undefined, { clock, stderr }: Io): Promise<void> {
+  const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached })
+  await written?.catch((error: Error) => stderr.write(`taskchart: what was reached could not be kept: ${oneLine(error.message)}\n`))
 }
 
 async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stderr, terminal, clock, signal }: Io, see: (outcome: Outcome) => void): Promise<Outcome[]> {
@@ -73,17 +119,4 @@ function failureOf({ test: { way, name }, failure }: Outcome, file: string, kind
   if (failure === undefined) return ''
   const alone = `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--way ${shellText(way)} --only ${shellText(name)}`
   return `${oneLine(way)}: ${oneLine(name)}\n${plain(failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
-}
-
-function tapOf(outcomes: readonly Outcome[], comments: readonly string[]): string {
-  const lines = outcomes.flatMap(({ test: { way, name }, failure }, i) => {
-    const point = `ok ${i + 1} - ${tapText(`${way}: ${name}`)}`
-    return failure === undefined ? [point] : [`not ${point}`, '  ---', '  message: |', ...plain(failure).split('\n').map(text => `    ${text}`), '  ...']
-  })
-  return ['TAP version 14', ...lines, `1..${outcomes.length}`, ...comments.map(comment => `# ${oneLine(comment)}`), ''].join('\n')
-}
-
-/** Text in which nothing begins a directive or a comment. */
-function tapText(text: string): string {
-  return oneLine(text).replaceAll(/[\\#]/g, String.raw`\$&`)
 }

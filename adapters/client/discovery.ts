@@ -6,19 +6,29 @@ import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { discard, wholeBody } from './body.ts'
 import { onlyOlder } from './interfaces.ts'
 import { nobodyAnswers } from './lost-errors.ts'
+import type { ConnectOptions } from './options.ts'
 
 /**
  * Reads an agent's card. `url` is the card's own address, or that of the agent: then the card is looked for below that
  * path, and at the root of its host (§8.2). Throws UnsupportedOperation where there is none and for agents of A2A 0.3,
- * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, Overloaded when nobody answers.
+ * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, Overloaded when nobody answers, and what
+ * `verifyCard` does.
  */
-export async function fetchCard(url: string, signal?: AbortSignal): Promise<AgentCard> {
-  const [first, root] = cardAddresses(httpAddress(url))
+export async function fetchCard(url: string, { signal, verifyCard }: Pick<ConnectOptions, 'signal' | 'verifyCard'> = {}): Promise<AgentCard> {
+  const found = await foundCard(url, signal)
+  const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, found, 'card')
+  signal?.throwIfAborted()
+  return card
+}
+
+/** The JSON that is at the place of an agent's card, not looked into but for its version. Throws as `fetchCard` does. */
+export async function foundCard(url: string, signal: AbortSignal | undefined): Promise<unknown> {
+  const [first, root] = cardAddresses(url)
   const found = await documentAt(first, signal)
-  if (!(found instanceof A2AError)) return cardIn(found, url)
+  if (!(found instanceof A2AError)) return current(found, url)
   if (!root) throw found
   const other = await documentAt(root, signal)
-  if (!(other instanceof A2AError)) return cardIn(other, url)
+  if (!(other instanceof A2AError)) return current(other, url)
   throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
 }
 
@@ -50,13 +60,14 @@ async function documentAt({ href }: URL, signal: AbortSignal | undefined): Promi
 }
 
 /** Cards of 0.3 have the one interface, and its version, in the card itself. */
-function cardIn(found: unknown, url: string): AgentCard {
+function current(found: unknown, url: string): unknown {
   if (isObject(found) && found.supportedInterfaces === undefined && typeof found.protocolVersion === 'string') throw onlyOlder(url, found.protocolVersion)
-  return decode(AgentCardSchema, found, 'card')
+  return found
 }
 
-/** Where the card may be: at its own address, or below the agent's path and then at the root of its host. */
-function cardAddresses(url: URL): readonly [URL, URL?] {
+/** Where the card may be (§8.2): at its own address, or below the agent's path and then at the root of its host. Throws TypeError for what is no address. */
+export function cardAddresses(text: string): readonly [URL, URL?] {
+  const url = httpAddress(text)
   if (url.pathname.endsWith('.json')) return [url]
   const root = new URL(AGENT_CARD_PATH, url)
   const path = url.pathname.replace(/\/+$/, '')

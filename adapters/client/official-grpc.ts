@@ -93,8 +93,8 @@ function listenIn(exchanges: ReadonlyMap<string, Exchange>): Interceptor {
     })
 }
 
-/** An agent may send anything here. */
-function detailsOf(status: Uint8Array): object[] {
+/** The details in a status; none where they cannot be read, for an agent may send anything there. */
+export function detailsOf(status: Uint8Array): object[] {
   try {
     return detailsIn(status)
   } catch {
@@ -124,7 +124,7 @@ function checked(headers: Readonly<Record<string, string>>): Record<string, stri
  * What gRPC calls, and whether without TLS. The host is given to DNS by name, for a target of gRPC may be much else,
  * and headers go only to the host that was checked. Throws InvalidAgentResponse for what is no address.
  */
-function addressOf(url: string): { target: string; isPlain: boolean } {
+export function addressOf(url: string): { target: string; isPlain: boolean } {
   const [, scheme = '', host = '', port] = /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
   if (host === '') throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(url)}, which is no address for gRPC. Those are host:port.`)
   const isPlain = scheme === '' ? /^(?:localhost|127\.[\d.]+|\[::1\])$/i.test(host) : /^(?:grpc|http)$/i.test(scheme)

@@ -37,14 +37,16 @@ const OPENERS: Readonly<Record<Binding, Opener>> = {
 
 /** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
 export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
-  const wanted = readBindings(options.bindings)
+  const given = readBindings(options.bindings)
   checkTelemetry(options.telemetry)
-  if (isSocketAddress(url) && (wanted?.includes('WEBSOCKET') ?? true)) {
+  const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true)
+  if (isSocket && !options.verifyCard) {
     const open = await OPENERS.WEBSOCKET.load()
     const binding = 'WEBSOCKET'
     return { calls: traced(await open(url, options, false), options, { binding }), binding, tenant: 'as given' }
   }
-  const card = await fetchCard(url, options.signal)
+  const wanted = isSocket ? ['WEBSOCKET' as const] : given
+  const card = await fetchCard(url, options)
   let failure: A2AError | undefined
   for (const { binding, url: address, tenant } of offersOf(card, url, wanted)) {
     checkHost(url, address, options.headers)

@@ -1,9 +1,16 @@
+import type { AgentCard } from '../../machines/protocol/card.ts'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
 import type { Telemetry } from '../../runtime/telemetry.ts'
 import type { BackOffOptions } from './back-off.ts'
 
 /** Headers of requests: as they are, or asked for again at each. */
 export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
+
+/**
+ * Verifies a card as it was read from a URL, and gives it: `cardVerifier({ jwksUrl })` of `taskchart/cards`. Rejects for one that
+ * is not to be trusted.
+ */
+export type VerifyCard = (card: unknown, url: string) => Promise<AgentCard>
 
 /** How to connect. */
 export interface ConnectOptions {
@@ -20,6 +27,11 @@ export interface ConnectOptions {
    * Default: all of them, as the agent's card prefers.
    */
   readonly bindings?: readonly string[]
+  /**
+   * Verifies the agent's card before anything that it says counts: `cardVerifier({ jwksUrl })` of `taskchart/cards`. It is then
+   * asked for at a `ws:` address, too. Default: cards are taken as they are.
+   */
+  readonly verifyCard?: VerifyCard
   /** Gives up connecting for the first time. */
   readonly signal?: AbortSignal
   /** How long a lost connection is tried again before calls and streams fail. Default 5 minutes; 0 never tries. */

@@ -14,15 +14,15 @@ const EVENTS = { encode: (event: object) => JSON.stringify(event), encodeError: 
 export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], call: HttpCall): Promise<Response> | undefined {
   const version = normaliseVersion(call.terms.version)
   const dialect = call.path.startsWith('/v1/') ? dialects.find(dialect => dialect.version === version) : undefined
-  return dialect && perform(runtime, dialect, call)
+  return dialect?.rest && perform(runtime, dialect.version, dialect.rest, call)
 }
 
-async function perform(runtime: Runtime, dialect: Dialect, call: HttpCall): Promise<Response> {
+async function perform(runtime: Runtime, version: string, rest: Required<Dialect>['rest'], call: HttpCall): Promise<Response> {
   const { request, path, query, headers } = call
   try {
     const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
-    const called = dialect.rest({ verb: request.method, path, query, body })
-    if (!called) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${dialect.version}.` }), headers, 404)
+    const called = rest({ verb: request.method, path, query, body })
+    if (!called) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
     if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)
     return await streamed(runtime, call, terms => called.events({ ...contextOf(call), ...terms }), EVENTS)
   } catch (error) {

@@ -75,10 +75,19 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const since = new Date(settings.clock.now())
   const publicUrl = url ?? settings.publicUrl
 
-  const card = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>, tenant?: string) => {
-    const made = runtime.agentCard(interfaces, tenant)
+  const card = async (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>, tenant?: string) => {
     const dialect = offer.dialects.find(dialect => dialect.version === version)
-    return cardAnswer(dialect ? dialect.card(made) : made, since, request, headers)
+    try {
+      return cardAnswer(dialect ? dialect.card(runtime.agentCard(interfaces, tenant)) : await runtime.signedCard(interfaces, tenant), since, request, headers)
+    } catch (error) {
+      return statusAnswer(error, headers)
+    }
+  }
+  /** Who asks for an old card and names no version gets one for all of them, whose members do not contradict each other. */
+  const oldCard = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
+    if (offer.dialects.some(dialect => dialect.version === version)) return card(request, version, interfaces, headers)
+    const made = runtime.agentCard(interfaces)
+    return cardAnswer(Object.assign({}, ...offer.dialects.map(dialect => dialect.card(made)).toReversed()), since, request, headers)
   }
 
   let listed: { readonly address: string; readonly interfaces: readonly AgentInterface[] } | undefined
@@ -96,7 +105,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH || tenant !== undefined) {
       return isRead ? card(request, asked(terms.version), interfaces, headers, tenant) : notAllowed(['GET', 'HEAD'], headers)
     }
-    if (below === OLD_CARD_PATH && isRead && offer.dialects[0]) return card(request, offer.dialects[0].version, interfaces, headers)
+    if (below === OLD_CARD_PATH && isRead && offer.dialects.length > 0) return oldCard(request, asked(terms.version), interfaces, headers)
     const isHome = below === '/' || pathname === '/'
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)

@@ -14,15 +14,12 @@ export interface Offer {
 
 /** The interfaces (§4.4.6) of an agent at an address, `http:` or `ws:`: in order of preference, and 1.0 before what is older. */
 export function interfacesAt(address: string, { webSocket, http, dialects }: Offer): AgentInterface[] {
-  return [PROTOCOL_VERSION, ...dialects.map(({ version }) => version)].flatMap(protocolVersion => [
+  const versions = [{ version: PROTOCOL_VERSION, hasRest: true }, ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))]
+  return versions.flatMap(({ version: protocolVersion, hasRest }) => [
     ...(webSocket ? [{ url: withScheme(address, 'ws'), protocolBinding: WEBSOCKET_BINDING, protocolVersion }] : []),
-    ...(http
-      ? [
-          { url: withScheme(address, 'http'), protocolBinding: 'JSONRPC', protocolVersion },
-          // Routes are put behind it, slash and all.
-          { url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }
-        ]
-      : [])
+    ...(http ? [{ url: withScheme(address, 'http'), protocolBinding: 'JSONRPC', protocolVersion }] : []),
+    // Routes are put behind it, slash and all.
+    ...(http && hasRest ? [{ url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }] : [])
   ])
 }
 

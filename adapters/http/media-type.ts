@@ -1,7 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-
-/** The media type that A2A has for its JSON (§11.1). */
-export const A2A_JSON = 'application/a2a+json'
+import { A2A_JSON } from '../../machines/protocol/media-types.ts'
 
 /** True when a request says that its body is JSON. */
 export function isJson(request: Request): boolean {

@@ -1,6 +1,7 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
+import { beside, type Beside } from './beside.ts'
 import { httpHandler, type Handler, type HandlerOptions } from './handler.ts'
 import { withScheme } from './interfaces.ts'
 import { listen, type Address } from './listen.ts'
@@ -11,6 +12,8 @@ export interface ServeOptions extends Address {
   readonly path?: string
   /** Older versions of A2A to speak beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
+  /** What shows the agent's inside to who may look: `inspect()` of `taskchart/inspector`. Default nothing. */
+  readonly inspector?: Beside
 }
 
 /**
@@ -18,9 +21,14 @@ export interface ServeOptions extends Address {
  * JSON-RPC over WebSocket, all at one address, with the card and a page for people. Resolves when connections are taken;
  * throws TypeError when this would open an agent without `authenticate` to others.
  */
-export async function serve(runtime: Runtime, { path = '/', dialects = [], ...address }: ServeOptions): Promise<Served> {
-  const own = await listen(address, runtime, httpHandler(runtime, { path, dialects, webSocket: true }))
-  const served = together(attach(runtime, own.server, path, { webSocket: true, http: true, dialects }), own)
+export async function serve(runtime: Runtime, { path = '/', dialects = [], inspector, ...address }: ServeOptions): Promise<Served> {
+  const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, webSocket: true })))
+  const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects }, inspector?.tap)
+  const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
+    await together(sockets, own).close()
+    throw error
+  })
+  const served = together(sockets, closed ? { ...own, close: () => closed().then(() => own.close()) } : own)
   return { ...served, url: withScheme(served.url, 'http') }
 }
 

@@ -5,6 +5,7 @@ import { checkVersion, type CallContext } from '../../runtime/call.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import type { Method } from './method.ts'
+import { unstatedMethod } from './unstated-method.ts'
 
 /** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
 export type Operations = Readonly<Record<OperationMethod, Method>>
@@ -22,14 +23,18 @@ export function operationsOf(runtime: Runtime): Operations {
   return Object.fromEntries(methods) as Operations
 }
 
-/** What clients may call by name: the operations, and for requests of an older version the methods of its dialect. */
+/**
+ * What clients may call by name: the operations, and for requests of an older version the methods of its dialect. One that
+ * names no version is older: its method tells of which dialect it is.
+ */
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
   const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
   return (name, version) => {
     const asked = normaliseVersion(version) ?? ''
     const dialect = older.get(asked)
-    return operations.get(name) ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(version))
+    const unstated = version.trim() === '' ? unstatedMethod(dialects, name) : undefined
+    return operations.get(name) ?? unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(version))
   }
 }
 

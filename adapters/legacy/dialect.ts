@@ -8,8 +8,13 @@ export interface Dialect {
   readonly version: string
   /** The JSON-RPC method of this name; `undefined` if this dialect has none. It gives what stands in `result`. Errors are A2AErrors. */
   method(name: string): Method | undefined
-  /** What a request by REST calls; `undefined` if there is no such route. */
-  rest(request: RestRequest): RestCall | undefined
+  /**
+   * Whether a call that names no version is one of this dialect's, where another has a method of this name too. A dialect
+   * without it has those calls that no other claims.
+   */
+  readonly claims?: (params: unknown, call: CallContext) => Promise<boolean>
+  /** What a request by REST calls; `undefined` if there is no such route. Not there in versions without REST. */
+  readonly rest?: (request: RestRequest) => RestCall | undefined
   /** A card in this dialect's form. */
   card(card: AgentCard): unknown
 }

@@ -1,12 +1,9 @@
-import * as z from 'zod'
 import { list } from '../../machines/protocol/collections.ts'
-import { decode } from '../../machines/protocol/decode.ts'
 import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/fields.ts'
-import { complain, wanted } from '../../machines/protocol/issues.ts'
-import { checkJson } from '../../machines/protocol/json.ts'
-import { message, oneOf } from '../../machines/protocol/message.ts'
-import { bytes, flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
-import { invalidParams } from '../json-rpc/invalid-params.ts'
+import { message } from '../../machines/protocol/message.ts'
+import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
+import { checkedParams } from './checked-params.ts'
+import { Part03Schema, word } from './parts.ts'
 
 /** A JSON-RPC method of 0.3. */
 export interface Method03 {
@@ -15,27 +12,13 @@ export interface Method03 {
   readonly params: Schema<unknown>
 }
 
-const File = oneOf({ bytes: required(bytes), uri: required(nonEmptyText) }, { name: optionalText, mimeType: optionalText })
-
-const AnyPart = oneOf(
-  { text: required(text), file: required(File), data: required(struct) },
-  { kind: present(word('text', 'file', 'data')), metadata: present(struct) }
-)
-
-/** A part. Its `kind` may be left out, as the guide of the drafts of 1.0 did: its one content says what it is. */
-const Part = z.pipe(AnyPart, z.transform((part, context) => {
-  const kind = part.kind ?? ('text' in part ? 'text' : 'file' in part ? 'file' : 'data')
-  if (!Object.hasOwn(part, kind)) complain(context, [kind], `is required in a part of kind ${kind}`)
-  return { ...part, kind }
-}))
-
 const Message = message({
   kind: present(word('message')),
   messageId: required(identifier),
   contextId: optionalId,
   taskId: optionalId,
   role: required(word('user', 'agent')),
-  parts: required(list(Part, { min: 1 })),
+  parts: required(list(Part03Schema, { min: 1 })),
   metadata: present(struct),
   extensions: optionalList(nonEmptyText),
   referenceTaskIds: optionalList(identifier)
@@ -82,21 +65,15 @@ export function method03(name: string): Method03 | undefined {
 }
 
 /** Checks the parameters of a method, which the SDK takes as they come. Throws InvalidParams that names the fields of 0.3. */
-export function checkedParams({ params: schema, name }: Method03, params: unknown, depth: number): Record<string, unknown> {
+export function params03({ params: schema, name }: Method03, params: unknown, depth: number): Record<string, unknown> {
   const given = params === undefined && name === 'agent/getAuthenticatedExtendedCard' ? {} : params
-  const violation = checkJson(given, { depth })
-  if (violation) throw invalidParams(violation)
-  return withBlocking(decode(schema, given) as Record<string, unknown>)
+  return withBlocking(checkedParams(schema, given, depth) as Record<string, unknown>)
 }
 
 /** Who does not say otherwise waits, whether there is a configuration or not. The SDK takes an empty one for the contrary. */
 function withBlocking(params: Record<string, unknown>): Record<string, unknown> {
   const { configuration } = params
   return configuration ? { ...params, configuration: { blocking: true, ...configuration } } : params
-}
-
-function word<const Word extends string>(...words: [Word, ...Word[]]): Schema<Word> {
-  return z.enum(words, { error: wanted(`one of ${words.join(', ')}`) })
 }
 
 function methods([name, ...others]: [string, ...string[]], params: Schema<unknown>, streaming = false): [string, Method03][] {

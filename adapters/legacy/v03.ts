@@ -9,7 +9,7 @@ import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from './dialect.ts'
 import { card03 } from './v03-card.ts'
 import type { Event03, PushConfig03 } from './v03-objects.ts'
-import { checkedParams, method03, type Method03 } from './v03-requests.ts'
+import { method03, params03, type Method03 } from './v03-requests.ts'
 import { route03 } from './v03-routes.ts'
 
 type Params = Record<string, unknown>
@@ -61,14 +61,14 @@ export function dialect03(runtime: Runtime): Dialect {
 
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
-    const params = checkedParams(method, given, jsonDepth)
+    const params = params03(method, given, jsonDepth)
     if (name === 'agent/getAuthenticatedExtendedCard') return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }))
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
     return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
   }
 
   async function* stream(method: Method03, given: unknown, call: CallContext): Events {
-    const params = checkedParams(method, given, jsonDepth)
+    const params = params03(method, given, jsonDepth)
     if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
     else for await (const event of told(method.name, params, call)) yield closing(event)
   }

@@ -1,4 +1,5 @@
 import type { TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
+import type { NewWebhook } from '../../runtime/webhook-rows.ts'
 import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../runtime/store.ts'
 import { storedText } from './stored-text.ts'
 
@@ -37,16 +38,18 @@ export interface CommitRows {
   readonly log: readonly LogRow[]
   readonly journal: readonly { readonly taskId: string; readonly key: string; readonly body: string }[]
   readonly sends: readonly { readonly key: string; readonly expiresAtMs: number; readonly body: string }[]
+  readonly webhooks: readonly (NewWebhook & { readonly told: number })[]
 }
 
 /** Makes the rows of a commit: of literals, since it is made for every commit, and objects made by spreading cost several times as much. */
-export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sends }: Commit): CommitRows {
+export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sends, webhooks }: Commit): CommitRows {
   return {
     tenant: storedText(key.tenant), principal: storedText(key.principal), contextId: storedText(key.contextId), expected, atMs, snapshot,
     tasks: tasks.map(taskRow),
     log: log.map(entry => ('message' in entry ? messageRow(entry) : eventRow(entry))),
     journal: journal.map(({ taskId, key, value }) => ({ taskId: storedText(taskId), key: storedText(key), body: JSON.stringify(value) })),
-    sends: sends.map(send => ({ key: storedText(send.key), expiresAtMs: send.expiresAtMs, body: JSON.stringify(send) }))
+    sends: sends.map(send => ({ key: storedText(send.key), expiresAtMs: send.expiresAtMs, body: JSON.stringify(send) })),
+    webhooks
   }
 }
 

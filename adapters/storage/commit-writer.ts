@@ -5,8 +5,9 @@ import type { Database, Statement } from './driver.ts'
 import { JournalWriter } from './journal-writer.ts'
 import { Numbers } from './numbers.ts'
 import { Recent } from './recent.ts'
-import { originalText } from './stored-text.ts'
+import { originalText, storedText } from './stored-text.ts'
 import type { ContextRow, ScopeRow, SnapshotRow, StoredTaskRow, Tables } from './tables.ts'
+import type { WebhookWriter } from './webhook-writer.ts'
 
 /** How many rows of each kind the writer keeps, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 2048
@@ -23,6 +24,7 @@ interface Written {
 export class CommitWriter {
   readonly #tables: Tables
   readonly #journal: JournalWriter
+  readonly #webhooks: WebhookWriter
   readonly #numbers: Numbers
   readonly #scopes = new Recent<ScopeRow>(KEPT_ROWS)
   readonly #contexts = new Recent<ContextRow>(KEPT_ROWS)
@@ -35,8 +37,9 @@ export class CommitWriter {
   readonly #dropSnapshot: Statement
   readonly #dropSend: Statement
 
-  constructor(database: Database, tables: Tables) {
+  constructor(database: Database, tables: Tables, webhooks: WebhookWriter) {
     this.#tables = tables
+    this.#webhooks = webhooks
     this.#journal = new JournalWriter(database, tables)
     this.#numbers = new Numbers(database)
     this.#find = {
@@ -69,6 +72,7 @@ export class CommitWriter {
     if (known) this.#changeContext(context)
     else this.#tables.contexts.insert(context)
     for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)
+    for (const webhook of commit.webhooks) this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
     fault('P5')
     return true
   }

@@ -7,6 +7,7 @@ import { Reads, type ReportDamage } from './reads.ts'
 import { Removals } from './removals.ts'
 import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
 import { tablesOf } from './tables.ts'
+import { WebhookWriter, type WebhookChange } from './webhook-writer.ts'
 
 /** After how many pages the log is written back, about: 16 MiB of it. */
 const CHECKPOINT_PAGES = 4096
@@ -29,6 +30,7 @@ export class Engine {
   readonly #database: Database
   readonly #writer: CommitWriter
   readonly #removals: Removals
+  readonly #webhooks: WebhookWriter
   #pages = 0
   #isErased = false
   #broken: StorageError | undefined
@@ -38,7 +40,8 @@ export class Engine {
     this.#file = file
     const tables = tablesOf(database)
     this.reads = new Reads(database, tables, report)
-    this.#writer = new CommitWriter(database, tables)
+    this.#webhooks = new WebhookWriter(database, tables)
+    this.#writer = new CommitWriter(database, tables, this.#webhooks)
     this.#removals = new Removals(database, tables)
   }
 
@@ -68,6 +71,12 @@ export class Engine {
     this.#isErased ||= wasThere
     this.checkpoint()
     return wasThere
+  }
+
+  /** Changes webhooks outside of a commit. */
+  changeWebhooks(change: WebhookChange): ReturnType<WebhookWriter['change']> {
+    this.#pages += PAGES_A_COMMIT
+    return this.#transaction(() => this.#webhooks.change(change))
   }
 
   /** Reads. */

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } fro
 import { basename, dirname, join, resolve } from 'node:path'
 import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
 import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
-import { APPLICATION_ID, checkVersion, migrate } from './schema.ts'
+import { APPLICATION_ID, migrate, readAsNewest } from './schema.ts'
 import { reasonOf, StorageError } from './storage-error.ts'
 
 /** Up to which size a file is looked through when it is opened; that takes 2 ms for each MiB. */
@@ -53,15 +53,15 @@ export function openForWriting(file: string, driver: DriverName | undefined): Da
   return database
 }
 
-/** Opens a file for reading beside whoever holds it. */
-export function openForReading(file: string): Database {
+/** Opens a file for reading beside whoever holds it, and gives what `prepare` makes of it; whatever is wrong with the file throws StorageError. */
+export function openForReading<T>(file: string, prepare: (database: Database) => T): T {
   const here = holdingHere(file)
   if (!existsSync(file)) throw new StorageError(`${file} is not there.`)
   if (!here) checkHeader(file)
   const database = opened(file, () => driverOf(here?.driver)(file, true))
   try {
-    checkVersion(database, file)
-    return database
+    readAsNewest(database, file)
+    return prepare(database)
   } catch (error) {
     database.close()
     throw unusable(file, error)

@@ -2,13 +2,14 @@ import type {
   ContextKey, JournalRow, MessageRow, OpenOf, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
 } from '../../runtime/store.ts'
 import type { SendRow } from '../../runtime/sends.ts'
+import type { StoredWebhook } from '../../runtime/webhook-rows.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { openCounts } from './open-counts.ts'
 import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
 import { TaskReader } from './task-reader.ts'
-import type { ContextRow, StoredTaskRow, Tables } from './tables.ts'
+import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
 
 /** Hears of what is left out of an answer because it is damaged. */
 export type ReportDamage = (error: Error) => void
@@ -27,6 +28,7 @@ export class Reads {
   readonly #newestTasks: Statement
   readonly #scopes: Statement
   readonly #open
+  readonly #openWebhooks: Statement
 
   constructor(database: Database, tables: Tables, report: ReportDamage) {
     this.#reader = new TaskReader(tables)
@@ -40,7 +42,9 @@ export class Reads {
       taskByNumber: tables.tasks.reading(['task']),
       journal: tables.journal.reading(['task'], 'ORDER BY entry'),
       messages: tables.messages.reading(['context'], 'ORDER BY number DESC LIMIT ?'),
-      send: tables.sends.reading(['scope', 'key'])
+      send: tables.sends.reading(['scope', 'key']),
+      webhooks: tables.webhooks.reading(['task'], 'ORDER BY place'),
+      webhook: tables.webhooks.reading(['place'])
     }
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
@@ -48,6 +52,7 @@ export class Reads {
     this.#newestTasks = database.prepare('SELECT task FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
     this.#open = openCounts(database)
+    this.#openWebhooks = database.prepare('SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?')
   }
 
   loadContext(key: ContextKey): StoredContext | undefined {
@@ -128,6 +133,24 @@ export class Reads {
     return Number(count.get(...names)?.count)
   }
 
+  readWebhooks(scope: Scope, taskId: string): StoredWebhook[] {
+    return this.#ofTask(scope, taskId, row => this.#find.webhooks.all(row.task).map(webhook => webhookOf(scope, row, webhook))) ?? []
+  }
+
+  readOpenWebhooks(limit: number, after: number): StoredWebhook[] {
+    const webhooks: StoredWebhook[] = []
+    let from = after
+    // As with wakes: what is left out makes no page the last.
+    for (;;) {
+      const wanted = limit - webhooks.length
+      const found = this.#openWebhooks.all(from, wanted) as { place: number }[]
+      for (const { place } of found) webhooks.push(...this.#openWebhook(place))
+      const last = found.at(-1)
+      if (webhooks.length === limit || found.length < wanted || !last) return webhooks
+      from = last.place
+    }
+  }
+
   /** Every scope that has data. */
   scopes(): Scope[] {
     return (this.#scopes.all() as { scope: number }[]).flatMap(({ scope }) => {
@@ -172,6 +195,13 @@ export class Reads {
     return [{ key, taskId: originalText(row.taskId), atMs: expected.wakeAtMs }]
   }
 
+  #openWebhook(place: number): StoredWebhook[] {
+    const webhook = this.#safely(`The webhook with the row ${place}`, () => this.#find.webhook.one(place))
+    const row = webhook && this.#rowOf(webhook.task, {})
+    const scope = row && this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
+    return scope ? [webhookOf({ tenant: originalText(scope.tenant), principal: originalText(scope.principal) }, row, webhook)] : []
+  }
+
   /** A task of a list: none if it is damaged. */
   #shown(scope: Scope, task: number, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
     const row = this.#rowOf(task, expected)
@@ -186,4 +216,8 @@ export class Reads {
 
 function rowAsCommitted({ taskId, state, generation, wakeAtMs }: StoredTaskRow): TaskRow {
   return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, ...(wakeAtMs !== null && { wakeAtMs }) }
+}
+
+function webhookOf({ tenant, principal }: Scope, { generation, endedAtMs }: StoredTaskRow, { place, body }: WebhookTableRow): StoredWebhook {
+  return { scope: { tenant, principal }, row: JSON.parse(body) as StoredWebhook['row'], generation, hasEnded: endedAtMs !== null, place }
 }

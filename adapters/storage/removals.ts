@@ -30,7 +30,7 @@ export class Removals {
       sends: database.prepare('SELECT scope, key FROM sends WHERE scope = ?')
     }
     this.#drop = {
-      events: drop('events', 'task'), snapshot: drop('snapshots', 'task'), journal: drop('journal', 'task'), messagesOfTask: drop('messages', 'task'), task: drop('tasks', 'task'),
+      events: drop('events', 'task'), snapshot: drop('snapshots', 'task'), journal: drop('journal', 'task'), messagesOfTask: drop('messages', 'task'), webhooks: drop('webhooks', 'task'), task: drop('tasks', 'task'),
       messages: drop('messages', 'context'), context: drop('contexts', 'context'), scope: drop('scopes', 'scope'),
       send: database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
     }
@@ -73,7 +73,7 @@ export class Removals {
   }
 
   #dropTask(task: number): void {
-    for (const statement of [this.#drop.events, this.#drop.snapshot, this.#drop.journal, this.#drop.messagesOfTask, this.#drop.task]) statement.run(task)
+    for (const statement of [this.#drop.events, this.#drop.snapshot, this.#drop.journal, this.#drop.messagesOfTask, this.#drop.webhooks, this.#drop.task]) statement.run(task)
   }
 
   #dropContext(context: number): void {

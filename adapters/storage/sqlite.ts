@@ -64,8 +64,12 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
     commit: async commit => link.commit(rowsOf(commit)),
     loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
     readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
-    sweep: async (due, limit) => (await link.remove({ sweep: due, limit })) as number,
-    erase: async whose => (await link.remove({ erase: whose })) as boolean,
+    readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
+    writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
+    noteWebhooks: async notes => (await link.change({ webhooks: { notes } })) as boolean[],
+    deleteWebhook: async (scope, taskId, id) => (await link.change({ webhooks: { delete: id, scope, taskId } })) as boolean,
+    sweep: async (due, limit) => (await link.change({ sweep: due, limit })) as number,
+    erase: async whose => (await link.change({ erase: whose })) as boolean,
     close: () => link.close().finally(release)
   }
 }
@@ -77,8 +81,9 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
  */
 export function readSqlite(file: string, { logger = consoleLogger }: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
   const path = realFile(file)
-  const database = openForReading(path)
-  const reads = new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))
+  const { database, reads } = openForReading(path, database => ({
+    database, reads: new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))
+  }))
   let isOpen = true
   const read = <Name extends keyof Reads>(name: Name): StoreReader[Name] => {
     const call = async (...args: readonly unknown[]) => {
@@ -89,8 +94,8 @@ export function readSqlite(file: string, { logger = consoleLogger }: Pick<Sqlite
   }
   return {
     loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
-    scopes: read('scopes'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
+    readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     close: async () => {
       if (isOpen) database.close()
       isOpen = false

@@ -1,7 +1,7 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
 import { Engine } from './engine.ts'
 import { openForWriting } from './open-file.ts'
-import { failureOf, outcomeOf, type Batch, type ReadCall, type Removal, type ThreadData, type Told } from './thread-messages.ts'
+import { failureOf, outcomeOf, type Batch, type Change, type Changed, type ReadCall, type ThreadData, type Told } from './thread-messages.ts'
 
 /** The thread of one store: it works off batches until it is told to close, and then ends by itself. */
 const { file, driver } = workerData as ThreadData
@@ -26,11 +26,12 @@ function read({ name, args }: ReadCall): string | undefined {
   return JSON.stringify(engine.read(reads => (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])))
 }
 
-function written({ commits, removal }: Exclude<Batch, { reads: unknown }>): Told {
+function written({ commits, change }: Exclude<Batch, { reads: unknown }>): Told {
   const outcomes = engine.commitAll(commits).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
-  return { commits: outcomes, removal: removal && outcomeOf(() => remove(removal)) }
+  return { commits: outcomes, change: change && outcomeOf(() => changed(change)) }
 }
 
-function remove(removal: Removal): number | boolean {
-  return 'erase' in removal ? engine.erase(removal.erase) : engine.sweep(removal.sweep, removal.limit)
+function changed(change: Change): Changed {
+  if ('webhooks' in change) return engine.changeWebhooks(change.webhooks)
+  return 'erase' in change ? engine.erase(change.erase) : engine.sweep(change.sweep, change.limit)
 }

@@ -52,6 +52,9 @@ export type JournalTableRow = { entry: number; task: number; key: string; body: 
 /** A send outlives its context, so it has that by its id. `body` is the SendRow as JSON. */
 export type SendTableRow = { scope: number; key: string; contextId: string; expiresAtMs: number; body: string }
 
+/** `place` gives the order of first writing, `isOpen` is 1 while it is told; `body` is the WebhookRow as JSON. */
+export type WebhookTableRow = { place: number; task: number; id: string; isOpen: number; body: string }
+
 /** The tables of a file, each of its rows with a checksum. */
 export function tablesOf(database: Database) {
   return {
@@ -64,7 +67,8 @@ export function tablesOf(database: Database) {
     events: new Table<EventRow>(database, 'events', ['task', 'generation', 'isTerm', 'body']),
     messages: new Table<MessageTableRow>(database, 'messages', ['context', 'number', 'task', 'body']),
     journal: new Table<JournalTableRow>(database, 'journal', ['entry', 'task', 'key', 'body']),
-    sends: new Table<SendTableRow>(database, 'sends', ['scope', 'key', 'contextId', 'expiresAtMs', 'body'])
+    sends: new Table<SendTableRow>(database, 'sends', ['scope', 'key', 'contextId', 'expiresAtMs', 'body']),
+    webhooks: new Table<WebhookTableRow>(database, 'webhooks', ['place', 'task', 'id', 'isOpen', 'body'])
   }
 }
 
@@ -124,3 +128,15 @@ export const VERSION_1 = `
   CREATE INDEX sends_of_context ON sends (scope, contextId);
   CREATE INDEX sends_by_end ON sends (expiresAtMs);
 `
+
+const WEBHOOKS = '(place INTEGER PRIMARY KEY, task INTEGER NOT NULL, id TEXT NOT NULL, isOpen INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL)'
+
+/** Version 2: webhooks. */
+export const VERSION_2 = `
+  CREATE TABLE webhooks ${WEBHOOKS};
+  CREATE UNIQUE INDEX webhooks_by_id ON webhooks (task, id);
+  CREATE INDEX webhooks_open ON webhooks (place) WHERE isOpen = 1;
+`
+
+/** What a reader of a file of version 1 has in place of what came after, for itself alone. */
+export const AS_VERSION_2 = `CREATE TEMP TABLE webhooks ${WEBHOOKS}`

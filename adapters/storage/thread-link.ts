@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { CommitRows } from './commit-rows.ts'
 import { StorageError } from './storage-error.ts'
-import type { Batch, ReadCall, Removal, ThreadData, Told } from './thread-messages.ts'
+import type { Batch, Change, Changed, ReadCall, ThreadData, Told } from './thread-messages.ts'
 import { rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
 
 /**
@@ -48,8 +48,8 @@ export class ThreadLink {
     return this.#asked(waiting => this.#writes.addCommit(rows, waiting))
   }
 
-  remove(removal: Removal): Promise<number | boolean> {
-    return this.#asked(waiting => this.#writes.addRemoval(removal, waiting))
+  change(change: Change): Promise<Changed> {
+    return this.#asked(waiting => this.#writes.addChange(change, waiting))
   }
 
   /** Answers with JSON. */
@@ -92,7 +92,7 @@ export class ThreadLink {
     while (this.#sentWrites.length < ahead) {
       const batch = this.#writes.take()
       if (!batch) return
-      this.#post({ commits: batch.commits, removal: batch.removal?.what })
+      this.#post({ commits: batch.commits, change: batch.change?.what })
       this.#sentWrites.push(batch)
     }
   }
@@ -111,9 +111,9 @@ export class ThreadLink {
       const callers = this.#sentReads.shift() as Waiting<string | undefined>[]
       for (const [i, outcome] of told.reads.entries()) settle(callers[i] as Waiting<string | undefined>, outcome)
     } else {
-      const { waiting, removal } = this.#sentWrites.shift() as WriteBatch
+      const { waiting, change } = this.#sentWrites.shift() as WriteBatch
       for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)
-      if (removal && told.removal) settle(removal.waiting, told.removal)
+      if (change && told.change) settle(change.waiting, told.change)
       this.#flush()
     }
     if (!this.#end && this.#sentReads.length + this.#sentWrites.length === 0) this.#worker.unref()

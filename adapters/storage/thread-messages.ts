@@ -4,6 +4,7 @@ import type { CommitRows } from './commit-rows.ts'
 import type { DriverName } from './driver.ts'
 import type { Reads } from './reads.ts'
 import { StorageError } from './storage-error.ts'
+import type { WebhookChange, WebhookWriter } from './webhook-writer.ts'
 
 /** A read as it goes to the thread. */
 export interface ReadCall {
@@ -11,11 +12,14 @@ export interface ReadCall {
   readonly args: readonly unknown[]
 }
 
-/** What is removed. */
-export type Removal = { readonly sweep: Due; readonly limit: number } | { readonly erase: Erasure }
+/** What is removed, or changed of webhooks. */
+export type Change = { readonly sweep: Due; readonly limit: number } | { readonly erase: Erasure } | { readonly webhooks: WebhookChange }
 
-/** What the thread does at once: reads, which see what is durable, or commits as one group, and then at the most one removal. */
-export type Batch = { readonly reads: readonly ReadCall[] } | { readonly commits: readonly CommitRows[]; readonly removal: Removal | undefined }
+/** What came of a change. */
+export type Changed = number | ReturnType<WebhookWriter['change']>
+
+/** What the thread does at once: reads, which see what is durable, or commits as one group, and then at the most one change. */
+export type Batch = { readonly reads: readonly ReadCall[] } | { readonly commits: readonly CommitRows[]; readonly change: Change | undefined }
 
 /** How something went. An error crosses threads by its message, and by its code if it is an A2AError. */
 export type Outcome<T> = { readonly value: T } | { readonly failure: string; readonly code: ErrorCode | undefined }
@@ -23,7 +27,7 @@ export type Outcome<T> = { readonly value: T } | { readonly failure: string; rea
 /** What the thread tells: how each batch went, reads as JSON; that something is damaged; and that it has stopped for good, and why. */
 export type Told =
   | { readonly reads: Outcome<string | undefined>[] }
-  | { readonly commits: Outcome<boolean>[]; readonly removal: Outcome<number | boolean> | undefined }
+  | { readonly commits: Outcome<boolean>[]; readonly change: Outcome<Changed> | undefined }
   | { readonly damage: string }
   | { readonly stopped: string }
 

@@ -1,5 +1,5 @@
 import type { CommitRows } from './commit-rows.ts'
-import { valueOf, type Outcome, type Removal } from './thread-messages.ts'
+import { valueOf, type Change, type Changed, type Outcome } from './thread-messages.ts'
 
 /** Above this no more commits share a batch, so that what comes behind it need not wait long. */
 const COMMITS_A_BATCH = 512
@@ -10,11 +10,11 @@ export interface Waiting<T> {
   readonly reject: (error: unknown) => void
 }
 
-/** Commits that go to the thread together, what is removed after them, and who waits. */
+/** Commits that go to the thread together, what is changed after them, and who waits. */
 export interface WriteBatch {
   readonly commits: CommitRows[]
   readonly waiting: Waiting<boolean>[]
-  removal: { readonly what: Removal; readonly waiting: Waiting<number | boolean> } | undefined
+  change: { readonly what: Change; readonly waiting: Waiting<Changed> } | undefined
 }
 
 /** The writes that have not gone to the thread, in the order of the calls, as the batches in which they will go. */
@@ -23,16 +23,16 @@ export class WriteQueue {
 
   addCommit(rows: CommitRows, waiting: Waiting<boolean>): void {
     const last = this.#batches.at(-1)
-    const batch = last && !last.removal && last.commits.length < COMMITS_A_BATCH ? last : this.#addBatch()
+    const batch = last && !last.change && last.commits.length < COMMITS_A_BATCH ? last : this.#addBatch()
     batch.commits.push(rows)
     batch.waiting.push(waiting)
   }
 
-  /** Adds what is to be removed after all commits that are here, and before those that come. */
-  addRemoval(what: Removal, waiting: Waiting<number | boolean>): void {
+  /** Adds what is to be changed after all commits that are here, and before those that come. */
+  addChange(what: Change, waiting: Waiting<Changed>): void {
     const last = this.#batches.at(-1)
-    const batch = last && !last.removal ? last : this.#addBatch()
-    batch.removal = { what, waiting }
+    const batch = last && !last.change ? last : this.#addBatch()
+    batch.change = { what, waiting }
   }
 
   /** The next batch, if there is one. */
@@ -46,7 +46,7 @@ export class WriteQueue {
   }
 
   #addBatch(): WriteBatch {
-    const batch: WriteBatch = { commits: [], waiting: [], removal: undefined }
+    const batch: WriteBatch = { commits: [], waiting: [], change: undefined }
     this.#batches.push(batch)
     return batch
   }
@@ -62,7 +62,7 @@ export function settle<T>({ resolve, reject }: Waiting<T>, outcome: Outcome<T>):
 }
 
 /** Lets everybody who waits for a batch know why it has come to nothing. */
-export function rejectBatch({ waiting, removal }: WriteBatch, error: unknown): void {
+export function rejectBatch({ waiting, change }: WriteBatch, error: unknown): void {
   for (const { reject } of waiting) reject(error)
-  removal?.waiting.reject(error)
+  change?.waiting.reject(error)
 }

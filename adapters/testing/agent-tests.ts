@@ -1,7 +1,7 @@
 import type { Agent } from '../../runtime/agent.ts'
 import { isNegotiation } from '../../runtime/negotiation.ts'
 import { walkChart, type Liveness } from './chart-run.ts'
-import { CoverageLog, type Coverage } from './coverage.ts'
+import { CoverageLog, type Coverage, type Reached } from './coverage.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
 import { coverageLines, crashLines } from './notes.ts'
@@ -33,6 +33,8 @@ export interface AgentTests {
   readonly configurations: number
   /** What the tests of the chart have been through by now. */
   readonly coverage: () => Coverage
+  /** The parts of the work's chart that they have been through by now; undefined if it has none, or not all of it was walked alone. */
+  readonly reached: () => Reached | undefined
   /** What there is to be said of it, as lines: which ways lack something here, where the chart itself throws, and what was not reached, if the chart was walked alone. */
   readonly notes: () => string[]
 }
@@ -60,7 +62,8 @@ export async function agentTests(agent: Agent, { ways: chosenWays, only = '', ..
   ])
   const isWalked = chosen.length > 0 && ways.some(way => typeof WAYS[way] === 'string')
   const notes = () => [...lacks, ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
-  return { tests, configurations, coverage: () => log.coverage, notes }
+  const reached = () => (isChart && isWalked && only === '' ? log.reached : undefined)
+  return { tests, configurations, coverage: () => log.coverage, reached, notes }
 }
 
 /** The tests of a negotiation: through a runtime, in memory. Its chart is ours, and tested as such. */

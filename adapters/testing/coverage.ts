@@ -11,6 +11,12 @@ export interface Coverage {
   readonly guards: Share
 }
 
+/** The parts of a chart that its paths have been through, by their ids and names, and those that they have not. */
+export interface Reached {
+  readonly reached: { readonly states: readonly string[]; readonly transitions: readonly string[] }
+  readonly missing: readonly { readonly name: string; readonly why: string }[]
+}
+
 /** How many of how many, and which not, each with the reason as far as it can be known. */
 export interface Share {
   readonly total: number
@@ -53,10 +59,16 @@ export class CoverageLog {
     this.#transitions.add(transitionName(transition))
   }
 
+  get reached(): Reached {
+    const states = this.#nodes.filter(({ id }) => !this.#states.has(id)).map(({ id }) => ({ name: id, why: 'it is never entered' }))
+    const transitions = this.#named.filter(({ name }) => !this.#transitions.has(name))
+    return { reached: { states: [...this.#states].toSorted(), transitions: [...this.#transitions].toSorted() }, missing: [...states, ...transitions] }
+  }
+
   get coverage(): Coverage {
-    const nodes = statesOf(this.#machine.root)
+    const nodes = this.#nodes
     const isMissing = (state: string) => !this.#states.has(state)
-    const transitions = nodes.flatMap(node => transitionsOf(node).map(one => ({ name: transitionName(one), why: isMissing(node.id) ? 'its state is never entered' : reasonOf(one) })))
+    const transitions = this.#named
     const tags = [...new Set(nodes.flatMap(node => node.tags))]
     const hasNoState = (tag: string) => nodes.every(node => !node.tags.includes(tag) || isMissing(node.id))
     const outcomes = [...this.#guards].flatMap(([name, seen]) => [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) })))
@@ -66,6 +78,15 @@ export class CoverageLog {
       tags: shareOf(tags, hasNoState, tag => `${tag}: no state with this tag is entered`),
       guards: shareOf(outcomes, ({ isSeen }) => !isSeen, ({ name }) => `${name}: no case makes it so`)
     }
+  }
+
+  get #nodes(): AnyStateNode[] {
+    return statesOf(this.#machine.root)
+  }
+
+  /** The transitions by their names, and why each may not have been taken. */
+  get #named(): { name: string; why: string }[] {
+    return this.#nodes.flatMap(node => transitionsOf(node).map(one => ({ name: transitionName(one), why: this.#states.has(node.id) ? reasonOf(one) : 'its state is never entered' })))
   }
 }
 

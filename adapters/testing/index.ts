@@ -15,7 +15,7 @@ export { allWays } from './ways.ts'
 
 export type { AgentTestOptions, AgentTests, PathTest } from './agent-tests.ts'
 export type { Cases, Named, Opening } from './cases.ts'
-export type { Coverage, Share } from './coverage.ts'
+export type { Coverage, Reached, Share } from './coverage.ts'
 export type { Move } from './moves.ts'
 export type { PathKind } from './path-kinds.ts'
 export type { BargainMove } from './negotiation/moves.ts'

@@ -14,6 +14,8 @@ import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
 import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { pathOf, takePath } from './paths.ts'
+import type { Tap } from './tap.ts'
 
 /** A server of a runtime. */
 export interface Served {
@@ -34,8 +36,8 @@ const MOST_FRAGMENTS = 1024
 /** How long clients may take to answer our close before they are cut off. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. */
-export function attach(runtime: Runtime, server: Server, path: string, offer: Offer): Served {
+/** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. `tap` may hear their frames. */
+export function attach(runtime: Runtime, server: Server, path: string, offer: Offer, tap?: Tap): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
@@ -43,8 +45,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const sockets = new WebSocketServer({ noServer: true, handleProtocols, ...bounds })
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const address = addressOf(server, path)
-  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer) }
-  const place = { path, hasTenants: settings.hasTenants }
+  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer), tap }
   let isDraining = false
   let handshakes = 0
   let closing: Promise<void> | undefined
@@ -58,20 +59,14 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     if (isDraining) return refuse(socket, GOING)
     sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) }))
   }
-  const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    socket.on('error', () => socket.destroy())
-    const asked = String(request.url).replace(/\?.*$/s, '')
-    const others = placesOn(server).filter(other => other !== place)
-    const isFree = asked !== path && isNobodys(server, others, asked)
-    const tenant = isFree ? tenantOf(place, asked) : undefined
-    if (asked !== path && tenant === undefined) return isFree && !socket.writableEnded ? refuse(socket, elsewhere(path)) : undefined
-    upgrade(request, socket, head, tenant).catch((error: unknown) => {
+  const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(path, asked) !== undefined : undefined
+  const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    upgrade(request, socket, head, tenantBelow(path, pathOf(request))).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
       refuse(socket, broken())
     })
   }
-  server.on('upgrade', onUpgrade)
-  PLACES.set(server, [...placesOn(server), place])
+  const release = takePath(server, { path, takesBelow }, take, (_, socket) => refuse(socket, elsewhere(path)))
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 
   const drain = () => {
@@ -80,8 +75,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const close = async () => {
     drain()
     stopHeartbeat()
-    server.off('upgrade', onUpgrade)
-    PLACES.set(server, placesOn(server).filter(other => other !== place))
+    release()
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
   }
   return { url: withScheme(address, 'ws'), drain, close: () => (closing ??= close()) }
@@ -100,28 +94,10 @@ export function together(sockets: Served, own: Listening): Served {
   }
 }
 
-/** Where an agent of ours takes upgrades on a server: at a path, and if it has tenants below it. */
-interface Place {
-  readonly path: string
-  readonly hasTenants: boolean
-}
-
-/** The places of our agents on each server. */
-const PLACES = new WeakMap<Server, readonly Place[]>()
-
-function placesOn(server: Server): readonly Place[] {
-  return PLACES.get(server) ?? []
-}
-
-function tenantOf({ path, hasTenants }: Place, asked: string): string | undefined {
+/** The tenant that the path of a request names below that of its agent; `undefined` for none. */
+function tenantBelow(path: string, asked: string): string | undefined {
   const base = path.replace(/\/$/, '')
-  return hasTenants && asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
-}
-
-/** True when neither another of our agents on this server nor the app itself may want an upgrade of this path. */
-function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
-  if (server.listenerCount('upgrade') > others.length + 1) return false
-  return !others.some(other => other.path === asked || tenantOf(other, asked) !== undefined)
+  return asked !== path && asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
 }
 
 /** What is wrong is ours, and nothing for the client to see. */

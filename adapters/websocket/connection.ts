@@ -18,6 +18,7 @@ import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate } from './frame-rate.ts'
 import { FrameWatch } from './frame-watch.ts'
 import { Outbox } from './outbox.ts'
+import { connectionName, type Tap } from './tap.ts'
 
 /** What the handshake found out about a connection. */
 export interface ConnectionTerms {
@@ -35,6 +36,7 @@ export interface Serving {
   readonly methods: Methods
   /** Where the agent is reached. */
   readonly interfaces: readonly AgentInterface[]
+  readonly tap?: Tap | undefined
 }
 
 type Request = Extract<Envelope, { kind: 'request' }>
@@ -64,6 +66,8 @@ export class Connection {
   /** On what terms requests are called that have no service parameters of their own. */
   readonly #usual: CallTerms
   readonly #outbox: Outbox
+  readonly #tap: Tap | undefined
+  readonly #name: string
   readonly #rate: FrameRate
   readonly #expiresAtMs: number
   readonly #expiry: unknown
@@ -78,7 +82,7 @@ export class Connection {
   #streams = 0
   #strayResponses = 0
 
-  constructor({ runtime, methods, interfaces }: Serving, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
+  constructor({ runtime, methods, interfaces, tap }: Serving, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
     this.#runtime = runtime
     this.#methods = methods
     this.#interfaces = interfaces
@@ -87,7 +91,9 @@ export class Connection {
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
-    this.#outbox = new Outbox(socket, stream, clock)
+    this.#tap = tap
+    this.#name = tap ? connectionName('ws') : ''
+    this.#outbox = new Outbox(socket, stream, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
@@ -105,7 +111,9 @@ export class Connection {
     const { limits, clock } = this.#runtime.settings
     const pace = this.#rate.count(clock.now())
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
-    const envelope = readEnvelope(data.toString('utf8'), limits)
+    const text = data.toString('utf8')
+    this.#tap?.heard?.(this.#name, 'in', text)
+    const envelope = readEnvelope(text, limits)
     if (clock.now() >= this.#expiresAtMs) {
       if (envelope.kind === 'request') this.#outbox.send(errorFrame(envelope.id, expired()))
       return this.#expire()

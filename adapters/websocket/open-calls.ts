@@ -7,8 +7,8 @@ import { openSocket } from './client-socket.ts'
 
 /** Connects to an agent over WebSocket, for calls by the names of their methods. `url` is its address, or that of its card. */
 export async function openCalls(url: string, options: ConnectOptions): Promise<ClientCalls> {
-  if (isSocketAddress(url)) return openSocketCalls(url, options)
-  const [{ url: address }] = offersOf(await fetchCard(url, options.signal), url, ['WEBSOCKET'])
+  if (isSocketAddress(url) && !options.verifyCard) return openSocketCalls(url, options)
+  const [{ url: address }] = offersOf(await fetchCard(url, options), url, ['WEBSOCKET'])
   checkHost(url, address, options.headers)
   return openSocketCalls(address, options)
 }

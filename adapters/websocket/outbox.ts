@@ -21,13 +21,16 @@ export class Outbox {
   readonly #socket: WebSocket
   readonly #stream: Socket
   readonly #clock: Clock
+  readonly #see: ((frame: string) => void) | undefined
   #corked = false
   #drained: Promise<void> | undefined
 
-  constructor(socket: WebSocket, stream: Socket, clock: Clock) {
+  /** `see` hears of each frame. */
+  constructor(socket: WebSocket, stream: Socket, clock: Clock, see?: (frame: string) => void) {
     this.#socket = socket
     this.#stream = stream
     this.#clock = clock
+    this.#see = see
   }
 
   /** Sends one text frame, in the order of the calls. Nothing happens once the connection is closing. */
@@ -42,6 +45,7 @@ export class Outbox {
       })
     }
     this.#socket.send(frame)
+    this.#see?.(frame)
     if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()
   }
 

@@ -1,5 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
+/** What lets a page into the inspectors of servers. */
+export const BENCH_TOKEN = 'bench'
+
 /** What the parent asks a server's process. */
 export type Question = 'cpu' | 'memory' | 'delay'
 

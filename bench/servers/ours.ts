@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serve } from '../../adapters/http/serve.ts'
+import { inspect } from '../../adapters/inspector/index.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { defineAgent } from '../../runtime/agent.ts'
 import type { LimitChanges } from '../../runtime/limits.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import type { TenantOptions } from '../../runtime/tenants.ts'
-import { report } from './control.ts'
+import { BENCH_TOKEN, report } from './control.ts'
 import { ourWork } from './ours-work.ts'
 
 /** What this server is started with, as JSON. */
@@ -19,15 +20,17 @@ export interface OursOptions {
   readonly durable?: boolean
   readonly file?: string
   readonly deadlineMs?: number
+  /** Whether its inspector is served beside it. */
+  readonly inspected?: boolean
 }
 
-const { work, limits = {}, tenants, durable, file, deadlineMs } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, tenants, durable, file, deadlineMs, inspected } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
 const store = durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
 const runtime = createRuntime({ agent, ...(store && { store }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
-const { url } = await serve(runtime, { port: 0 })
+const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: inspect({ token: BENCH_TOKEN }) }) })
 report(Number(new URL(url).port))
 
 /** A file in a folder that goes with the process. */

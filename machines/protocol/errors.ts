@@ -45,6 +45,8 @@ export interface A2AErrorOptions {
   readonly metadata?: Readonly<Record<string, string>>
   readonly violations?: readonly FieldViolation[]
   readonly retryAfterMs?: number
+  /** For clients of A2A 0.1, in whose JSON-RPC the data of an error is an object: it has the list of details inside. */
+  readonly dataIsObject?: boolean
   readonly cause?: unknown
 }
 
@@ -66,6 +68,7 @@ export class A2AError extends Error {
   readonly metadata: Readonly<Record<string, string>>
   readonly violations: readonly FieldViolation[]
   readonly retryAfterMs: number | undefined
+  readonly dataIsObject: boolean
 
   constructor(code: ErrorCode, message: string = ERRORS[code].message, options: A2AErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
@@ -73,6 +76,7 @@ export class A2AError extends Error {
     this.metadata = options.metadata ?? {}
     this.violations = options.violations ?? []
     this.retryAfterMs = options.retryAfterMs
+    this.dataIsObject = options.dataIsObject ?? false
   }
 
   /** The error's details as `google.rpc` JSON (§5.4): ErrorInfo, then BadRequest and RetryInfo where they apply. */

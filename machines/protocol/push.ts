@@ -1,5 +1,5 @@
 import type * as z from 'zod'
-import { optional, optionalId, optionalList, optionalText, present, required } from './fields.ts'
+import { filledList, optional, optionalId, optionalText, present, required } from './fields.ts'
 import { message } from './message.ts'
 import { identifier, int32, nonEmptyText } from './values.ts'
 
@@ -57,7 +57,7 @@ export interface ListTaskPushNotificationConfigsRequest extends z.output<typeof 
 
 /** One page of a task's webhooks (§3.1.9). */
 export const ListTaskPushNotificationConfigsResponseSchema = message({
-  configs: optionalList(TaskPushNotificationConfigSchema),
+  configs: filledList(TaskPushNotificationConfigSchema),
   nextPageToken: optionalText
 })
 

@@ -13,6 +13,9 @@ export const INPUT_EXTENSION = 'urn:taskchart:extension:input:1'
 /** The key in the metadata of a question's message under which the JSON Schema of its answer stands (§4.1.4). */
 export const ANSWER_SCHEMA = 'urn:taskchart:answer-schema:1'
 
+/** The key in the metadata of a task of A2A 0.1 under which stands what that version has no member for. */
+export const TASK_OF_01 = 'urn:taskchart:task-of-0.1'
+
 /** Where an agent's card is found on its host (§8.2). */
 export const AGENT_CARD_PATH = '/.well-known/agent-card.json'
 

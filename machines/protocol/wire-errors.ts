@@ -2,16 +2,16 @@ import { A2AError, BAD_REQUEST, ERRORS, ERROR_INFO, RETRY_INFO, errorCodeOf } fr
 import type { A2AErrorOptions, ErrorCode, ErrorDetail, FieldViolation } from './errors.ts'
 import { isObject } from './json.ts'
 
-/** An error as JSON-RPC carries it (§9.5); `data` is always an array of `google.rpc` messages. */
+/** An error as JSON-RPC carries it (§9.5); `data` is an array of `google.rpc` messages, for clients of 0.1 within an object. */
 export interface WireError {
   readonly code: number
   readonly message: string
-  readonly data: ErrorDetail[]
+  readonly data: ErrorDetail[] | { readonly details: ErrorDetail[] }
 }
 
 /** Gives the JSON-RPC form of an error (§9.5). */
 export function toWireError(error: A2AError): WireError {
-  return { code: ERRORS[error.code].code, message: error.message, data: error.details }
+  return { code: ERRORS[error.code].code, message: error.message, data: error.dataIsObject ? { details: error.details } : error.details }
 }
 
 /**

@@ -14,10 +14,12 @@ import { connect, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { toRequestHandler, whileConnected, type RequestHandlerOptions } from '../../adapters/a2a-sdk/index.ts'
+import { webhooks } from '../../adapters/push/webhooks.ts'
 import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { accepted, artifact, inputRequired, progress, reply, type Runtime, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { httpReceiver } from '../fixtures/http-receiver.ts'
 import { collect, next, rejection, say, start, taskIn, textOf as wireText, until, type Started } from '../fixtures/runtime-helpers.ts'
 
 const { TaskState, Role } = sdk
@@ -197,6 +199,28 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
   })
 }
 
+for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
+  await t.test(`over the official server of ${binding}, the official client registers webhooks, which are told of its tasks`, async t => {
+    const started = startAgent(t, { push: webhooks({ allowLoopback: true }) })
+    const { client: clientOf } = await serve(t, started)
+    const client = await clientOf(binding)
+    const { url, got } = await httpReceiver(t)
+    const config = (id: string, taskId = ''): sdk.TaskPushNotificationConfig => ({ tenant: '', taskId, id, url, token: 'tok', authentication: { scheme: 'Bearer', credentials: 'cred' } })
+    const { id: taskId } = taskOf(await client.sendMessage(saying('ask', {}, { taskPushNotificationConfig: config('first') })))
+    await until(() => got.length === 3)
+    t.strictSame(got.map(({ body }) => sdk.StreamResponse.fromJSON(JSON.parse(body)).payload?.$case), ['statusUpdate', 'statusUpdate', 'statusUpdate'])
+    t.match(got[0]?.headers, { authorization: 'Bearer cred', 'x-a2a-notification-token': 'tok' })
+    t.match(await client.createTaskPushNotificationConfig(config('second', taskId)), { id: 'second', taskId, url, token: 'tok' })
+    const { configs } = await client.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' })
+    t.strictSame(configs.map(({ id, token }) => ({ id, token })), [{ id: 'first', token: '' }, { id: 'second', token: '' }])
+    t.match(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'second' }), { url, authentication: { scheme: 'Bearer', credentials: '' } })
+    await client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'first' })
+    await client.sendMessage(saying('red', { taskId }))
+    await until(() => got.at(-1)?.body.includes('COMPLETED'))
+    t.strictSame(new Set(got.slice(3).map(({ headers }) => String(headers['taskchart-delivery-id']).split('/')[1])), new Set(['second']))
+  })
+}
+
 await t.test('an answer names the extension that it has activated, a stream does before its first event', async t => {
   const { url } = await serve(t, startAgent(t))
   const ask = (method: string) => fetch(`${url}/rpc`, {
@@ -318,7 +342,7 @@ await t.test('a call keeps its user, tenant, version, extensions, conditions and
   await ask({ requestedVersion: '0.2', user: Object.assign(named('ann'), { signal: 'no' }) })
   t.strictSame(calls, [
     { principal: 'ann', tenant: 'acme', version: '1.0', extensions: ['urn:x'], conditions: { currentGeneration: 7 } },
-    { version: '1.0', extensions: [], conditions: {} },
+    { version: '1.0', dialect: '0.3', extensions: [], conditions: {} },
     { principal: 'ann', version: '0.2', extensions: [], conditions: {} }
   ])
 })

@@ -7,10 +7,12 @@ import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { surviveRejections } from '../../adapters/cli/unhandled-rejections.ts'
 import { connect } from '../../adapters/client/connect.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
-import { deferred, rejection } from '../fixtures/runtime-helpers.ts'
+import { httpReceiver } from '../fixtures/http-receiver.ts'
+import { deferred, rejection, until } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
+const HELLO = "export default { card: { name: 'Hello' }, work: () => ({ artifact: 'hello' }) }"
 const PICKY = `${ECHO}\nexport const authorize = ({ operation, principal }) => operation === 'listTasks' ? principal + ' may not list.' : true`
 const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x-me'] === 'yes' ? { id: 'me' } : undefined`
 
@@ -49,7 +51,7 @@ async function line(stream: NodeJS.ReadableStream): Promise<string> {
 
 await t.test('an agent that is served', async t => {
   const skills = "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
-  const cwd = t.testdir({ 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'picky.js': PICKY, 'careless.js': CARELESS })
+  const cwd = t.testdir({ 'hello.js': HELLO, 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'picky.js': PICKY, 'careless.js': CARELESS })
 
   await t.test('is announced with its addresses and the line to talk to it', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js'])
@@ -82,6 +84,25 @@ Ctrl-C stops it.
     stop()
     t.equal((await ended()).code, 0)
     t.match(await run(cwd, ['serve', 'echo.js', '--public-url', 'agent.example']).ended(), { code: 2, stderr: /--public-url takes an address/ })
+  })
+
+  await t.test('offers push notifications, to receivers on this machine with --allow-loopback-webhooks, unless --no-push says otherwise', async t => {
+    const { url, got } = await httpReceiver(t)
+    const refusals: unknown[] = []
+    for (const options of [[], ['--allow-loopback-webhooks'], ['--no-push']]) {
+      const { announcement, stop, ended } = await serving(t, cwd, ['hello.js', '--json', ...options])
+      const { http, card } = JSON.parse(announcement) as Record<string, string>
+      const { capabilities } = (await (await fetch(`${card}`)).json()) as { capabilities: { pushNotifications: boolean } }
+      t.equal(capabilities.pushNotifications, options[0] !== '--no-push')
+      const body = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] }, configuration: { taskPushNotificationConfig: { url } } }
+      const answer = await fetch(`${http}message:send`, { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(body) })
+      refusals.push(((await answer.json()) as { error?: { details: { reason: string }[] } }).error?.details[0]?.reason)
+      if (options[0] === '--allow-loopback-webhooks') await until(() => got.at(-1)?.body.includes('COMPLETED'))
+      stop()
+      t.equal((await ended()).code, 0)
+    }
+    t.strictSame(refusals, ['INVALID_PARAMS', undefined, 'PUSH_NOTIFICATION_NOT_SUPPORTED'])
+    t.match(await run(cwd, ['serve', 'hello.js', '--no-push', '--allow-loopback-webhooks']).ended(), { code: 2, stderr: /exclude each other/ })
   })
 
   await t.test('is told as JSON, can be talked to there, and is gone when it is stopped', async t => {
@@ -252,7 +273,7 @@ await t.test('an agent in TypeScript', async t => {
 
   await t.test('says which line installs tsx, if it is needed and missing', async t => {
     const missing = new Error("Cannot find package 'tsx'")
-    const withoutTsx = { stripsTypes: false, loadTsx: () => Promise.reject(missing) }
+    const withoutTsx = { ...nodeReader, stripsTypes: false, loadTsx: () => Promise.reject(missing) }
     t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), { message: /Install it: npm install --save-dev tsx$/ })
     t.equal((await loadAgent('agent.js', cwd, withoutTsx)).agent.card.name, 'Echo', 'JavaScript needs none')
   })

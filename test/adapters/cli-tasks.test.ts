@@ -9,7 +9,8 @@ import type { FoundTask } from '../../adapters/cli/tasks/source.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { artifact, data, inputRequired, progress, text } from '../../runtime/index.ts'
-import { collect, open, reaches, rest } from '../fixtures/runtime-helpers.ts'
+import { receivers } from '../fixtures/receiver.ts'
+import { collect, open, reaches, rest, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
 import { Screen } from '../fixtures/screen.ts'
 import { scripted } from '../fixtures/scripted-agent.ts'
@@ -230,6 +231,31 @@ Journal
   step/log in[2J/1
 `.replace('/ x', '/x'))
     t.notMatch(stdout, 'hunter2')
+  })
+
+  await t.test('shows how far webhooks are told, dead letters too, and nothing that is secret of them', async t => {
+    const sender = receivers()
+    sender.answer = ({ url }) => ({ status: url.includes('dead') ? 404 : url.includes('down') ? 503 : 200 })
+    const { runtime, tasks, db, clock, log } = await served(t, { work: obedient }, { push: sender })
+    const { id } = taskIn(await runtime.sendMessage(say('ask', {}, { taskPushNotificationConfig: { id: 'good', url: 'https://good.example/hidden' } })))
+    for (const name of ['dead', 'down']) await runtime.createTaskPushNotificationConfig({ taskId: id, id: name, url: `https://${name}.example/hidden?hidden`, token: 'hidden' })
+    await runtime.sendMessage(say('red', { taskId: id }))
+    await until(() => {
+      clock.increment(50)
+      return log.length > 0
+    })
+    await until(async () => (await tasks(['show', id, ...db])).stdout.includes('given up'))
+    const { stdout } = await tasks(['show', id, ...db])
+    const lines = linesOf(stdout)
+    const [good, dead, down] = lines.slice(lines.indexOf('Webhooks') + 1)
+    t.equal(good, '  good  https://good.example  told 6 of 6')
+    t.equal(dead, '  dead  https://dead.example  told 3 of 6; given up after 8 tries: HTTP 404')
+    t.match(down, /^ {2}down {2}https:\/\/down\.example {2}told 3 of 6; tried \d+ times, the next 2026-\S+ \(.*\): HTTP 503$/)
+    const [shown] = json((await tasks(['show', id, '--json', ...db])).stdout)
+    t.match(shown?.['webhooks'], [{ id: 'good', host: 'https://good.example', version: '1.0', told: 6, tries: 0, end: 'told' }, { id: 'dead', tries: 8, failure: 'HTTP 404', end: 'given up' }, { id: 'down' }])
+    const [exported] = json((await tasks(['export', id, ...db])).stdout)
+    t.strictSame(exported?.['webhooks'], shown?.['webhooks'])
+    t.notMatch(stdout + JSON.stringify([shown, exported]), 'hidden')
   })
 
   await t.test('shows what an agent tells of a task', async t => {

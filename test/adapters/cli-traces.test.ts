@@ -34,6 +34,19 @@ await t.test('an agent whose module registers a tracer provider is traced, and i
   t.same(names?.toSorted(), ['SendMessage', 'invoke_agent Traced'])
 })
 
+await t.test('so is one that is developed', async t => {
+  const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'Developed' }, work: () => ({}) }" })
+  const [stop, announced] = [new AbortController(), deferred<string>()]
+  const ended = runCommand(['dev', 'agent.mjs', '--port', '0', '--json'], { printed: announced.resolve, signal: stop.signal, cwd })
+  const { url } = JSON.parse(await announced.promise) as { url: string }
+  const client = await connect(url)
+  await client.sendMessage(say('x'))
+  await client.close()
+  stop.abort()
+  t.equal((await ended).code, 0)
+  t.ok((globalThis as { exported?: string[] }).exported?.includes('invoke_agent Developed'))
+})
+
 await t.test('spans that cannot be exported are a line of the log', async t => {
   trace.disable()
   trace.setGlobalTracerProvider(Object.assign(new BasicTracerProvider(), { forceFlush: () => Promise.reject(new Error('nobody there')) }))

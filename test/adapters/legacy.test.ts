@@ -251,7 +251,7 @@ await t.test('errors keep their code, their words and their details', async t =>
 
 await t.test('an agent that cannot stream says so', async t => {
   const { runtime } = startDialect(t)
-  const still: Runtime = { ...runtime, agentCard: interfaces => ({ ...runtime.agentCard(interfaces), capabilities: {} }) }
+  const still: Runtime = { ...runtime, signedCard: async interfaces => ({ ...runtime.agentCard(interfaces), capabilities: {} }) }
   t.match(await refusal(next(stream(dialect03(still), 'message/stream', { message: message('x') }))), { code: 'UnsupportedOperation' })
 })
 
@@ -303,7 +303,7 @@ await t.test('what the agent does not offer is refused by the error of the speci
 })
 
 function rested(dialect: Dialect, verb: string, path: string, body?: unknown, query = ''): RestCall | undefined {
-  return dialect.rest({ verb, path, query: new URLSearchParams(query), body })
+  return dialect.rest?.({ verb, path, query: new URLSearchParams(query), body })
 }
 
 async function answerOf(dialect: Dialect, verb: string, path: string, body?: unknown, query?: string): Promise<Json> {
@@ -323,7 +323,7 @@ function restClient(dialect: Dialect): LegacyRestTransport {
   const fetchImpl = async (input: unknown, init: RequestInit = {}): Promise<Response> => {
     const { pathname, searchParams } = new URL(String(input))
     const body: unknown = typeof init.body === 'string' ? JSON.parse(init.body) : undefined
-    const answer = dialect.rest({ verb: init.method ?? 'GET', path: pathname, query: searchParams, body })
+    const answer = dialect.rest?.({ verb: init.method ?? 'GET', path: pathname, query: searchParams, body })
     if (!answer) return new Response('', { status: 404 })
     try {
       if (!answer.streaming) return Response.json((await answer.answer({})) ?? null)

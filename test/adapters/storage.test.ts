@@ -49,7 +49,8 @@ async function emptied(store: Store, file: string): Promise<Store> {
   return {
     commit: call(store.commit), loadContext: call(store.loadContext), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents),
     readJournal: call(store.readJournal), readMessages: call(store.readMessages), readTasks: call(store.readTasks), listTasks: call(store.listTasks),
-    readSend: call(store.readSend), countOpen: call(store.countOpen), sweep: call(store.sweep), erase: call(store.erase),
+    readSend: call(store.readSend), countOpen: call(store.countOpen), readWebhooks: call(store.readWebhooks), readOpenWebhooks: call(store.readOpenWebhooks),
+    writeWebhook: call(store.writeWebhook), noteWebhooks: call(store.noteWebhooks), deleteWebhook: call(store.deleteWebhook), sweep: call(store.sweep), erase: call(store.erase),
     close: async () => {
       isOpen = false
     }
@@ -253,6 +254,54 @@ await t.test('the schema has a version', async t => {
     })
     t.equal(versionOf(file).version, steps.length)
   })
+
+  await t.test('a file of before webhooks is read as it is, and brought up to date by the store that opens it, with all that it holds', async t => {
+    const file = await written(t)
+    edit(file, database => database.exec('DROP TABLE webhooks; PRAGMA user_version = 1'))
+    const reader = readSqlite(file)
+    t.strictSame(await reader.readWebhooks(scope, 'over'), [])
+    t.strictSame(await reader.readOpenWebhooks(10, 0), [])
+    const before = await reader.readTask(scope, 'over')
+    t.ok(before)
+    await reader.close()
+    t.equal(versionOf(file).version, 1)
+    const store = opened(t, file)
+    t.strictSame(await store.readTask(scope, 'over'), before)
+    t.equal(await store.writeWebhook(scope, { taskId: 'over', id: 'w', webhook: { url: 'https://hooks.example/' }, version: '1.0' }, 1), 'written')
+    await store.close()
+    t.equal(versionOf(file).version, MIGRATIONS.length)
+  })
+})
+
+await t.test('a file whose tables are not those of its version is refused by readers', async t => {
+  const file = await written(t)
+  edit(file, database => database.exec('ALTER TABLE contexts RENAME COLUMN messages TO massages'))
+  t.match(refusal(() => readSqlite(file)), { name: 'StorageError', message: /cannot be used: .*messages/ })
+})
+
+await t.test('a damaged webhook cannot be read, is told no more and can be deleted; all others are told', async t => {
+  const file = await written(t)
+  const [first, second] = ['w', 'x'].map(id => ({ taskId: 'over', id, webhook: { url: 'https://hooks.example/' }, version: '1.0' }))
+  const store = opened(t, file)
+  for (const webhook of [first, second]) if (webhook) await store.writeWebhook(scope, webhook, 2)
+  await store.close()
+  edit(file, database => database.exec("UPDATE webhooks SET body = replace(body, 'hooks', 'thief') WHERE id = 'w'"))
+  const { logger, said } = quiet()
+  const again = opened(t, file, { logger })
+  await t.rejects(again.readWebhooks(scope, 'over'), { code: 'InternalError', message: 'Task over cannot be read: its stored data is damaged.' })
+  t.strictSame((await again.readOpenWebhooks(1, 0)).map(({ row }) => row.id), ['x'], 'another takes its place')
+  t.match(said, [/^The webhook with the row \d+ cannot be read/])
+  const note = (id: string) => ({ scope, taskId: 'over', id, progress: { told: 9, tries: 0 } })
+  t.strictSame(await again.noteWebhooks([note('w'), note('x')]), [false, true])
+  t.equal(await again.deleteWebhook(scope, 'over', 'w'), true)
+  t.strictSame((await again.readWebhooks(scope, 'over')).map(({ row }) => row.id), ['x'])
+  await again.close()
+  for (const sql of ["UPDATE tasks SET state = '' WHERE taskId = 'over'", "UPDATE scopes SET tenant = 'x'"]) {
+    edit(file, database => database.exec(sql))
+    const damaged = opened(t, file, { logger })
+    t.strictSame(await damaged.readOpenWebhooks(10, 0), [], sql)
+    await damaged.close()
+  }
 })
 
 await t.test('damage is found wherever it is, and never served', async t => {
@@ -385,12 +434,12 @@ await t.test('a log may go beyond the rows of its commit: what is said of other 
   const { log } = ending('t')
   const words = { messageId: 'w', role: 'ROLE_USER' as const, parts: [{ text: 'more' }] }
   const [update] = ending('elsewhere').log
-  t.equal(await store.commit({ key, expected: 1, atMs: 0, snapshot: '', tasks: [], log: [{ message: words, taskId: 't' }, ...log, ...(update ? [update] : [])], journal: [], sends: [] }), true)
+  t.equal(await store.commit({ key, expected: 1, atMs: 0, snapshot: '', tasks: [], log: [{ message: words, taskId: 't' }, ...log, ...(update ? [update] : [])], journal: [], sends: [], webhooks: [] }), true)
   t.match(await store.readTask(scope, 't'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, history: [{ messageId: 'm-t' }, { messageId: 'w' }] } })
-  await store.commit({ key, expected: 2, atMs: 0, snapshot: '', tasks: [], log: [{ message: { ...words, messageId: 'late' }, taskId: 't', generation: 3 }], journal: [], sends: [] })
+  await store.commit({ key, expected: 2, atMs: 0, snapshot: '', tasks: [], log: [{ message: { ...words, messageId: 'late' }, taskId: 't', generation: 3 }], journal: [], sends: [], webhooks: [] })
   t.equal((await store.readTask(scope, 't'))?.task.history?.at(-1)?.messageId, 'late')
   t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1, 'a task of another context is not touched')
-  await store.commit({ key, expected: 3, atMs: 0, snapshot: '', tasks: [{ taskId: 'silent', generation: 0, state: 'TASK_STATE_SUBMITTED', snapshot: '{}' }], log: [{ message: words, taskId: 'unknown', generation: 4 }], journal: [], sends: [] })
+  await store.commit({ key, expected: 3, atMs: 0, snapshot: '', tasks: [{ taskId: 'silent', generation: 0, state: 'TASK_STATE_SUBMITTED', snapshot: '{}' }], log: [{ message: words, taskId: 'unknown', generation: 4 }], journal: [], sends: [], webhooks: [] })
   t.strictSame(await store.readTask(scope, 'silent', { historyLength: 0, artifacts: false }), { task: { id: 'silent', contextId: 'context of t', status: { state: 'TASK_STATE_SUBMITTED' } }, generation: 0 })
   t.strictSame(await store.readMessages(key, 1), [{ message: words, taskId: 'unknown', generation: 4 }])
 })

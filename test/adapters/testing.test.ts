@@ -13,56 +13,12 @@ import { chartMermaid, chartOf, explained, planFor, testAgent, VirtualClock, typ
 import { Puppet } from '../../adapters/testing/puppet.ts'
 import { Stage } from '../../adapters/testing/stage.ts'
 import countdown from '../../examples/countdown.ts'
-import { accepted, answerOf, artifact, defineAgent, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../runtime/index.ts'
+import { accepted, answerOf, defineAgent, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../runtime/index.ts'
+import { cases, everything } from '../fixtures/chart-with-everything.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
 
 const card = { name: 'Tested' }
 const at = { reach: 'in process', interlude: 'none' } as const
-
-/** A chart with one of each: questions, an authorization, guards, promises, timers, events of its own, tags for each end. */
-const everything = setupWork({
-  types: { context: {} as { tries: number }, events: {} as AuthorizationReceived | { readonly type: 'heard'; readonly loud: boolean } },
-  actors: { look: fromPromise<string>(async () => 'found'), listen: fromCallback(() => {}) },
-  guards: { isYes: (_, said: string) => said === 'yes', isThird: ({ context }) => context.tries === 2, isLoud: ({ event }) => event.type === 'heard' && event.loud },
-  delays: { patience: 5000 }
-}).createMachine({
-  id: 'all',
-  context: { tries: 0 },
-  initial: 'asking',
-  states: {
-    asking: {
-      tags: 'input-required',
-      meta: { prompt: ({ context }) => `Yes or no? (${context.tries})` },
-      on: {
-        'message.received': [
-          { guard: { type: 'isYes', params: ({ event }) => textOf(event.message) }, target: 'looking' },
-          { guard: 'isThird', target: 'tired' },
-          { actions: assign({ tries: ({ context }) => context.tries + 1 }) }
-        ]
-      }
-    },
-    looking: { entry: emit(progress('looking')), invoke: { src: 'look', onDone: 'allowed', onError: 'lost' }, after: { patience: 'slow' } },
-    allowed: { tags: 'auth-required', on: { 'authorization.received': 'listening', 'message.received': 'refused' } },
-    listening: {
-      entry: emit(artifact({ artifactId: 'log', parts: [text('a')] })),
-      invoke: { src: 'listen' },
-      on: { heard: [{ guard: 'isLoud', target: 'done' }, { actions: emit(artifact({ artifactId: 'log', parts: [text('b')] }, { append: true })) }] }
-    },
-    slow: { type: 'final', tags: 'failed' },
-    lost: { type: 'final', tags: 'failed', meta: { reason: 'Nothing is there.' } },
-    refused: { type: 'final', tags: 'rejected', meta: { reason: 'Then not.' } },
-    tired: { type: 'final' },
-    done: { type: 'final' }
-  },
-  output: ({ context }) => ({ artifacts: ['first', { artifactId: 'log', parts: [text('c')] }], message: `after ${context.tries}`, metadata: { tries: context.tries } })
-})
-
-const cases: Cases = {
-  messages: { yes: 'yes', no: 'no' },
-  authorizations: { 'a key': { key: 1 } },
-  results: { look: { something: 'there', 'an error': new Error('gone') }, listen: {} },
-  events: { 'a whisper': { type: 'heard', loud: false } as never, 'a cry': { type: 'heard', loud: true } as never, 'a stranger': { type: 'nobody.knows' } }
-}
 
 function agentWith(work: AgentDefinition['work'], more: Partial<AgentDefinition> = {}) {
   return defineAgent({ card, ...(work && { work }), ...more })

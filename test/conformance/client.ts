@@ -3,7 +3,8 @@ import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ListTasksRequest, SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { say, stateName, until } from '../fixtures/runtime-helpers.ts'
-import { Refusal, type Answer, type Caller, type Stream, type Terms } from './binding.ts'
+import { Refusal, type Answer, type Caller, type Stream, type Terms } from '../../adapters/testing/protocol/caller.ts'
+import type { Heard } from '../../adapters/testing/protocol/emitted.ts'
 
 type More = Partial<Message>
 
@@ -23,13 +24,6 @@ export interface Client {
   subscribe(id: string, terms?: Terms): Stream
   /** What a call is refused with. Throws if it is not. */
   refusal(method: OperationMethod, params: object, terms?: Terms): Promise<Refusal>
-}
-
-/** What one answer or event held, for the rows about everything that is emitted. */
-export interface Heard {
-  readonly method: OperationMethod
-  readonly streamed: boolean
-  readonly value: unknown
 }
 
 /** Wraps a caller; all that it hears is added to `heard`. */

@@ -5,8 +5,10 @@ import type { Authenticate } from '../../runtime/authentication.ts'
 import { start, type Started } from '../fixtures/runtime-helpers.ts'
 import { countingStore } from '../fixtures/served-agent.ts'
 import { obedientAgent } from './agent.ts'
-import type { Binding, Caller, Terms } from './binding.ts'
-import { clientOf, type Client, type Heard } from './client.ts'
+import type { Caller, Terms } from '../../adapters/testing/protocol/caller.ts'
+import type { Heard } from '../../adapters/testing/protocol/emitted.ts'
+import type { Binding } from './binding.ts'
+import { clientOf, type Client } from './client.ts'
 
 /** An agent that is served over a binding. */
 export interface Site extends Started {

@@ -1,23 +1,11 @@
 import t from 'tap'
-import { testAgent, type AgentTestOptions } from '../../adapters/testing/index.ts'
-import barista from '../../examples/barista.ts'
-import countdown from '../../examples/countdown.ts'
+import { testAgent } from '../../adapters/testing/index.ts'
 import gardener from '../../examples/negotiate.ts'
-import sailboat, { cases } from '../../examples/sailboat.ts'
 import schedule from '../../examples/schedule.ts'
-import type { Agent } from '../../runtime/index.ts'
+import { exampleCharts, walkedWhole } from '../fixtures/example-charts.ts'
 
-const charts: [name: string, agent: Agent, options: AgentTestOptions][] = [
-  ['countdown', countdown, { cases: { opening: { two: '2', 'no number': 'zero' } } }],
-  ['barista', barista, { cases: { messages: { large: 'large', 'another size': 'huge' }, results: { brew: { 'a coffee': 'a large coffee', 'an error': new Error('The cup fell over.') } } } }],
-  ['sailboat', sailboat, { cases }]
-]
-
-for (const [name, agent, options] of charts) {
-  await t.test(`every path of ${name} is walked, and all of its states and transitions are reached`, async t => {
-    const { states, transitions } = await testAgent(t, agent, options)
-    t.strictSame([states.missing, transitions.missing], [[], []])
-  })
+for (const [name, agent, options] of exampleCharts) {
+  await t.test(`every path of ${name} is walked, and all of its states and transitions are reached`, t => walkedWhole(t, agent, options))
 }
 
 await t.test('the life of a task whose work is a function is walked, too', async t => {

@@ -1,5 +1,7 @@
 import t from 'tap'
+import * as z from 'zod'
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
+import { compiled } from '../../machines/protocol/compiled.ts'
 import { decode, tryDecode } from '../../machines/protocol/decode.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ArtifactSchema, ListTasksResponseSchema, StreamResponseSchema, TaskArtifactUpdateEventSchema, TaskSchema, TaskStatusSchema } from '../../machines/protocol/objects.ts'
@@ -282,4 +284,11 @@ await t.test('at most 20 violations are reported, and a long list or map of bad 
   t.equal(violations(AgentCardSchema, { ...agentCard, securitySchemes: schemes }).length, 20)
   t.ok(looked < 1000)
   t.equal(violations(TaskSchema, { history: Array.from({ length: 30 }, () => ({})), artifacts: Array.from({ length: 30 }, () => 1) }).length, 20)
+})
+
+await t.test('where zod is to make no code, a schema works as it is', async t => {
+  z.config({ jitless: true })
+  t.teardown(() => z.config({ jitless: false }))
+  const schema: Schema<string> = z.string()
+  t.equal(compiled(schema), schema)
 })

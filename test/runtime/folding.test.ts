@@ -24,7 +24,7 @@ await t.test('what was folded is short, ids and all', t => {
 async function crowd(store: Store): Promise<void> {
   for (let i = 0; i < 300; i += 1) {
     const key = { ...scope, contextId: `crowd ${i}` }
-    await store.commit({ key, expected: 0, atMs: 0, snapshot: '{}', tasks: [{ taskId: `crowd ${i}`, generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '{}' }], log: [], journal: [], sends: [] })
+    await store.commit({ key, expected: 0, atMs: 0, snapshot: '{}', tasks: [{ taskId: `crowd ${i}`, generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '{}' }], log: [], journal: [], sends: [], webhooks: [] })
   }
 }
 
@@ -60,20 +60,20 @@ await t.test('messages keep their places among a task’s words, artifacts and m
   const produced = (generation: number): TaskEvent => ({ taskId: 't', generation, update: { artifactUpdate: { taskId: 't', contextId: 'c', append: true, artifact: { artifactId: 'a', parts: [{ text: `${generation}` }] } } } })
   const log: Commit['log'] = [said('loose'), said('open', 0), status(1, 'one'), said('first', 1), said('second', 1), status(2, 'two'), produced(3), produced(4), status(5, 'asks', 'TASK_STATE_INPUT_REQUIRED'), said('last', 5)]
   const row = { taskId: 't', generation: 5, state: 'TASK_STATE_INPUT_REQUIRED' as const, snapshot: '{"a":1}', wakeAtMs: 7 }
-  await store.commit({ key, expected: 0, atMs: 0, snapshot: '{"b":2}', tasks: [row], log, journal: [], sends: [] })
+  await store.commit({ key, expected: 0, atMs: 0, snapshot: '{"b":2}', tasks: [row], log, journal: [], sends: [], webhooks: [] })
   const read = async () => [await store.readTask(scope, 't'), await store.readEvents(scope, 't', 0, 10), await store.readMessages(key, 10), await store.loadContext(key)]
   const before = await read()
   await crowd(store)
   t.strictSame(await read(), before)
   await crowd(store)
-  t.equal(await store.commit({ key, expected: 1, atMs: 0, snapshot: '{}', tasks: [{ taskId: 't', generation: 6, state: 'TASK_STATE_CANCELED' }], log: [], journal: [], sends: [] }), true)
+  t.equal(await store.commit({ key, expected: 1, atMs: 0, snapshot: '{}', tasks: [{ taskId: 't', generation: 6, state: 'TASK_STATE_CANCELED' }], log: [], journal: [], sends: [], webhooks: [] }), true)
   t.strictSame(await store.readWakes(10, { atMs: 1, taskId: '' }), [])
 })
 
 await t.test('a context that cannot be folded stays as it is', async t => {
   const store = memoryStore()
   const key = { ...scope, contextId: 'c' }
-  await store.commit({ key, expected: 0, atMs: 0, snapshot: 'a\nb', tasks: [{ taskId: 't', generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '' }], log: [], journal: [], sends: [] })
+  await store.commit({ key, expected: 0, atMs: 0, snapshot: 'a\nb', tasks: [{ taskId: 't', generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '' }], log: [], journal: [], sends: [], webhooks: [] })
   await crowd(store)
   t.equal((await store.loadContext(key))?.snapshot, 'a\nb')
 })
@@ -85,7 +85,7 @@ await t.test('folded contexts are swept and erased like others, and what stays o
     const message: MessageRow = { message: { messageId: `m${i}`, role: 'ROLE_USER', parts: [{ text: `${i}` }] }, taskId: `waits ${i}`, generation: 0 }
     const tasks = [{ taskId: `ended ${i}`, generation: 1, state: 'TASK_STATE_COMPLETED' as const }, { taskId: `waits ${i}`, generation: 1, state: 'TASK_STATE_INPUT_REQUIRED' as const, snapshot: '{}', wakeAtMs: 5 }]
     const log = [message, ...tasks.map(({ taskId, state }): TaskEvent => ({ taskId, generation: 1, update: { statusUpdate: { taskId, contextId: `c${i}`, status: { state } } } }))]
-    await store.commit({ key: keyOf(i), expected: 0, atMs: i, snapshot: '{}', tasks, log, journal: [], sends: [] })
+    await store.commit({ key: keyOf(i), expected: 0, atMs: i, snapshot: '{}', tasks, log, journal: [], sends: [], webhooks: [] })
   }
   t.equal(await store.sweep({ endedBeforeMs: 500, idleBeforeMs: 500, sendsBeforeMs: 0 }, 1000), 500)
   t.equal((await store.listTasks(scope, { limit: 1 })).total, 700)

@@ -8,6 +8,7 @@ import { Feeds } from '../../runtime/feeds.ts'
 import { artifact, defineAgent, memoryStore, progress, reply, setupWork } from '../../runtime/index.ts'
 import { inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits } from '../../runtime/limits.ts'
+import { Observers } from '../../runtime/observers.ts'
 import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
 import type { Store } from '../../runtime/store.ts'
@@ -344,7 +345,7 @@ function assembled(t: Test) {
   const feeds = new Feeds()
   const store = memoryStore()
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds }
-  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock) })
+  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(recordingLogger().logger) })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

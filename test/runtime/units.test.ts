@@ -155,7 +155,7 @@ await t.test('a commit pipeline', async t => {
     const broke: unknown[] = []
     const settled: number[] = []
     let number = 0
-    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, atMs: 0, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [] }) : undefined)
+    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, atMs: 0, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [], webhooks: [] }) : undefined)
     const store: Store = { ...memoryStore(), commit }
     return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), settled: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
   }

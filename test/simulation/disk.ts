@@ -98,6 +98,11 @@ export class Disk {
       listTasks: read((scope, query) => engine.listTasks(scope, query)),
       readSend: read((scope, key) => engine.readSend(scope, key)),
       countOpen: whose => engine.countOpen(whose),
+      readWebhooks: read((scope, taskId) => engine.readWebhooks(scope, taskId)),
+      readOpenWebhooks: read((limit, after) => engine.readOpenWebhooks(limit, after)),
+      writeWebhook: (scope, webhook, limit) => called(undefined, () => engine.writeWebhook(scope, webhook, limit)),
+      noteWebhooks: notes => called(undefined, () => engine.noteWebhooks(notes)),
+      deleteWebhook: (scope, taskId, id) => called(undefined, () => engine.deleteWebhook(scope, taskId, id)),
       sweep: (due, limit) => called(undefined, () => engine.sweep(due, limit)),
       erase: whose => called(undefined, () => engine.erase(whose)),
       close: async () => {

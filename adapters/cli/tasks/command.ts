@@ -20,12 +20,13 @@ export const tasksCommand: Command = {
   ls              the tasks that match, latest status first
   show TASK       all that is known of a task
   export [TASK…]  these tasks, or all, whole: each as a line of JSON, { tenant?, principal?, generation?, task, events?,
-                  journal?, wakeAtMs?, deadlineAtMs? }
+                  journal?, webhooks?, wakeAtMs?, deadlineAtMs? }
   cancel TASK     cancel a task, and tell the state that it has then; only with --url
 
 Where they are:
   --db FILE       the file that taskchart serve --db keeps tasks in, also while a server uses it: the tasks of all who
-                  use the agent, with their events and the keys of their journals, never what those hold
+                  use the agent, with their events, the keys of their journals, never what those hold, and how far their
+                  webhooks have been told
   --url URL       the agent's ws: address, or the http: address of its card: your own tasks
   --api-key KEY   show this key (Authorization: Bearer KEY); with --url
   --tenant T      only the tasks of this tenant; with --db
@@ -41,7 +42,8 @@ Of ls:
                   { tenant?, principal?, generation?, task }
 
 Of show and cancel:
-  --json          the task as one line of JSON
+  --json          the task as one line of JSON; show adds its webhooks, if it has any and they are known:
+                  { id, host, version, generation, told, tries, dueAtMs?, failure?, end? } each
 
 Of export:
   --out FILE      write to this new file, not to stdout; an export that is stopped leaves no file

@@ -9,6 +9,7 @@ import { stateText } from '../state-text.ts'
 import { oneLine, plain, sizeText } from '../terminal-text.ts'
 import { momentText } from '../time-text.ts'
 import type { TaskRecord } from './source.ts'
+import { webhookLine } from './webhook-lines.ts'
 
 /** The width of a time, in characters. */
 const TIME_COLUMNS = '2026-01-02T03:04:05.006Z'.length
@@ -22,7 +23,8 @@ export function recordLines(record: TaskRecord, nowMs: number): string[] {
     ...section('Artifacts', artifacts.flatMap(artifactLines)),
     ...section('Metadata', metadataLines(metadata)),
     ...section('Events', record.events?.map(eventLine)),
-    ...section('Journal', record.journal?.map(oneLine))
+    ...section('Journal', record.journal?.map(oneLine)),
+    ...section('Webhooks', record.webhooks?.map(webhook => webhookLine(webhook, nowMs)))
   ]
 }
 

@@ -11,6 +11,6 @@ export async function showTask(args: readonly string[], io: Io): Promise<number>
   const { values, positionals: [id] } = readArguments(args, OPTIONS, ['TASK'])
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const record = await withSource(values, report, io, source => source.read(id))
-  io.stdout.write(values.json ? jsonLine(record.task) : recordLines(record, io.clock.now()).map(line => `${line}\n`).join(''))
+  io.stdout.write(values.json ? jsonLine({ ...record.task, ...(record.webhooks && { webhooks: record.webhooks }) }) : recordLines(record, io.clock.now()).map(line => `${line}\n`).join(''))
   return EXIT.ok
 }

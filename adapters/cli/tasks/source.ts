@@ -1,5 +1,6 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Scope, TaskEvent, TaskQuery } from '../../../runtime/store.ts'
+import type { ShownWebhook } from './webhook-lines.ts'
 
 /** Which tasks of a list are meant. Filters combine. */
 export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
@@ -18,6 +19,8 @@ export interface TaskRecord extends FoundTask {
   readonly events?: readonly TaskEvent[]
   /** The keys of its journal, in the order of first writing. Values may hold secrets, so they are never read out. */
   readonly journal?: readonly string[]
+  /** In the order of first registration. */
+  readonly webhooks?: readonly ShownWebhook[]
   /** When it next does something by itself, in milliseconds since 1970: 0 while it is at work. */
   readonly wakeAtMs?: number | undefined
   /** When it fails if it has not ended, in milliseconds since 1970. */

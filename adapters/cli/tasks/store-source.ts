@@ -7,6 +7,7 @@ import { readSqlite, type StoreReader } from '../../storage/sqlite.ts'
 import type { Io } from '../command.ts'
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, Report, TaskRecord, TaskSource } from './source.ts'
+import { shownWebhook } from './webhook-lines.ts'
 
 const PAGE = 100
 
@@ -81,7 +82,8 @@ async function pageOf(store: StoreReader, scope: Scope, filters: Filters, after:
 async function recordOf(store: StoreReader, scope: Scope, { task, generation }: StoredTask): Promise<TaskRecord> {
   const events = await store.readEvents(scope, task.id, 0, generation)
   const journal = (await store.readJournal(scope, task.id)).map(({ key }) => key)
-  return { task, generation, scope, events, journal }
+  const webhooks = (await store.readWebhooks(scope, task.id)).map(shownWebhook)
+  return { task, generation, scope, events, journal, ...(webhooks.length > 0 && { webhooks }) }
 }
 
 /** What is to happen to a task by itself. If its context is damaged that is told, and the rest of the task is shown. */

@@ -1,5 +1,6 @@
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import type { Translation } from './translation.ts'
+import type { Translation } from '../../../adapters/testing/protocol/translation.ts'
+import { fromPush03, toWebhook03 } from './v03-push.ts'
 
 type Json = Record<string, unknown>
 
@@ -33,7 +34,7 @@ function toSend({ message, configuration, ...others }: Json): Json {
 }
 
 function toIds(operation: OperationMethod, { taskId, id, ...others }: Json): Json {
-  if (operation === 'CreateTaskPushNotificationConfig') return { taskId, pushNotificationConfig: others }
+  if (operation === 'CreateTaskPushNotificationConfig') return { taskId, pushNotificationConfig: toWebhook03({ ...(id !== undefined && { id }), ...others }) }
   return taskId === undefined ? { id, ...others } : { id: taskId, ...(id !== undefined && { pushNotificationConfigId: id }), ...others }
 }
 
@@ -41,7 +42,7 @@ function toConfiguration({ returnImmediately, taskPushNotificationConfig, ...oth
   return {
     ...others,
     ...(returnImmediately !== undefined && { blocking: !returnImmediately }),
-    ...(taskPushNotificationConfig !== undefined && { pushNotificationConfig: taskPushNotificationConfig })
+    ...(taskPushNotificationConfig !== undefined && { pushNotificationConfig: toWebhook03(taskPushNotificationConfig as Json) })
   }
 }
 
@@ -56,7 +57,7 @@ function toPart({ raw, url, mediaType, filename, ...others }: Json): Json {
 
 function fromResult(operation: OperationMethod, result: Json): unknown {
   if (EVENTS.includes(operation)) return fromEvent(result)
-  return operation === 'GetTask' || operation === 'CancelTask' ? fromTask(result) : result
+  return operation === 'GetTask' || operation === 'CancelTask' ? fromTask(result) : (fromPush03(operation, result) ?? result)
 }
 
 function fromEvent({ kind, ...event }: Json): Json {

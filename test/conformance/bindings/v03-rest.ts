@@ -1,5 +1,6 @@
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import type { Shape } from './rest.ts'
+import type { Shape } from '../../../adapters/testing/protocol/rest-caller.ts'
+import { fromPush03, toWebhook03 } from './v03-push.ts'
 
 type Json = Record<string, unknown>
 
@@ -9,9 +10,9 @@ export const inRest03: Shape = {
   extendedCard: '/card',
   mediaType: 'application/json',
   extensionsHeader: 'x-a2a-extensions',
-  body: ({ message, configuration, url, ...others }) => ({
+  body: ({ message, configuration, id, url, token, authentication, ...others }) => ({
     ...others,
-    ...(url !== undefined && { pushNotificationConfig: { url } }),
+    ...(url !== undefined && { pushNotificationConfig: toWebhook03({ id, url, token, authentication }) }),
     ...(message !== undefined && { message: toMessage(message as Json) }),
     ...(configuration !== undefined && { configuration: toConfiguration(configuration as Json) })
   }),
@@ -26,7 +27,7 @@ function toConfiguration({ returnImmediately, taskPushNotificationConfig, ...oth
   return {
     ...others,
     ...(returnImmediately !== undefined && { blocking: !returnImmediately }),
-    ...(taskPushNotificationConfig !== undefined && { pushNotification: taskPushNotificationConfig })
+    ...(taskPushNotificationConfig !== undefined && { pushNotification: toWebhook03(taskPushNotificationConfig as Json) })
   }
 }
 
@@ -38,6 +39,8 @@ function toPart({ raw, url, mediaType, filename, data, ...others }: Json): Json 
 
 function fromResult(operation: OperationMethod, result: Json): unknown {
   if (operation === 'GetTask' || operation === 'CancelTask') return fromTask(result)
+  const pushed = fromPush03(operation, result)
+  if (pushed) return pushed
   const { task, message, statusUpdate, artifactUpdate, ...others } = result as Record<string, Json>
   if (task) return { ...others, task: fromTask(task) }
   if (message) return { ...others, message: fromMessage(message) }

@@ -1,20 +1,20 @@
 import type { Test } from 'tap'
 import { serve } from '../../../adapters/http/serve.ts'
+import { jsonRpcCaller } from '../../../adapters/testing/protocol/json-rpc-caller.ts'
+import { restCaller } from '../../../adapters/testing/protocol/rest-caller.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Binding } from '../binding.ts'
-import { jsonRpcCaller } from './json-rpc.ts'
-import { restCaller } from './rest.ts'
 import { inJson03 } from './v03-json.ts'
 import { inRest03 } from './v03-rest.ts'
-import { webSocketCaller } from './websocket.ts'
+import { openWebSocket } from './websocket.ts'
 
 /** 0.3 over JSON-RPC. Its clients send no version. */
 export const jsonRpc03: Binding = {
   name: '0.3 JSON-RPC',
   version: '0.3',
   serve: serve03,
-  open: async (_, address, terms = {}) => jsonRpcCaller(address, inJson03, terms)
+  open: async (_, address, terms = {}) => jsonRpcCaller(`${address}/`, terms, undefined, inJson03)
 }
 
 /** 0.3 over REST. */
@@ -22,7 +22,7 @@ export const rest03: Binding = {
   name: '0.3 REST',
   version: '0.3',
   serve: serve03,
-  open: async (_, address, terms = {}) => restCaller(address, inRest03, terms)
+  open: async (_, address, terms = {}) => restCaller(address, terms, undefined, inRest03)
 }
 
 /** 0.3 over WebSocket, where service parameters have the names of the binding. */
@@ -30,7 +30,7 @@ export const webSocket03: Binding = {
   name: '0.3 WebSocket',
   version: '0.3',
   serve: serve03,
-  open: (t, address, terms = {}) => webSocketCaller(t, address, { ...inJson03, extensionsHeader: 'a2a-extensions' }, terms)
+  open: (t, address, terms = {}) => openWebSocket(t, address, terms, { ...inJson03, extensionsHeader: 'a2a-extensions' })
 }
 
 async function serve03(t: Test, runtime: Runtime): Promise<string> {

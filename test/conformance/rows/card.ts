@@ -1,16 +1,19 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { AgentCard as SdkCard, verifyAgentCardSignature } from '@a2a-js/sdk'
 import { AgentCardSchema, type AgentCard } from '../../../machines/protocol/card.ts'
 import { decode } from '../../../machines/protocol/decode.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import type { Authorize } from '../../../runtime/authorize.ts'
+import { cardSigner, cardVerifier, type CardVerifierOptions } from '../../../adapters/cards/index.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { byName } from '../column.ts'
-import { nowhere, only, row, type Row } from '../row.ts'
+import { only, row, type Row } from '../row.ts'
 import { CARD, pretend } from './pretended-agent.ts'
 import { CARD_BY_HTTP, REST_ONLY } from './reasons.ts'
 
 const EXTENDED = { description: 'For those who are known.' }
 const onlyAnn: Authorize = ({ principal }) => principal === 'ann'
-const NOT_SIGNED = 'cards are not signed: whoever needs that signs what the server gives, and our client checks no signatures'
+const OUR_CLIENT = only(['WebSocket'], 'about our client, which is tried over WebSocket')
 
 /** §10.8: the agent card. */
 export const card: readonly Row[] = [
@@ -47,7 +50,7 @@ export const card: readonly Row[] = [
     await client.getTask({ id: 'a' })
     t.ok(chosen.frames.length)
     t.same(other.frames, [])
-  }, only(['WebSocket'], 'about our client, which is tried over WebSocket')),
+  }, OUR_CLIENT),
   row(120, 'S', '8.6.1', 'The card may be cached, and is asked for again by its ETag or date', async (t, { address }) => {
     const { headers } = await read(address)
     t.match(headers.get('cache-control'), /max-age=\d+/)
@@ -78,10 +81,33 @@ export const card: readonly Row[] = [
     const { status, headers } = await fetch(`${address}/extendedAgentCard`, { headers: { authorization: 'Bearer ann', 'a2a-version': '1.0' } })
     t.match({ status, cache: headers.get('cache-control') }, { status: 200, cache: /^private, max-age=\d+$/ })
   }, REST_ONLY),
-  nowhere(125, 'M', '8.4', 'A signature is over the canonical card, and verifies', NOT_SIGNED),
-  nowhere(126, 'M', '8.4.3', 'A verifier rejects expired keys and changed cards', NOT_SIGNED),
-  nowhere(127, 'S', '8.4.3', 'A client checks a signature before it trusts a card', NOT_SIGNED)
+  row(125, 'M', '8.4', 'A signature is over the canonical card, and verifies', async (t, { serve }) => {
+    const { address } = await serve(t, { signCard: cardSigner({ key: privateKey, kid: 'now' }) })
+    const card = (await (await read(address)).json()) as AgentCard
+    t.match(JSON.parse(String(Buffer.from(card.signatures?.[0]?.protected ?? '', 'base64url'))), { alg: 'ES256', kid: 'now', typ: 'JOSE' })
+    await verifyAgentCardSignature(async () => publicKey)(SdkCard.fromJSON(card))
+  }, CARD_BY_HTTP),
+  row(126, 'M', '8.4.3', 'A verifier rejects changed cards, and keys that are no longer among those that are trusted', async t => {
+    const verify = cardVerifier(trusted('now'))
+    const card = await cardSigner({ key: privateKey, kid: 'now' })(CARD)
+    t.match(await verify(card, ''), { name: CARD.name })
+    await t.rejects(verify({ ...card, name: 'Another' }, ''), /was changed/)
+    await t.rejects(cardVerifier(trusted('later'))(card, ''), /not among those that are trusted/)
+  }, OUR_CLIENT),
+  row(127, 'S', '8.4.3', 'Our client can check a signature before it trusts a card', async (t, { serve }) => {
+    const { address } = await serve(t, { signCard: cardSigner({ key: privateKey, kid: 'now' }) })
+    const client = await connect(address, { verifyCard: cardVerifier(trusted('now')) })
+    await client.close()
+    await t.rejects(connect(address, { verifyCard: cardVerifier(trusted('later')) }), /is not to be trusted/)
+  }, OUR_CLIENT)
 ]
+
+const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+/** Trusts the one key, under this name. */
+function trusted(kid: string): CardVerifierOptions {
+  return { jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }), kid }] } }
+}
 
 /** The card for readers of 1.0. */
 function read(address: string, headers: Record<string, string> = {}): Promise<Response> {

@@ -1,11 +1,14 @@
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { say, userMessage } from '../../fixtures/runtime-helpers.ts'
-import { exchange } from '../bindings/http.ts'
+import { exchange } from '../../../adapters/testing/protocol/exchange.ts'
 import type { Column } from '../column.ts'
 import { row, type Row } from '../row.ts'
 import { GRPC_ONLY, JSON_RPC_ONLY, NOT_03, REST_ONLY, RPC_HTTP_ONLY } from './reasons.ts'
 
 type Json = Record<string, unknown>
+
+/** The ids of the events of a task with seven: by them a client that was cut off says where it goes on. */
+const GENERATIONS = ['1', '2', '3', '4', '5', '6', '7']
 
 /** §10.1: what requests, answers and routes are on each binding. */
 export const envelope: readonly Row[] = [
@@ -41,6 +44,7 @@ export const envelope: readonly Row[] = [
     let count = 0
     for (let event = await next?.(); event; event = await next?.(), count += 1) t.match(event, { jsonrpc: '2.0', id: 'stream', result: Object })
     t.equal(count, 7)
+    t.same(await eventIds(column.address, { jsonrpc: '2.0', id: 'stream', method, params }, column.binding.version), GENERATIONS)
   }, RPC_HTTP_ONLY),
   row(19, 'M', '11.3', 'REST has the verbs and routes of A2A', async (t, { address }) => {
     const routes = [
@@ -78,6 +82,7 @@ export const envelope: readonly Row[] = [
     const members: unknown[] = []
     for (let event = await next?.(); event; event = await next?.()) members.push(...Object.keys(event))
     t.same(members, ['task', 'statusUpdate', 'statusUpdate', 'artifactUpdate', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
+    t.same(await eventIds(`${address}/message:stream`, say('count 2')), GENERATIONS)
   }, REST_ONLY),
   row(23, 'M', '10.1, 10.7', 'gRPC is lf.a2a.v1.A2AService, with streams from the server; whoever serves it adds TLS', async (t, { client }) => {
     t.equal((await client.task('x')).status.state, 'TASK_STATE_COMPLETED')
@@ -117,6 +122,13 @@ function post({ address, binding }: Column, body: string, headers: Record<string
 function rest(address: string, method: string, path: string, body?: object, headers: Record<string, string> = {}): ReturnType<typeof exchange> {
   const own = body && { body: JSON.stringify(body) }
   return exchange(`${address}${path}`, { method, ...own, headers: { ...(body && { 'content-type': 'application/json' }), 'a2a-version': '1.0', ...headers } })
+}
+
+/** The ids of the events of a stream. */
+async function eventIds(url: string, body: object, version = '1.0'): Promise<(string | undefined)[]> {
+  const headers = { 'content-type': 'application/json', ...(version === '1.0' && { 'a2a-version': version }) }
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body), headers })
+  return Array.from((await response.text()).matchAll(/^id: ?(.*)$/gm), ([, id]) => id)
 }
 
 function tasks(json: unknown): object {

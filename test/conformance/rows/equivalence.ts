@@ -1,7 +1,8 @@
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { brief, say } from '../../fixtures/runtime-helpers.ts'
-import { Refusal, type Binding } from '../binding.ts'
+import { Refusal } from '../../../adapters/testing/protocol/caller.ts'
+import type { Binding } from '../binding.ts'
 import { jsonRpc } from '../bindings/json-rpc.ts'
 import { rest } from '../bindings/rest.ts'
 import { webSocket } from '../bindings/websocket.ts'
@@ -117,7 +118,8 @@ async function others(t: Test, { binding, address, runtime }: Column): Promise<C
       stream: (_, params) => {
         const events = runtime.subscribeToTask(params as { id: string })
         return { next: async () => (await events.next()).value ?? undefined, leave: () => {} }
-      }
+      },
+      close: () => {}
     }, [])
   ]
 }

@@ -1,10 +1,13 @@
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { JsonSocket } from '../../fixtures/served-agent.ts'
-import { exchange } from '../bindings/http.ts'
+import { exchange } from '../../../adapters/testing/protocol/exchange.ts'
 import { jsonRpc } from '../bindings/json-rpc.ts'
 import { clientOf, read } from '../client.ts'
 import { byName, type Column, type Test } from '../column.ts'
-import { nowhere, only, row, type Row } from '../row.ts'
+import { only, row, type Row } from '../row.ts'
+import { webhooks } from '../../../adapters/push/webhooks.ts'
+import { httpReceiver } from '../../fixtures/http-receiver.ts'
+import { until } from '../../fixtures/runtime-helpers.ts'
 
 type Json = Record<string, unknown>
 
@@ -50,11 +53,16 @@ export const legacy: readonly Row[] = [
     t.match((await read(stream)).at(-1), { statusUpdate: { status: { state: 'TASK_STATE_CANCELED' } } })
     t.match(await read(client.subscribe(asked.id)), [{ task: { id: asked.id, status: { state: 'TASK_STATE_CANCELED' } } }])
   }, OLD),
-  row(159, 'D', '9.1', 'The four methods of push notifications are there, and refused as not supported', async (t, column) => {
-    const config = { id: 'none', pushNotificationConfigId: 'p' }
-    for (const [method, params] of Object.entries({ set: { taskId: 'none', pushNotificationConfig: { url: 'https://example.com/' } }, get: config, list: { id: 'none' }, delete: config })) {
-      t.match(await rpc(column, `tasks/pushNotificationConfig/${method}`, params), { error: { code: -32003 } }, method)
-    }
+  row(159, 'D', '9.1', 'Push notifications are asked for by set, get, list and delete, which answer as 0.3 has it', async (t, column) => {
+    const { task, client } = await pushingOn(t, column)
+    const call = async (method: string, params: Json) => (await rpc({ ...column, client }, `tasks/pushNotificationConfig/${method}`, params)).result
+    const config = { id: 'p', url: 'http://127.0.0.1:4999/', authentication: { schemes: ['Bearer'] } }
+    t.same(await call('set', { taskId: task, pushNotificationConfig: config }), { taskId: task, pushNotificationConfig: config })
+    t.same(await call('get', { id: task, pushNotificationConfigId: 'p' }), { taskId: task, pushNotificationConfig: config })
+    t.same(await call('get', { id: task }), { taskId: task, pushNotificationConfig: config }, 'without an id: the first')
+    t.same(await call('list', { id: task }), [{ taskId: task, pushNotificationConfig: config }])
+    t.equal(await call('delete', { id: task, pushNotificationConfigId: 'p' }), null)
+    t.match(await rpc({ ...column, client }, 'tasks/pushNotificationConfig/get', { id: task }), { error: { code: -32001 } })
   }, OLD_RPC),
   row(160, 'D', '9.1', 'agent/getAuthenticatedExtendedCard gives the extended card to who is known', async (t, { serve }) => {
     const { open, address } = await serve(t, { authenticate: byName }, { extendedCard: { description: 'For those who are known.' } })
@@ -75,7 +83,15 @@ export const legacy: readonly Row[] = [
     const { response } = binding.name === '0.3 REST' ? await exchange(`${address}/v1/tasks/none`, { headers }) : await exchange(address, { method: 'POST', headers, body })
     t.equal(response.headers.get('x-a2a-extensions'), RELIABILITY_EXTENSION)
   }, OLD_HTTP),
-  nowhere(163, 'D', '9.2', 'What is pushed is the object itself', 'push notifications are not offered: see 81'),
+  row(163, 'D', '9.2', 'What is pushed is the task itself, and its kind, as application/json', async (t, column) => {
+    const { task, client, release } = await pushingOn(t, column)
+    const { url, got } = await httpReceiver(t)
+    await client.call('CreateTaskPushNotificationConfig', { taskId: task, url, token: 'tok' })
+    release()
+    await until(() => got.length === 2)
+    t.match(got.map(({ body }) => JSON.parse(body)), [{ kind: 'task', id: task, artifacts: [{}, {}] }, { kind: 'task', id: task, status: { state: 'completed' } }])
+    t.match(got[0]?.headers, { 'content-type': 'application/json', 'x-a2a-notification-token': 'tok' })
+  }, OLD),
   row(164, 'D', '9.5', 'The card of 0.3 is at its old place, and at the new one for who names the version', async (t, { address }) => {
     const old = { protocolVersion: /^0\.3/, url: `${address}/`, preferredTransport: 'JSONRPC', additionalInterfaces: Array }
     t.match((await exchange(`${address}/.well-known/agent.json`, {})).json, old)
@@ -130,4 +146,12 @@ async function streamed(t: Test, { address, binding }: Column, text: string): Pr
 function stateIn(update: Json | undefined): string {
   const { state = '' } = (update?.status ?? {}) as { state?: string }
   return state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-')
+}
+
+/** An agent that pushes, also to this machine, and a task of it that works. */
+async function pushingOn(t: Test, { serve, release }: Column) {
+  const site = await serve(t, { push: webhooks({ allowLoopback: true }) })
+  const client = await site.open()
+  const { id: task } = await client.opened('hold', 'working')
+  return { ...site, client, task, release }
 }

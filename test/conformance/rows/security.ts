@@ -57,7 +57,7 @@ export const security: readonly Row[] = [
     const small = await (await serve(t, { limits: { messageBytes: 10_000 } })).open()
     // gRPC has its own limit, of 4 MiB unless the app says otherwise.
     const large = small.task('x'.repeat(isGrpc ? 5 * 2 ** 20 : 20_000)).then(() => 'taken', (error: unknown) => String(error))
-    t.match(await large, binding.name.includes('WebSocket') ? /closed: 1009/ : isGrpc ? /larger than max/ : /10000 bytes/)
+    t.match(await large, binding.name.includes('WebSocket') ? /closed with 1009/ : isGrpc ? /larger than max/ : /10000 bytes/)
     const deep: unknown = JSON.parse(`${'['.repeat(100)}${']'.repeat(100)}`)
     t.equal((await client.refusal('SendMessage', say('x', { parts: [{ data: { deep } as never }] }))).reason, 'INVALID_PARAMS')
     t.equal((await client.refusal('SendMessage', say('x', { parts: [{ raw: 'AAAA', mediaType: 'video/mp4' }] }))).reason, 'CONTENT_TYPE_NOT_SUPPORTED')

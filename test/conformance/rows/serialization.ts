@@ -4,7 +4,8 @@ import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/proto
 import { taskIn, textOf, userMessage } from '../../fixtures/runtime-helpers.ts'
 import { read } from '../client.ts'
 import { except, lastRow, newer, row, type Row } from '../row.ts'
-import { membersOf, schemaOf, withoutDefaults } from './emitted.ts'
+import { membersOf, schemaOf } from '../../../adapters/testing/protocol/emitted.ts'
+import { withoutDefaults } from './emitted.ts'
 import { NOT_03 } from './reasons.ts'
 
 const PROTOBUF = except(['gRPC'], 'gRPC carries protobuf, whose JSON is the codec\'s of the official SDK')

@@ -1,7 +1,7 @@
 import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import { say, taskIn } from '../../fixtures/runtime-helpers.ts'
 import { connect } from '../../../adapters/client/connect.ts'
-import { exchange } from '../bindings/http.ts'
+import { exchange } from '../../../adapters/testing/protocol/exchange.ts'
 import { JsonSocket } from '../../fixtures/served-agent.ts'
 import { except, failing, newer, only, row, type Row } from '../row.ts'
 import { CARD, pretend } from './pretended-agent.ts'

@@ -1,0 +1,48 @@
+import { createPublicKey } from 'node:crypto'
+import type { AgentCardSignature } from '../../machines/protocol/card.ts'
+import type { SignCard } from '../../runtime/signed-cards.ts'
+import { canonicalForms, PARTIAL_MARK, type CanonicalForm } from './canonical-forms.ts'
+import { checkCardPeers, loadCardPeers } from './peers.ts'
+import { signingKey, type PrivateKey } from './signing-key.ts'
+
+/** By what a card is signed. */
+export interface CardSignerOptions {
+  /** The private key: EC (P-256, P-384, P-521), RSA or Ed25519. */
+  readonly key: PrivateKey
+  /** The name of the key, by which it is found among the public ones. Default that of the JWK, else its thumbprint (RFC 7638). */
+  readonly kid?: string
+  /** The algorithm. Default that of the JWK, else ES256, ES384 or ES512 by the curve, RS256, or EdDSA. */
+  readonly alg?: string
+  /** Where the public keys are, for who wants to look: an https: address, or an http: one on this machine. It is told, and nobody has to trust it. */
+  readonly jku?: string
+}
+
+/**
+ * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the card in its canonical
+ * form (RFC 8785), made by the official SDK. A card with `securitySchemes` gets a second one, over the form by which the SDK's own
+ * clients verify. Signatures that a card has stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for wrong options.
+ */
+export function cardSigner({ key: given, kid: wanted, alg: algorithm, jku }: CardSignerOptions): SignCard {
+  checkCardPeers()
+  const { key, alg, kid: named } = signingKey(given, algorithm)
+  if (wanted === '') throw new TypeError('kid has to be the name of the key. Leave it out for its thumbprint.')
+  if (jku !== undefined && !isTrustworthy(jku)) throw new TypeError(`jku has to be an https: address, or an http: one on this machine, not ${JSON.stringify(jku)}.`)
+  return async card => {
+    const peers = await loadCardPeers()
+    const kid = wanted ?? named ?? (await peers.jose.calculateJwkThumbprint(createPublicKey(key).export({ format: 'jwk' })))
+    const header = { alg, kid, typ: 'JOSE', ...(jku !== undefined && { jku }) }
+    const signature = async ({ given }: CanonicalForm, more: object = {}): Promise<AgentCardSignature[]> => {
+      const { signatures } = await peers.sdk.generateAgentCardSignature(key, { ...header, ...more })(given)
+      return signatures.map(({ protected: header, signature }) => ({ protected: header, signature }))
+    }
+    const { signatures = [], ...content } = card
+    const { whole, partial } = canonicalForms(content, peers)
+    const made = [await signature(whole), partial ? await signature(partial, { [PARTIAL_MARK]: true }) : []].flat()
+    return { ...content, signatures: [...signatures, ...made] }
+  }
+}
+
+function isTrustworthy(jku: string): boolean {
+  const url = URL.canParse(jku) ? new URL(jku) : undefined
+  return url?.protocol === 'https:' || (url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname))
+}

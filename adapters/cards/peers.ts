@@ -1,0 +1,24 @@
+import type * as sdk from '@a2a-js/sdk'
+import type * as jose from 'jose'
+
+/** What cards are signed and verified by: the official SDK and jose, both optional peers. */
+export interface CardPeers {
+  readonly sdk: typeof sdk
+  readonly jose: typeof jose
+}
+
+/** Throws TypeError that says how to install them, if they are not there. */
+export function checkCardPeers(resolve: (name: string) => unknown = name => import.meta.resolve(name)): void {
+  try {
+    resolve('@a2a-js/sdk')
+    resolve('jose')
+  } catch (cause) {
+    throw new TypeError('Cards are signed and verified by the official SDK and jose. Install them: npm install @a2a-js/sdk jose', { cause })
+  }
+}
+
+/** Loads them, once. */
+export async function loadCardPeers(): Promise<CardPeers> {
+  const [sdk, jose] = await Promise.all([import('@a2a-js/sdk'), import('jose')])
+  return { sdk, jose }
+}

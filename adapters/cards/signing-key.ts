@@ -1,0 +1,44 @@
+import { createPrivateKey, KeyObject, type JsonWebKey } from 'node:crypto'
+
+/** A private key: `createPrivateKey(pem)` of node:crypto, or a JWK (RFC 7517), whose `kid` and `alg` count. */
+export type PrivateKey = KeyObject | (JsonWebKey & { readonly kid?: string; readonly alg?: string })
+
+/** What signs, and how: `kid` is the name that the key brings, if any. */
+export interface SigningKey {
+  readonly key: KeyObject
+  readonly alg: string
+  readonly kid: string | undefined
+}
+
+const RSA = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
+
+/** The algorithms that fit a kind of key, or a curve; the first is the default. */
+const FITTING: Readonly<Record<string, readonly string[]>> = {
+  rsa: RSA,
+  prime256v1: ['ES256'],
+  secp384r1: ['ES384'],
+  secp521r1: ['ES512'],
+  ed25519: ['EdDSA', 'Ed25519']
+}
+
+/** Reads a private key. Throws TypeError for what is none, and for an algorithm that does not fit it. */
+export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
+  const named = given instanceof KeyObject ? {} : given
+  const key = given instanceof KeyObject ? given : fromJwk(given)
+  if (key.type !== 'private') throw new TypeError(`key has to be a private key, not a ${key.type} one: a signature by a secret is one that everybody makes who can verify it.`)
+  const { asymmetricKeyType: kind = '', asymmetricKeyDetails: { namedCurve = kind } = {} } = key
+  const fitting = FITTING[namedCurve]
+  if (!fitting) throw new TypeError(`key is of the kind ${namedCurve}, by which no card can be signed. Take an EC key (P-256, P-384, P-521), an RSA or an Ed25519 one.`)
+  const { alg = wanted ?? fitting[0] ?? '', kid } = named
+  if (!fitting.includes(alg) || (wanted !== undefined && wanted !== alg)) throw new TypeError(`alg has to be ${fitting.join(' or ')} for this key, not ${JSON.stringify(wanted ?? alg)}.`)
+  return { key, alg, kid }
+}
+
+function fromJwk(jwk: JsonWebKey): KeyObject {
+  if (jwk.kty === 'oct') throw new TypeError('key has to be a private key, not a secret one: a signature by a secret is one that everybody makes who can verify it.')
+  try {
+    return createPrivateKey({ key: jwk, format: 'jwk' })
+  } catch (cause) {
+    throw new TypeError('key has to be a private key: createPrivateKey(pem) of node:crypto, or a JWK with its private members.', { cause })
+  }
+}

@@ -1,0 +1,24 @@
+import type { StoredWebhook, WebhookProgress } from '../../../runtime/webhook-rows.ts'
+import { oneLine } from '../terminal-text.ts'
+import { momentText } from '../time-text.ts'
+
+/** What is shown of a webhook: how far it has come, and where it is, without the path and query of its address, which may be secret. */
+export interface ShownWebhook extends WebhookProgress {
+  readonly id: string
+  readonly host: string
+  /** The version of A2A in which it is told. */
+  readonly version: string
+  /** Generation of the task's newest event. */
+  readonly generation: number
+}
+
+export function shownWebhook({ row: { id, webhook, version, progress }, generation }: StoredWebhook): ShownWebhook {
+  return { id, host: new URL(webhook.url).origin, version, generation, ...progress }
+}
+
+/** A webhook in a line, for people: `p1  https://hooks.example  told 3 of 5; given up after 8 tries: HTTP 404`. */
+export function webhookLine({ id, host, told, tries, end, dueAtMs, failure = '', generation }: ShownWebhook, nowMs: number): string {
+  const next = dueAtMs === undefined ? '' : `, the next ${momentText(dueAtMs, nowMs)}`
+  const trouble = end === 'given up' ? `; given up after ${tries} tries: ${failure}` : tries > 0 ? `; tried ${tries} times${next}: ${failure}` : ''
+  return `${oneLine(id)}  ${host}  told ${told} of ${generation}${oneLine(trouble)}`
+}

@@ -1,0 +1,183 @@
+import type { AnyActorRef, AnyMachineSnapshot, InspectionEvent, Subscription } from 'xstate'
+import { hostOf } from '../../runtime/actor-host.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { LiveActors } from '../../runtime/observers.ts'
+import type { Commit, ContextKey } from '../../runtime/store.ts'
+import { entryOf, type ActorEntry } from './actor-entry.ts'
+import { Ring } from './ring.ts'
+import type { SeenStep } from './seen-step.ts'
+
+/** Steps of one context that are remembered. */
+export const REMEMBERED_STEPS = 2000
+
+/** Actors of one context that are remembered after their end. */
+export const REMEMBERED_ACTORS = 200
+
+/** Of an actor without a chart: always the same, so that nothing changes. */
+const NO_NODES: AnyMachineSnapshot['_nodes'] = []
+
+/** Who hears of a context that is recorded. */
+export interface RecordListener {
+  /** There is more to show. Called often. */
+  stirred(): void
+  /** What XState told, just as it did. */
+  inspected(event: InspectionEvent): void
+  /** Something went wrong here, of which the actors must not know. */
+  troubled(error: unknown): void
+}
+
+/**
+ * What the actors of one context do, as XState tells its inspectors. Nothing is looked into or copied here, which would cost
+ * the actors their time: it is kept as it is, and shown when a page asks for it.
+ */
+export class ContextRecord {
+  readonly key: ContextKey
+  readonly steps = new Ring<SeenStep>(REMEMBERED_STEPS)
+  readonly #clock: Clock
+  readonly #listener: RecordListener
+  readonly #entries = new Map<string, ActorEntry>()
+  /** The ids of the actors that have ended, the oldest first. */
+  readonly #ended: string[] = []
+  readonly #forgotten = new Ring<string>(REMEMBERED_STEPS)
+  readonly #listening = new Map<string, Subscription>()
+  #inspection: Subscription | undefined
+  #actors: LiveActors | undefined
+  #version = 0
+
+  constructor(key: ContextKey, clock: Clock, listener: RecordListener) {
+    this.key = key
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  /** The actors that are recorded, if the context is in memory. */
+  get actors(): LiveActors | undefined {
+    return this.#actors
+  }
+
+  /** Grows with each change of an actor. */
+  get version(): number {
+    return this.#version
+  }
+
+  /** The actors that changed after a version. */
+  changedAfter(version: number): ActorEntry[] {
+    return [...this.#entries.values()].filter(entry => entry.version > version)
+  }
+
+  /** The ids of actors that were forgotten, in their order. */
+  get forgotten(): Ring<string> {
+    return this.#forgotten
+  }
+
+  /** Records these actors from now on. */
+  attach(actors: LiveActors): void {
+    this.#actors = actors
+    this.#enterAll(actors.root)
+    this.#inspection = actors.root.system.inspect({ next: event => this.#attempt(event) })
+  }
+
+  /** Records nothing more. */
+  detach(): void {
+    this.#actors = undefined
+    this.#inspection?.unsubscribe()
+    for (const listening of this.#listening.values()) listening.unsubscribe()
+    this.#listening.clear()
+  }
+
+  /** Notes the generations that the tasks have come to by a commit, for the steps that led to it. */
+  committed({ expected, tasks }: Commit): void {
+    for (let at = this.steps.last; at >= this.steps.first; at -= 1) {
+      const step = this.steps.at(at)
+      if (!step || step.turn < expected) return
+      const row = step.turn === expected ? tasks.find(({ taskId }) => taskId === step.to.taskId) : undefined
+      if (row) step.generation = row.generation
+    }
+  }
+
+  /** Whatever is thrown here would be the actor's. */
+  #attempt(event: InspectionEvent): void {
+    try {
+      this.#inspected(event)
+    } catch (error) {
+      this.#listener.troubled(error)
+    }
+  }
+
+  #inspected(event: InspectionEvent): void {
+    switch (event.type) {
+      case '@xstate.actor':
+        this.#enter(event.actorRef as AnyActorRef)
+        break
+      case '@xstate.event': {
+        const { sourceRef, event: sent } = event
+        if (sourceRef && sent.type.startsWith('xstate.error.actor')) this.#look(sourceRef as AnyActorRef)
+        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef ? { from: sourceRef.sessionId } : {})
+        break
+      }
+      case '@xstate.microstep': {
+        const { _transitions: transitions, event: by, snapshot } = event
+        if (transitions.length === 0 && by.type !== 'xstate.init') break
+        this.#note('microstep', event.actorRef as AnyActorRef, by, { nodes: (snapshot as AnyMachineSnapshot)._nodes, transitions })
+        break
+      }
+      case '@xstate.snapshot':
+        this.#look(event.actorRef as AnyActorRef)
+        break
+      case '@xstate.action':
+      case '@xstate.transition':
+        return
+    }
+    this.#listener.inspected(event)
+    this.#listener.stirred()
+  }
+
+  #enterAll(ref: AnyActorRef): void {
+    this.#enter(ref)
+    this.#look(ref)
+    const { children = {} } = ref.getSnapshot() as { readonly children?: Readonly<Record<string, AnyActorRef>> }
+    for (const child of Object.values(children)) this.#enterAll(child)
+  }
+
+  #enter(ref: AnyActorRef): void {
+    const entry = entryOf(ref, ref._parent && this.#entries.get(ref._parent.sessionId))
+    entry.version = this.#version += 1
+    this.#entries.set(ref.sessionId, entry)
+    this.#listening.set(ref.sessionId, ref.on('*', told => {
+      this.#note('emitted', ref, told)
+      this.#listener.stirred()
+    }))
+  }
+
+  /** Sees how an actor is now. */
+  #look(ref: AnyActorRef): void {
+    const entry = this.#entries.get(ref.sessionId)
+    const { status, _nodes: nodes = NO_NODES } = ref.getSnapshot() as Pick<AnyMachineSnapshot, 'status'> & Partial<Pick<AnyMachineSnapshot, '_nodes'>>
+    if (!entry || (entry.status === status && entry.nodes === nodes)) return
+    entry.nodes = nodes
+    this.#change(entry, status)
+  }
+
+  #change(entry: ActorEntry, status: ActorEntry['status']): void {
+    const hasEnded = entry.status === 'active' && status !== 'active'
+    entry.status = status
+    entry.version = this.#version += 1
+    if (!hasEnded) return
+    this.#listening.get(entry.sessionId)?.unsubscribe()
+    this.#listening.delete(entry.sessionId)
+    this.#ended.push(entry.sessionId)
+    const [oldest] = this.#ended
+    if (this.#ended.length <= REMEMBERED_ACTORS || oldest === undefined) return
+    this.#ended.shift()
+    this.#entries.delete(oldest)
+    this.#forgotten.push(oldest)
+  }
+
+  #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], { from, nodes, transitions }: Partial<SeenStep> = {}): void {
+    const to = this.#entries.get(sessionId)
+    /* c8 ignore next -- one that was forgotten hears nothing any more; should it, nobody is shown */
+    if (!to) return
+    const { turnNumber: turn } = hostOf(system)
+    this.steps.push({ n: this.steps.last + 1, atMs: this.#clock.now(), kind, to, event, turn, from, nodes, transitions, generation: undefined })
+  }
+}

@@ -1,0 +1,20 @@
+import type { AnyStateMachine } from 'xstate'
+import type { Agent } from '../../runtime/agent.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { chartMermaid } from '../testing/mermaid.ts'
+import { chartsOf } from './agent-charts.ts'
+import type { Chart } from './feed.ts'
+
+/** Draws a chart as an `<svg>` element. */
+export type DrawChart = (machine: AnyStateMachine) => Promise<string>
+
+/** The charts of an agent as pages show them. One that cannot be drawn has no picture, and why is logged. */
+export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
+  return Promise.all(chartsOf(agent).map(async ({ id, title, machine }) => {
+    const svg = await draw(machine).catch((error: unknown) => {
+      logger.error('a chart could not be drawn', { chart: id, error })
+      return ''
+    })
+    return { id, title, svg, mermaid: chartMermaid(machine) }
+  }))
+}

@@ -1,0 +1,207 @@
+import type { Socket } from 'node:net'
+import type { WebSocket } from 'ws'
+import { isObject } from '../../machines/protocol/json.ts'
+import { CLOSE_CODES } from '../websocket/close-codes.ts'
+import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
+import { rowOf } from './actor-entry.ts'
+import type { ContextRecord } from './context-record.ts'
+import type { FromHub, TaskRow } from './feed.ts'
+import { shownFrame, type FrameLog } from './frame-log.ts'
+import type { Recorder } from './recorder.ts'
+import { shownStep, type Redact } from './seen-step.ts'
+import type { TaskIndex, TaskListener } from './task-index.ts'
+
+/** What a page shows something of. */
+export interface Shown {
+  /** The same for all that is numbered in one sequence. */
+  readonly instance: string
+  readonly recorder: Recorder
+  readonly tasks: TaskIndex
+  readonly frames: FrameLog
+  readonly redact: Redact
+  /** Has the page flushed soon. */
+  readonly stirred: () => void
+  /** Tells a task that its authorization has arrived. */
+  readonly authorize: (taskId: string, data: unknown) => Promise<void>
+}
+
+/** What of a context a page has been told. */
+interface Watched {
+  readonly contextId: string
+  readonly unwatch: () => void
+  record: ContextRecord | undefined
+  /** The last step; undefined to begin with what is there. */
+  step: number | undefined
+  version: number
+  forgotten: number
+  isBegun: boolean
+}
+
+/** Tasks in one frame. */
+const TASKS_A_FRAME = 1000
+
+/** Steps and frames that are made ready for a page at a time: all that showing them may cost the agent. */
+const SHOWN_AT_ONCE = 500
+
+/** One page: what it asked for, and what it has not been told yet. Nothing waits for it: what it is too slow for is left out, and counted. */
+export class PageLink implements TaskListener {
+  /** The name by which it reaches the server. */
+  readonly host: string
+  readonly #socket: WebSocket
+  readonly #stream: Socket
+  /** None before it has been greeted. */
+  #shown: Shown | undefined
+  #tasks = new Map<string, TaskRow>()
+  #removed = new Set<string>()
+  #watched: Watched | undefined
+  #frames: { readonly close: () => void; last: number } | undefined
+
+  constructor(socket: WebSocket, stream: Socket, host: string) {
+    this.host = host
+    this.#socket = socket
+    this.#stream = stream
+    socket.on('message', (data: Buffer) => this.#receive(data.toString('utf8')))
+    stream.on('drain', () => this.#shown?.stirred())
+  }
+
+  /** Shows this from now on, or nothing until it is greeted again. What it watched it asks for again; frames go on. */
+  show(shown: Shown | undefined): void {
+    this.#watched?.unwatch()
+    this.#watched = undefined
+    this.#shown = shown
+    this.#tasks = new Map(shown?.tasks.newest.map(row => [row.taskId, row]))
+    this.#removed = new Set()
+    shown?.stirred()
+  }
+
+  changed(row: TaskRow): void {
+    this.#removed.delete(row.taskId)
+    this.#tasks.set(row.taskId, row)
+  }
+
+  removed(taskId: string): void {
+    this.#tasks.delete(taskId)
+    this.#removed.add(taskId)
+  }
+
+  send(frame: FromHub): void {
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(frame))
+  }
+
+  /** Sends what there is to tell, as far as the page keeps up. */
+  flush(): void {
+    const shown = this.#shown
+    if (!shown) return
+    while (!this.#isFull && this.#tasks.size + this.#removed.size > 0) this.#sendTasks()
+    if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
+    if (this.#frames && !this.#isFull) this.#sendFrames(shown, this.#frames)
+  }
+
+  /** Gives back what it asked for. May be called twice. */
+  leave(): void {
+    this.#watched?.unwatch()
+    this.#watched = undefined
+    this.#frames?.close()
+    this.#frames = undefined
+  }
+
+  get #isFull(): boolean {
+    return this.#stream.writableLength > HIGH_WATER_BYTES
+  }
+
+  #sendTasks(): void {
+    const rows = [...this.#tasks.values()].slice(0, TASKS_A_FRAME)
+    for (const { taskId } of rows) this.#tasks.delete(taskId)
+    const removed = [...this.#removed]
+    this.#removed.clear()
+    this.send({ type: 'tasks', rows, removed })
+  }
+
+  #sendWatched(shown: Shown, watched: Watched): void {
+    const record = shown.recorder.find(watched.contextId)
+    if (record !== watched.record) {
+      // A context that was forgotten meanwhile begins again.
+      if (watched.record) watched.step = undefined
+      Object.assign(watched, { record, version: 0, forgotten: record?.forgotten.last ?? 0 })
+    }
+    this.#sendActors(watched)
+    if (record) this.#sendSteps(shown, watched, record)
+  }
+
+  #sendActors(watched: Watched): void {
+    const { contextId, record, isBegun, version, forgotten } = watched
+    const rows = record && record.version > version ? record.changedAfter(version).map(rowOf) : []
+    const gone = record?.forgotten.from(forgotten + 1) ?? []
+    Object.assign(watched, { isBegun: true, version: record?.version ?? 0, forgotten: record?.forgotten.last ?? 0 })
+    if (!isBegun || rows.length + gone.length > 0) this.send({ type: 'actors', contextId, rows, gone })
+  }
+
+  #sendSteps({ redact, stirred }: Shown, watched: Watched, { steps }: ContextRecord): void {
+    const told = watched.step === undefined || watched.step > steps.last ? steps.first - 1 : watched.step
+    const lost = steps.first - 1 - told
+    const seen = steps.from(told + 1, SHOWN_AT_ONCE)
+    watched.step = seen.at(-1)?.n ?? told
+    if (lost > 0) this.send({ type: 'lost', what: 'steps', count: lost })
+    if (seen.length > 0) this.send({ type: 'steps', contextId: watched.contextId, steps: seen.map(step => shownStep(step, redact)) })
+    if (watched.step < steps.last) stirred()
+  }
+
+  #sendFrames({ frames: { frames }, redact, stirred }: Shown, asked: { last: number }): void {
+    const lost = frames.first - 1 - asked.last
+    const seen = frames.from(asked.last + 1, SHOWN_AT_ONCE)
+    asked.last = seen.at(-1)?.n ?? asked.last
+    if (lost > 0) this.send({ type: 'lost', what: 'frames', count: lost })
+    if (seen.length > 0) this.send({ type: 'frames', frames: seen.map(frame => shownFrame(frame, redact)) })
+    if (asked.last < frames.last) stirred()
+  }
+
+  #receive(text: string): void {
+    const shown = this.#shown
+    // What is asked before the greeting, or while the agent is loaded again, is asked again after it.
+    if (!shown) return
+    const asked = readJson(text)
+    switch (asked.type) {
+      case 'watch':
+        return this.#watch(shown, asked)
+      case 'frames':
+        return this.#askFrames(shown, asked.on === true)
+      case 'authorize':
+        return this.#authorize(shown, String(asked.taskId), asked.data ?? null)
+      default:
+        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, or to authorize.')
+    }
+  }
+
+  #watch({ recorder, stirred, ...shown }: Shown, { contextId, afterStep, instance }: Record<string, unknown>): void {
+    this.#watched?.unwatch()
+    this.#watched = undefined
+    if (typeof contextId !== 'string') return
+    const step = typeof afterStep === 'number' && instance === shown.instance ? afterStep : undefined
+    this.#watched = { contextId, unwatch: recorder.watch(contextId), record: undefined, step, version: 0, forgotten: 0, isBegun: false }
+    stirred()
+  }
+
+  #askFrames({ frames }: Shown, isOn: boolean): void {
+    if (isOn) this.#frames ??= { close: frames.open(), last: frames.frames.last }
+    else {
+      this.#frames?.close()
+      this.#frames = undefined
+    }
+  }
+
+  #authorize(shown: Shown, taskId: string, data: unknown): void {
+    shown.authorize(taskId, data).then(
+      () => this.send({ type: 'authorized', taskId }),
+      (error: Error) => this.send({ type: 'authorized', taskId, error: error.message })
+    )
+  }
+}
+
+function readJson(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}

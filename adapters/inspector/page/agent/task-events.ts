@@ -1,0 +1,75 @@
+import type { Task } from '../../../../machines/protocol/objects.ts'
+import type { Message } from '../../../../machines/protocol/parts.ts'
+import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/task-projection.ts'
+import type { TaskEvent } from '../../../../runtime/store.ts'
+
+/** How many events of a task are kept one by one. */
+const MOST_EVENTS = 5000
+
+/** How many are folded into one when there are more. */
+const FOLDED_AT_ONCE = 1000
+
+/** What a task was told by generation: `folded` is the task after the events that are no longer kept one by one. */
+export interface TaskEvents {
+  readonly taskId: string
+  readonly contextId: string
+  readonly folded: TaskRecord
+  /** In order. */
+  readonly events: readonly TaskEvent[]
+}
+
+/** A task of which nothing is known yet. */
+export function noEvents(taskId: string, contextId: string): TaskEvents {
+  return { taskId, contextId, folded: newTaskRecord({ tenant: '', principal: '', contextId }, taskId), events: [] }
+}
+
+/** The same with more events; those that are known already count for nothing. */
+export function withEvents(before: TaskEvents, more: readonly TaskEvent[]): TaskEvents {
+  const last = lastGeneration(before)
+  const events = [...before.events, ...more.filter(({ generation }) => generation > last)]
+  if (events.length <= MOST_EVENTS) return { ...before, events }
+  const folded = copyOf(before.folded)
+  for (const event of events.slice(0, FOLDED_AT_ONCE)) applyEvent(folded, event)
+  return { ...before, folded, events: events.slice(FOLDED_AT_ONCE) }
+}
+
+/** The generation of the last event; 0 before the first. */
+export function lastGeneration({ folded, events }: TaskEvents): number {
+  return events.at(-1)?.generation ?? folded.generation
+}
+
+/** The earliest generation that the task can be shown at. */
+export function firstGeneration({ folded, events }: TaskEvents): number {
+  return folded.generation > 0 ? folded.generation : (events[0]?.generation ?? 0)
+}
+
+/** The task as it was with a generation. Its history is that of the agent alone; `historyAt` has the client's messages too. */
+export function taskAt({ folded, events }: TaskEvents, generation: number): Task {
+  const record = copyOf(folded)
+  for (const event of events) if (event.generation <= generation) applyEvent(record, event)
+  return projectTask(record).task
+}
+
+/**
+ * All that was said until a generation. `said` is what the task holds now, oldest first. A client's message carries no
+ * generation: it is shown from the one after the agent's word that it follows, which is the first that can come of it.
+ */
+export function historyAt({ folded, events }: TaskEvents, said: readonly Message[], generation: number): Message[] {
+  const saidAt = new Map<string, number>()
+  for (const { messageId } of folded.said) saidAt.set(messageId, folded.generation)
+  for (const { generation, update } of events) {
+    const message = 'statusUpdate' in update ? update.statusUpdate.status.message : undefined
+    if (message) saidAt.set(message.messageId, generation)
+  }
+  let before = 0
+  return said.filter(message => {
+    const at = message.role === 'ROLE_AGENT' ? (saidAt.get(message.messageId) ?? before) : before + 1
+    if (message.role === 'ROLE_AGENT') before = at
+    return at <= generation
+  })
+}
+
+function copyOf(record: TaskRecord): TaskRecord {
+  const artifacts = record.artifacts && new Map([...record.artifacts].map(([id, artifact]) => [id, { ...artifact, parts: [...artifact.parts] }]))
+  return { ...record, artifacts, said: [...record.said] }
+}

@@ -1,0 +1,77 @@
+import { computed } from '@preact/signals'
+import { missedSteps } from '../feed/watched-context.ts'
+import { hello } from '../feed/feed.ts'
+import { choice, chosenKey, chosenSteps, choices, choiceText } from './chart-choice.ts'
+import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
+import { pathOf, stateName, innermost, type ChartPath } from './chart-path.ts'
+import { eventText } from '../frame/event-text.ts'
+import { save } from './save.ts'
+
+const path = computed(() => {
+  const { actor } = choice.value ?? {}
+  return pathOf(chosenSteps.value, actor && actor.states.length > 0 ? actor.states : undefined)
+})
+const marks = computed(() => pathMarks(path.value))
+
+/** How a path is marked in its chart. */
+export function pathMarks({ active, visited, taken, last }: ChartPath): ChartMarks {
+  return {
+    states: id => [...(active.includes(id) ? ['active'] : []), ...(visited.has(id) ? ['visited'] : [])],
+    transitions: name => [...(taken.has(name) ? ['taken'] : []), ...(last.includes(name) ? ['last'] : [])]
+  }
+}
+
+/** The statechart of the actor that is chosen, with where it is and which way it came. */
+export function ChartPanel() {
+  const chosen = choice.value
+  if (!chosen) return <p class="empty">{hello.value ? 'This agent has no charts: its work is a function.' : 'Waiting for the hub…'}</p>
+  const { chart } = chosen
+  return (
+    <div class="panel chart-panel">
+      <div class="tools">
+        <label>
+          <span class="quiet">Actor</span>
+          <select value={chosen.key} onChange={event => (chosenKey.value = event.currentTarget.value)}>
+            {choices.value.map(one => <option key={one.key} value={one.key}>{choiceText(one)}</option>)}
+          </select>
+        </label>
+        <span class="tools-gap" />
+        <button type="button" onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}>Save SVG</button>
+        <button type="button" onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}>Save Mermaid</button>
+        <button type="button" onClick={() => void navigator.clipboard.writeText(chart.mermaid)}>Copy Mermaid</button>
+      </div>
+      <ChartPicture label={`${chart.title}. Active: ${activeText(path.value)}`} svg={chart.svg} marks={marks.value} />
+      <div class="path" aria-live="polite">
+        <span class="path-now">{`Now: ${activeText(path.value)}`}</span>
+        <Trail />
+      </div>
+    </div>
+  )
+}
+
+/** The picture as it is on the page, with its marks. */
+function shownSvg(svg: string): string {
+  const shown = document.querySelector<SVGSVGElement>('.chart-panel .chart-sheet > svg')
+  return shown ? new XMLSerializer().serializeToString(shown) : svg
+}
+
+function activeText({ active }: ChartPath): string {
+  const names = innermost(active).map(stateName)
+  return names.length === 0 ? 'not seen' : names.join(', ')
+}
+
+/** How many of the last stops are told in words. */
+const LAST_STOPS = 12
+
+function Trail() {
+  const { stops } = path.value
+  if (stops.length === 0) return <span class="quiet">No step of it was seen. What happens from now on is.</span>
+  return (
+    <ol class="trail" aria-label="The path so far">
+      {(stops.length > LAST_STOPS || missedSteps.value > 0) && <li class="quiet">…</li>}
+      {stops.slice(-LAST_STOPS).map(({ event, states }, i) => (
+        <li key={i} title={eventText(event)}>{states.map(stateName).join(', ')}</li>
+      ))}
+    </ol>
+  )
+}

@@ -1,0 +1,74 @@
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { PanZoom } from './pan-zoom.ts'
+
+/** What is marked in a picture: classes by the ids of states and the names of transitions. */
+export interface ChartMarks {
+  readonly states: (id: string) => readonly string[]
+  readonly transitions: (name: string) => readonly string[]
+}
+
+/** What to show. */
+export interface ChartPictureProps {
+  /** For those who hear the page. */
+  readonly label: string
+  readonly svg: string
+  readonly marks: ChartMarks
+  /** Whether it stands in something that the wheel scrolls: then only Ctrl and the wheel zoom. */
+  readonly scrolls?: boolean
+}
+
+/** Every class that the page puts on a part of a chart; all but `last` are known to the picture's own style, too. */
+const MARKS = ['active', 'visited', 'taken', 'last', 'uncovered']
+
+/** A chart that can be moved by dragging and by the arrows, and zoomed by the wheel, + and −; 0 fits it in. */
+export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictureProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const sheet = useRef<HTMLDivElement>(null)
+  const panZoom = useRef<PanZoom>(undefined)
+  const picture = useMemo(() => parsed(svg), [svg])
+
+  useLayoutEffect(() => {
+    const { current: outer } = box
+    const { current: inner } = sheet
+    if (outer && inner) {
+      inner.replaceChildren(...(picture ? [picture] : []))
+      panZoom.current = new PanZoom(outer, inner, scrolls)
+    }
+    return () => panZoom.current?.close()
+  }, [picture])
+  useLayoutEffect(() => {
+    if (picture) mark(picture, marks)
+  }, [picture, marks])
+
+  return (
+    <div class="chart">
+      <div ref={box} class="chart-box" role="img" aria-label={label} tabIndex={0}>
+        <div ref={sheet} class="chart-sheet" />
+      </div>
+      <div class="chart-zoom" role="group" aria-label="Zoom">
+        <button type="button" onClick={() => panZoom.current?.zoom(1.25)} title="Zoom in (+)" aria-label="Zoom in">+</button>
+        <button type="button" onClick={() => panZoom.current?.zoom(0.8)} title="Zoom out (−)" aria-label="Zoom out">−</button>
+        <button type="button" onClick={() => panZoom.current?.fit()} title="Fit (0)">Fit</button>
+      </div>
+    </div>
+  )
+}
+
+/** The ids of the states in a picture. */
+export function statesIn(svg: string): ReadonlySet<string> {
+  return new Set(Array.from(parsed(svg)?.querySelectorAll('[data-state]') ?? [], element => element.getAttribute('data-state') ?? ''))
+}
+
+function parsed(svg: string): SVGSVGElement | undefined {
+  const { documentElement } = new DOMParser().parseFromString(svg, 'image/svg+xml')
+  return documentElement instanceof SVGSVGElement ? document.importNode(documentElement, true) : undefined
+}
+
+function mark(picture: SVGSVGElement, { states, transitions }: ChartMarks): void {
+  for (const element of picture.querySelectorAll('[data-state]')) setMarks(element, states(element.getAttribute('data-state') ?? ''))
+  for (const element of picture.querySelectorAll('[data-transition]')) setMarks(element, transitions(element.getAttribute('data-transition') ?? ''))
+}
+
+function setMarks(element: Element, wanted: readonly string[]): void {
+  for (const name of MARKS) element.classList.toggle(name, wanted.includes(name))
+}

@@ -1,0 +1,104 @@
+const SMALLEST = 0.2
+const LARGEST = 4
+/** A chart with few states is not blown up to fill the part. */
+const LARGEST_FIT = 1.15
+const MARGIN = 16
+const KEY_STEP = 60
+
+/** Moves and zooms a sheet within a box: by mouse, touch, wheel and keys. */
+export class PanZoom {
+  readonly #box: HTMLElement
+  readonly #sheet: HTMLElement
+  readonly #leave = new AbortController()
+  readonly #watch: ResizeObserver
+  #x = 0
+  #y = 0
+  #scale = 1
+  /** Until somebody moves it, the sheet is fitted whenever the box changes. */
+  #isFitted = true
+
+  /** `scrolls`: the wheel alone is left to what is around the box. */
+  constructor(box: HTMLElement, sheet: HTMLElement, scrolls: boolean) {
+    this.#box = box
+    this.#sheet = sheet
+    const { signal } = this.#leave
+    box.addEventListener('pointerdown', event => this.#drag(event), { signal })
+    box.addEventListener('wheel', event => (event.ctrlKey || !scrolls) && this.#wheel(event), { signal, passive: false })
+    box.addEventListener('keydown', event => this.#press(event), { signal })
+    this.#watch = new ResizeObserver(() => this.#isFitted && this.fit())
+    this.#watch.observe(box)
+    this.fit()
+  }
+
+  /** Shows all of it, in the middle. */
+  fit(): void {
+    this.#isFitted = true
+    const { clientWidth, clientHeight } = this.#box
+    const { offsetWidth, offsetHeight } = this.#sheet
+    if (offsetWidth === 0 || offsetHeight === 0) return
+    this.#scale = Math.min((clientWidth - 2 * MARGIN) / offsetWidth, (clientHeight - 2 * MARGIN) / offsetHeight, LARGEST_FIT)
+    this.#x = (clientWidth - offsetWidth * this.#scale) / 2
+    this.#y = (clientHeight - offsetHeight * this.#scale) / 2
+    this.#show()
+  }
+
+  /** Zooms by a factor, around a point of the box, by default its middle. */
+  zoom(factor: number, x = this.#box.clientWidth / 2, y = this.#box.clientHeight / 2): void {
+    const scale = Math.min(LARGEST, Math.max(SMALLEST, this.#scale * factor))
+    this.#x = x - ((x - this.#x) * scale) / this.#scale
+    this.#y = y - ((y - this.#y) * scale) / this.#scale
+    this.#scale = scale
+    this.#moved()
+  }
+
+  /** Lets go of the box. */
+  close(): void {
+    this.#leave.abort()
+    this.#watch.disconnect()
+  }
+
+  #drag(start: PointerEvent): void {
+    if (start.button !== 0) return
+    const from = { x: this.#x - start.clientX, y: this.#y - start.clientY }
+    const done = new AbortController()
+    const { signal } = done
+    this.#box.setPointerCapture(start.pointerId)
+    this.#box.addEventListener('pointermove', ({ clientX, clientY }) => {
+      this.#x = from.x + clientX
+      this.#y = from.y + clientY
+      this.#moved()
+    }, { signal })
+    for (const end of ['pointerup', 'pointercancel'] as const) this.#box.addEventListener(end, () => done.abort(), { signal })
+  }
+
+  #wheel(event: WheelEvent): void {
+    event.preventDefault()
+    const { left, top } = this.#box.getBoundingClientRect()
+    this.zoom(Math.exp(-event.deltaY / 400), event.clientX - left, event.clientY - top)
+  }
+
+  #press(event: KeyboardEvent): void {
+    const move = (x: number, y: number) => () => {
+      this.#x += x
+      this.#y += y
+      this.#moved()
+    }
+    const keys: Readonly<Record<string, () => void>> = {
+      '+': () => this.zoom(1.25), '=': () => this.zoom(1.25), '-': () => this.zoom(0.8), '0': () => this.fit(),
+      ArrowLeft: move(KEY_STEP, 0), ArrowRight: move(-KEY_STEP, 0), ArrowUp: move(0, KEY_STEP), ArrowDown: move(0, -KEY_STEP)
+    }
+    const act = event.ctrlKey || event.metaKey ? undefined : keys[event.key]
+    if (!act) return
+    event.preventDefault()
+    act()
+  }
+
+  #moved(): void {
+    this.#isFitted = false
+    this.#show()
+  }
+
+  #show(): void {
+    this.#sheet.style.transform = `translate(${this.#x}px, ${this.#y}px) scale(${this.#scale})`
+  }
+}

@@ -1,0 +1,117 @@
+import { batch, effect, signal } from '@preact/signals'
+import type { Authorized, Coverage, FromHub, FromPage, Hello } from '../../feed.ts'
+import { setClock } from '../frame/time.ts'
+import { soon } from '../frame/soon.ts'
+import { feedUrl } from '../place.ts'
+import { contextId } from '../selection.ts'
+import { FeedSocket, type FeedState } from './feed-socket.ts'
+import { forgetFrames, missedFrames, noteFrames } from './known-frames.ts'
+import { noteTasks } from './known-tasks.ts'
+import { forgetWatched, missedSteps, noteActors, noteSteps, steps } from './watched-context.ts'
+
+/** What the hub said of itself and the agent, once it has. */
+export const hello = signal<Hello | undefined>(undefined)
+
+/** What the last `taskchart test` reached. */
+export const coverage = signal<Coverage | undefined>(undefined)
+
+/** What came of the last authorization. */
+export const authorized = signal<Authorized | undefined>(undefined)
+
+/** How the feed stands. */
+export const feedState = signal<FeedState>('connecting')
+
+/** Why the agent's file could not be loaded again. */
+export const reloadError = signal<string | undefined>(undefined)
+
+/** Whether the frames are asked for. */
+export const wantsFrames = signal(false)
+
+let waiting: FromHub[] = []
+/** What comes next says all there is. */
+const next = { tasksAreAll: false, actorsAreAll: false }
+let socket: FeedSocket | undefined
+
+const takeAll = soon(() => {
+  const taken = waiting
+  waiting = []
+  batch(() => taken.forEach(take))
+})
+
+/** Opens the feed, and keeps asking it for what the page shows. */
+export function openFeed(): void {
+  socket = new FeedSocket(feedUrl(), {
+    entered: state => (feedState.value = state),
+    received: frame => {
+      waiting.push(frame)
+      takeAll()
+    }
+  })
+  effect(() => {
+    const watched = contextId.value
+    forgetWatched()
+    watch(watched)
+  })
+  effect(() => socket?.send({ type: 'frames', on: wantsFrames.value }))
+}
+
+/** Asks the hub for something once, if it is there. */
+export function askHub(frame: FromPage): void {
+  socket?.send(frame)
+}
+
+function watch(watched: string | undefined, instance?: string): void {
+  next.actorsAreAll = true
+  const last = steps.peek().at(-1)?.n
+  socket?.send({ type: 'watch', contextId: watched ?? null, ...(last !== undefined && instance !== undefined && { afterStep: last, instance }) })
+}
+
+function take(frame: FromHub): void {
+  switch (frame.type) {
+    case 'hello':
+      return greet(frame)
+    case 'tasks':
+      noteTasks(frame.rows, frame.removed, next.tasksAreAll)
+      next.tasksAreAll = false
+      return
+    case 'actors':
+      if (frame.contextId !== contextId.peek()) return
+      noteActors(frame.rows, frame.gone, next.actorsAreAll)
+      next.actorsAreAll = false
+      return
+    case 'steps':
+      if (frame.contextId === contextId.peek()) noteSteps(frame.steps)
+      return
+    case 'frames':
+      return noteFrames(frame.frames)
+    case 'coverage':
+      coverage.value = frame
+      return
+    case 'authorized':
+      authorized.value = frame
+      return
+    case 'reload':
+      reloadError.value = frame.error ?? undefined
+      return
+    case 'lost':
+      if (frame.what === 'steps') missedSteps.value += frame.count
+      else missedFrames.value += frame.count
+  }
+}
+
+function greet(frame: Hello): void {
+  const isNew = hello.peek()?.instance !== frame.instance
+  hello.value = frame
+  setClock(frame.nowMs)
+  next.tasksAreAll = true
+  // If the file still cannot be loaded, the hub says so again.
+  reloadError.value = undefined
+  if (isNew) {
+    noteTasks([], [], true)
+    forgetWatched()
+    forgetFrames()
+    coverage.value = undefined
+  }
+  watch(contextId.peek(), frame.instance)
+  if (wantsFrames.peek()) socket?.send({ type: 'frames', on: true })
+}

@@ -1,0 +1,100 @@
+import { computed, effect, signal } from '@preact/signals'
+import type { Frame } from '../../feed.ts'
+import { wantsFrames } from '../feed/feed.ts'
+import { forgetFrames, frames, missedFrames } from '../feed/known-frames.ts'
+import { timeText } from '../frame/time.ts'
+import { counted, jsonText, sizeText } from '../frame/wording.ts'
+import { part } from '../selection.ts'
+import { VirtualList } from '../virtual-list.tsx'
+import { factsOf, shownFrames } from './frame-facts.ts'
+
+const ROW_HEIGHT = 28
+
+const search = signal('')
+const connection = signal('')
+const direction = signal('')
+const isPaused = signal(false)
+const chosen = signal<Frame | undefined>(undefined)
+
+const connections = computed(() => [...new Set(frames.value.map(({ connection }) => connection))])
+const shown = computed(() => shownFrames(frames.value, { connection: connection.value, direction: direction.value, search: search.value }))
+
+/** Asks for frames from when they are first looked at, so that what is said under another part is seen; not while paused. */
+export function askForFrames(): void {
+  let isWanted = false
+  effect(() => {
+    isWanted ||= part.value === 'frames'
+    wantsFrames.value = isWanted && !isPaused.value
+  })
+}
+
+/** The JSON-RPC frames of each connection. */
+export function FramesPanel() {
+  return (
+    <div class="panel frames-panel">
+      <div class="tools">
+        <input type="search" placeholder="Search frames" aria-label="Search frames" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
+        <select aria-label="Which connection" value={connection.value} onChange={event => (connection.value = event.currentTarget.value)}>
+          <option value="">All connections</option>
+          {connections.value.map(name => <option key={name} value={name}>{name}</option>)}
+        </select>
+        <select aria-label="Which direction" value={direction.value} onChange={event => (direction.value = event.currentTarget.value)}>
+          <option value="">In and out</option>
+          <option value="in">In</option>
+          <option value="out">Out</option>
+        </select>
+        <button type="button" aria-pressed={isPaused.value} onClick={() => (isPaused.value = !isPaused.value)}>Pause</button>
+        <button type="button" onClick={forgetFrames}>Clear</button>
+        <span class="tools-gap" />
+        <span class="quiet">{missedFrames.value > 0 ? `${counted(shown.value.length, 'frame')}, ${missedFrames.value} missed` : counted(shown.value.length, 'frame')}</span>
+      </div>
+      <VirtualList label="Frames" items={shown.value} keyOf={frameKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && frameKey(chosen.value)} follows
+        choose={frame => (chosen.value = frame)} row={frame => <FrameLine frame={frame} />}
+        empty={<p>{isPaused.value ? 'Paused: no frames are asked for.' : 'What goes over the agent’s connections from now on appears here.'}</p>} />
+      {chosen.value && <FrameDetail frame={chosen.value} />}
+    </div>
+  )
+}
+
+function frameKey({ n }: Frame): string {
+  return String(n)
+}
+
+function FrameLine({ frame }: { readonly frame: Frame }) {
+  const { what, id, isError } = factsOf(frame)
+  return (
+    <>
+      <span class="mono quiet">{timeText(frame.atMs)}</span>
+      <span class={`frame-way frame-${frame.direction}`} title={frame.direction === 'in' ? 'to the agent' : 'from the agent'}>{frame.direction === 'in' ? '→' : '←'}</span>
+      <span class="mono frame-connection">{frame.connection}</span>
+      <span class={isError ? 'frame-what frame-error' : 'frame-what'}>{what}</span>
+      <span class="mono quiet frame-id">{id}</span>
+      <span class="quiet frame-size">{sizeText(frame.bytes)}</span>
+      <span class="mono frame-text">{frame.text.slice(0, 200)}</span>
+    </>
+  )
+}
+
+function FrameDetail({ frame }: { readonly frame: Frame }) {
+  const { direction, connection, bytes, text, atMs } = frame
+  const isCut = new TextEncoder().encode(text).length < bytes
+  return (
+    <aside class="detail" aria-label="The chosen frame">
+      <header>
+        <b>{direction === 'in' ? 'To the agent' : 'From the agent'}</b>
+        <span class="quiet">{`${connection}, ${timeText(atMs)}, ${sizeText(bytes)}${isCut ? ', only its beginning' : ''}`}</span>
+        <span class="tools-gap" />
+        <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>
+      </header>
+      <pre>{pretty(text)}</pre>
+    </aside>
+  )
+}
+
+function pretty(text: string): string {
+  try {
+    return jsonText(JSON.parse(text))
+  } catch {
+    return text
+  }
+}

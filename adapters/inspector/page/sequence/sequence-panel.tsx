@@ -1,0 +1,78 @@
+import { computed, signal } from '@preact/signals'
+import type { Step } from '../../feed.ts'
+import { actors, missedSteps, steps } from '../feed/watched-context.ts'
+import { eventText } from '../frame/event-text.ts'
+import { timeText } from '../frame/time.ts'
+import { counted, jsonText, shortId } from '../frame/wording.ts'
+import { taskId } from '../selection.ts'
+import { VirtualList } from '../virtual-list.tsx'
+import { lanesOf, shownSteps } from './lanes.ts'
+import { senderOf } from './sender.ts'
+import { StepArrow, LANE_WIDTH, TIME_WIDTH } from './step-arrow.tsx'
+
+const ROW_HEIGHT = 30
+
+const onlyTask = signal(true)
+const withMicrosteps = signal(false)
+const search = signal('')
+const chosen = signal<Step | undefined>(undefined)
+
+const shown = computed(() => shownSteps(steps.value, { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value }, actors.value))
+const lanes = computed(() => lanesOf(shown.value, actors.value))
+
+/** What the actors of the context said to each other, as a sequence. */
+export function SequencePanel() {
+  return (
+    <div class="panel sequence-panel">
+      <div class="tools">
+        <input type="search" placeholder="Search events" aria-label="Search events" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
+        <label><input type="checkbox" checked={onlyTask.value} onChange={event => (onlyTask.value = event.currentTarget.checked)} /> only this task</label>
+        <label><input type="checkbox" checked={withMicrosteps.value} onChange={event => (withMicrosteps.value = event.currentTarget.checked)} /> chart steps</label>
+        <span class="tools-gap" />
+        <span class="quiet">{missedSteps.value > 0 ? `${counted(shown.value.length, 'step')}, ${missedSteps.value} missed` : counted(shown.value.length, 'step')}</span>
+      </div>
+      <VirtualList label="Steps" items={shown.value} keyOf={stepKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && stepKey(chosen.value)} follows
+        choose={step => (chosen.value = step)} row={step => <StepArrow step={step} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
+        head={<Heads />} empty={<p>Nothing happened here since the hub began to look. Send a message, and see what the actors say to each other.</p>} />
+      {chosen.value && <StepDetail step={chosen.value} />}
+    </div>
+  )
+}
+
+function stepKey({ n }: Step): string {
+  return String(n)
+}
+
+function Heads() {
+  return (
+    <div class="lanes" aria-hidden="true" style={{ minWidth: `${TIME_WIDTH + lanes.value.length * LANE_WIDTH}px` }}>
+      <span class="lane-time" style={{ width: `${TIME_WIDTH}px` }} />
+      {lanes.value.map(({ key, title, kind }) => (
+        <span key={key} class={`lane lane-${kind}`} style={{ width: `${LANE_WIDTH}px` }} title={`${title} (${key})`}>
+          <b>{kind === 'child' ? 'actor' : kind}</b>
+          {title !== kind && <span>{shortId(title)}</span>}
+        </span>
+      ))}
+    </div>
+  )
+}
+
+function StepDetail({ step }: { readonly step: Step }) {
+  const { n, atMs, kind, to, event, states, transitions, generation } = step
+  const nameOf = (key: string) => actors.value.find(actor => actor.sessionId === key)?.name ?? key
+  return (
+    <aside class="detail" aria-label="The chosen step">
+      <header>
+        <b class="mono">{eventText(event.type)}</b>
+        <span class="quiet">{`step ${n}, ${kind}, ${timeText(atMs)}${generation === undefined ? '' : `, generation ${generation}`}`}</span>
+        <span class="tools-gap" />
+        <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>
+      </header>
+      <p class="quiet">{kind === 'event' ? `${nameOf(senderOf(step, actors.value))} → ${nameOf(to)}` : nameOf(to)}</p>
+      {transitions && transitions.length > 0 && <p>{`Took: ${transitions.join('; ')}`}</p>}
+      {states && <p>{`In: ${states.join(', ')}`}</p>}
+      {event.cut === true && <p class="quiet">The rest of this event is larger than 4 kB and is not shown.</p>}
+      <pre>{jsonText(event)}</pre>
+    </aside>
+  )
+}

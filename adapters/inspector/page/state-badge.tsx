@@ -1,0 +1,8 @@
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import { stateText } from './frame/wording.ts'
+
+/** A task's state, in its colour. */
+export function StateBadge({ state }: { readonly state: TaskState }) {
+  const text = stateText(state)
+  return <span class={`state state-${text}`}>{text}</span>
+}

@@ -1,0 +1,45 @@
+import type { ComponentType } from 'preact'
+import { ChartPanel } from './chart/chart-panel.tsx'
+import { FramesPanel } from './frames/frames-panel.tsx'
+import { PathsPanel } from './paths/paths-panel.tsx'
+import { PARTS, part, type PartName } from './selection.ts'
+import { SequencePanel } from './sequence/sequence-panel.tsx'
+import { TalkPanel } from './talk/talk-panel.tsx'
+import { TimelinePanel } from './timeline/timeline-panel.tsx'
+
+const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel: ComponentType }>> = {
+  chart: { label: 'Chart', panel: ChartPanel },
+  sequence: { label: 'Sequence', panel: SequencePanel },
+  timeline: { label: 'Timeline', panel: TimelinePanel },
+  frames: { label: 'Frames', panel: FramesPanel },
+  talk: { label: 'Talk', panel: TalkPanel },
+  paths: { label: 'Paths', panel: PathsPanel }
+}
+
+/** The parts beside the list, as tabs (WAI-ARIA): arrows, Home and End go through them. */
+export function Tabs() {
+  const { panel: Panel, label } = PANELS[part.value]
+  return (
+    <main class="parts-of-page">
+      <div role="tablist" aria-label="Parts" class="tablist" onKeyDown={press}>
+        {PARTS.map(name => (
+          <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={name === part.value} aria-controls="part" tabIndex={name === part.value ? 0 : -1} onClick={() => (part.value = name)}>
+            {PANELS[name].label}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box"><Panel /></div>
+    </main>
+  )
+}
+
+function press(event: KeyboardEvent): void {
+  const index = PARTS.indexOf(part.peek())
+  const steps: Readonly<Record<string, number>> = { ArrowRight: index + 1, ArrowLeft: index - 1 + PARTS.length, Home: 0, End: PARTS.length - 1 }
+  const to = steps[event.key]
+  const name = to === undefined ? undefined : PARTS[to % PARTS.length]
+  if (!name) return
+  event.preventDefault()
+  part.value = name
+  document.getElementById(`tab-${name}`)?.focus()
+}

@@ -1,0 +1,108 @@
+import type { Clock } from '../../runtime/clock.ts'
+import type { LiveActors } from '../../runtime/observers.ts'
+import { contextName, type Commit, type Erasure } from '../../runtime/store.ts'
+import { Table } from '../../runtime/table.ts'
+import { ContextRecord, type RecordListener } from './context-record.ts'
+
+/** Contexts that are remembered, the newest. */
+export const REMEMBERED_CONTEXTS = 100
+
+/** Contexts that may begin to be recorded in a second; of the others only those are that somebody watches. So a crowd of new contexts costs no more than these. */
+export const RECORDED_A_SECOND = 50
+
+/** Who hears of what is recorded. */
+export interface RecorderListener extends RecordListener {
+  /** A context is recorded from now on, with the actors that are there. */
+  began(actors: LiveActors): void
+}
+
+/** Records what the actors of contexts do. Made when somebody looks, and ended when nobody does. */
+export class Recorder {
+  readonly #clock: Clock
+  readonly #listener: RecorderListener
+  readonly #live = new Table<LiveActors>()
+  /** By the names of their contexts, the oldest first. */
+  readonly #records = new Map<string, ContextRecord>()
+  /** The ids of the contexts that are watched, each as often as it is. */
+  readonly #watched: string[] = []
+  #second = { beganMs: -Infinity, count: 0 }
+
+  constructor(clock: Clock, listener: RecorderListener) {
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  /** The actors that are recorded now. */
+  get recorded(): LiveActors[] {
+    return [...this.#records.values()].flatMap(({ actors }) => actors ?? [])
+  }
+
+  /** The contexts in memory. */
+  get live(): LiveActors[] {
+    return this.#live.values()
+  }
+
+  /** What is recorded of a context; of several callers' contexts with the same id the newest. */
+  find(contextId: string): ContextRecord | undefined {
+    return [...this.#records.values()].findLast(({ key }) => key.contextId === contextId)
+  }
+
+  /** Records a context from now on, whatever else is recorded. The answer takes that back, once. */
+  watch(contextId: string): () => void {
+    this.#watched.push(contextId)
+    if (!this.find(contextId)?.actors) {
+      for (const actors of this.#live.values()) if (actors.key.contextId === contextId) this.#record(contextName(actors.key), actors)
+    }
+    return () => void this.#watched.splice(this.#watched.indexOf(contextId), 1)
+  }
+
+  entered(actors: LiveActors): void {
+    const name = contextName(actors.key)
+    this.#live.set(name, actors)
+    if (this.#records.has(name) || this.#watched.includes(actors.key.contextId) || this.#hasRoom()) this.#record(name, actors)
+  }
+
+  left({ key }: LiveActors): void {
+    const name = contextName(key)
+    this.#live.delete(name)
+    this.#records.get(name)?.detach()
+    this.#listener.stirred()
+  }
+
+  committed(commit: Commit): void {
+    this.#records.get(contextName(commit.key))?.committed(commit)
+  }
+
+  erased({ tenant, principal, contextId }: Erasure): void {
+    for (const [name, { key }] of this.#records) {
+      if (key.tenant === tenant && key.principal === principal && (contextId === undefined || key.contextId === contextId)) this.#records.delete(name)
+    }
+  }
+
+  /** Records nothing more, and forgets all. */
+  stop(): void {
+    for (const record of this.#records.values()) record.detach()
+    this.#records.clear()
+  }
+
+  #record(name: string, actors: LiveActors): void {
+    const record = this.#records.get(name) ?? new ContextRecord(actors.key, this.#clock, this.#listener)
+    this.#records.delete(name)
+    this.#records.set(name, record)
+    record.attach(actors)
+    this.#listener.began(actors)
+    for (const [other, oldest] of this.#records) {
+      if (this.#records.size <= REMEMBERED_CONTEXTS) break
+      if (this.#watched.includes(oldest.key.contextId)) continue
+      oldest.detach()
+      this.#records.delete(other)
+    }
+  }
+
+  #hasRoom(): boolean {
+    const nowMs = this.#clock.now()
+    if (nowMs - this.#second.beganMs >= 1000) this.#second = { beganMs: nowMs, count: 0 }
+    this.#second.count += 1
+    return this.#second.count <= RECORDED_A_SECOND
+  }
+}

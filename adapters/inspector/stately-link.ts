@@ -1,0 +1,60 @@
+import { connect, type NetConnectOpts } from 'node:net'
+import { WebSocket, type ClientOptions } from 'ws'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Hub } from './hub.ts'
+import type { Redact } from './seen-step.ts'
+import { StatelySink, type Stately } from './stately-sink.ts'
+
+/** Pauses between tries to connect: doubled each time, from the first to the last. */
+const FIRST_PAUSE_MS = 500
+const LAST_PAUSE_MS = 30_000
+
+/** Bytes that may wait for a receiver; then it is connected anew, and begins with the actors that there are. */
+export const WAITING_BYTES = 1024 * 1024
+
+/** A connection that does not keep the process. */
+const notHolding: NonNullable<ClientOptions['createConnection']> = options => connect(options as NetConnectOpts).unref()
+
+/** What a link is made with. */
+export interface LinkOptions {
+  readonly stately: Stately
+  readonly redact: Redact
+  readonly logger: Logger
+}
+
+/**
+ * Tells a receiver of Stately's (`createInspectorServer`) what the actors do. Connects until it is closed, again and again where
+ * it has to, and never keeps the process alive. The answer closes it.
+ */
+export function linkTo(url: string, hub: Hub, { stately, redact, logger }: LinkOptions): () => void {
+  let pauseMs = FIRST_PAUSE_MS
+  let timer: NodeJS.Timeout | undefined
+  let socket: WebSocket | undefined
+  let isClosed = false
+
+  const open = () => {
+    const own = new WebSocket(url, { createConnection: notHolding })
+    socket = own
+    let release = () => {}
+    own.on('open', () => {
+      pauseMs = FIRST_PAUSE_MS
+      release = hub.sink(new StatelySink(stately, redact, text => {
+        if (own.bufferedAmount > WAITING_BYTES) own.terminate()
+        else if (own.readyState === own.OPEN) own.send(text)
+      }))
+    })
+    own.on('close', () => {
+      release()
+      if (isClosed) return
+      timer = setTimeout(open, pauseMs).unref()
+      pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)
+    })
+    own.on('error', error => logger.info?.('the receiver of the inspection is not there', { url, error }))
+  }
+  open()
+  return () => {
+    isClosed = true
+    clearTimeout(timer)
+    socket?.terminate()
+  }
+}

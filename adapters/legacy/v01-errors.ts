@@ -1,0 +1,43 @@
+import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
+import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { STATES_01 } from './v01-answers.ts'
+
+/** What stands in 0.1 for errors that it does not have. */
+const CODES: ReadonlyMap<ErrorCode, ErrorCode> = new Map([
+  ['InvalidAgentResponse', 'InternalError'],
+  ['ExtensionSupportRequired', 'InvalidRequest'],
+  ['TaskGenerationMismatch', 'UnsupportedOperation']
+])
+
+/**
+ * An error in the words of 0.1: with a code and a form of data that it has, the id for the task that is in the
+ * parameters, and its name for the context.
+ */
+export function toError01(error: unknown, params: unknown): unknown {
+  if (!isA2AError(error)) return error
+  const id = isObject(params) ? String(params.id) : ''
+  const { code, message, metadata, violations, retryAfterMs } = error
+  const { taskId, state } = metadata
+  const own = (text: string) => {
+    const ofClient = taskId === undefined ? text : text.replaceAll(taskId, id)
+    return ofClient.replaceAll('message.contextId', 'sessionId').replaceAll('the context of', 'the session of').replaceAll(/TASK_STATE_\w+/g, stateIn01)
+  }
+  const isOver = code === 'UnsupportedOperation' && state !== undefined && isTerminal(state as TaskState)
+  return new A2AError(CODES.get(code) ?? code, isOver ? takesNoMore(id, stateIn01(state)) : own(message), {
+    metadata: { ...metadata, ...(taskId !== undefined && { taskId: id }), ...(state !== undefined && { state: stateIn01(state) }) },
+    violations: violations.map(({ field, description }) => ({ field: own(field), description: own(description) })),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    dataIsObject: true,
+    cause: error
+  })
+}
+
+function stateIn01(state: string): string {
+  return STATES_01[state as TaskState]
+}
+
+/** A task that a client knows by the id that we gave it, since it was opened in another version, has that for good. */
+function takesNoMore(id: string, state: string): string {
+  return `Task ${id} is ${state} and takes no more messages. Send the message under an id of your own, with the sessionId of the task.`
+}

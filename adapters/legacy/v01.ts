@@ -1,0 +1,128 @@
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../machines/protocol/json.ts'
+import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import type { Schema } from '../../machines/protocol/values.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { CallContext } from '../../runtime/call.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
+import type { Method } from '../json-rpc/method.ts'
+import { checkedParams } from './checked-params.ts'
+import type { Dialect } from './dialect.ts'
+import { Events01, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
+import { card01 } from './v01-card.ts'
+import { toError01 } from './v01-errors.ts'
+import type { Event01 } from './v01-objects.ts'
+import { GetParams01, IdParams01, SendParams01, SetPushParams01, taskIdOf, toSendMessage, toWebhook, webhookIdOf } from './v01-requests.ts'
+
+const VERSION_01 = '0.1'
+
+type Events = AsyncGenerator<Event01, void, undefined>
+
+/**
+ * A2A 0.1 over a runtime: its JSON-RPC, for every binding that carries that. Its clients give tasks their ids, which are names
+ * for ours and stay with their clients. A message to a task that has ended begins another in the same context, which is of that
+ * id from then on; the answer's metadata says so.
+ */
+export function dialect01(runtime: Runtime): Dialect {
+  const { jsonDepth } = runtime.settings.limits
+  runtime.writesWebhooks(VERSION_01, writeWebhook01)
+
+  const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
+    streaming: false,
+    answer: async (given, call) => {
+      try {
+        return await run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
+      } catch (error) {
+        throw toError01(error, given)
+      }
+    }
+  })
+
+  const streamed = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Events): Method => ({
+    streaming: true,
+    async *events(given, call) {
+      try {
+        yield* run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
+      } catch (error) {
+        throw toError01(error, given)
+      }
+    }
+  })
+
+  /** What a client's id stands for: a task by our id, or the reply that was the answer in place of one. */
+  const meant = async (id: string, call: CallContext) => (await runtime.taskNamed(id, call)) ?? { taskId: id }
+
+  /** Our id for a task. */
+  const ours = async (id: string, call: CallContext): Promise<string> => {
+    const named = await meant(id, call)
+    return 'taskId' in named ? named.taskId : id
+  }
+
+  /** What is known of a task, and what comes; of one that has ended, that. */
+  async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
+    const events = new Events01({ id }, isTerminal)
+    const read = () => runtime.getTask({ id: taskId, historyLength: 0 }, { ...call, conditions: {} })
+    events.number(await read())
+    try {
+      for await (const event of runtime.subscribeToTask({ id: taskId }, call)) yield* events.from(event)
+    } catch (error) {
+      if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+      yield* events.from({ task: await read() })
+    }
+  }
+
+  const methods = new Map<string, Method>([
+    ['tasks/send', answered(SendParams01, async (params, call) => {
+      const { id } = params
+      let follows: string | undefined
+      const answer = await runtime.sendMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
+      return 'task' in answer ? toTask01(answer.task, { id, follows }) : toAnswered01(answer.message, { id })
+    })],
+    ['tasks/sendSubscribe', streamed(SendParams01, async function* (params, call) {
+      const { id } = params
+      let follows: string | undefined
+      const events = new Events01({ id }, isPause)
+      const sent = runtime.sendStreamingMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
+      for await (const event of sent) yield* events.from(event, follows)
+    })],
+    ['tasks/get', answered(GetParams01, async ({ id, historyLength }, call) => {
+      const named = await meant(id, call)
+      if ('reply' in named) return toAnswered01(named.reply, { id })
+      return toTask01(await runtime.getTask({ id: named.taskId, ...(historyLength !== undefined && { historyLength }) }, call), { id })
+    })],
+    ['tasks/cancel', answered(IdParams01, async ({ id }, call) => {
+      const named = await meant(id, call)
+      if ('reply' in named) throw new A2AError('TaskNotCancelable', `Task ${id} is completed and cannot be canceled.`)
+      return toTask01(await runtime.cancelTask({ id: named.taskId }, call), { id })
+    })],
+    ['tasks/resubscribe', streamed(GetParams01, async function* ({ id }, call) {
+      const named = await meant(id, call)
+      if ('reply' in named) yield* new Events01({ id }, isTerminal).from({ message: named.reply })
+      else yield* resubscribed({ id, taskId: named.taskId }, call)
+    })],
+    ['tasks/pushNotification/set', answered(SetPushParams01, async ({ id, pushNotificationConfig }, call) => {
+      const taskId = await ours(id, call)
+      return toWebhook01(await runtime.createTaskPushNotificationConfig({ taskId, ...toWebhook(id, pushNotificationConfig) }, call), { id })
+    })],
+    ['tasks/pushNotification/get', answered(IdParams01, async ({ id }, call) => {
+      const taskId = await ours(id, call)
+      return toWebhook01(await runtime.getTaskPushNotificationConfig({ taskId, id: webhookIdOf(id) }, call), { id })
+    })]
+  ])
+
+  return {
+    version: VERSION_01,
+    method: name => methods.get(name),
+    claims: async (params, call) => isObject(params) && typeof params.id === 'string' && (await runtime.taskNamed(params.id, { ...call, version: PROTOCOL_VERSION })) !== undefined,
+    card: card01
+  }
+}
+
+/** A webhook of 0.1 is told the task as it is after each update, under its client's id. */
+const writeWebhook01: WebhookWriting = (_, task, webhookId) => ({ type: 'application/json', text: JSON.stringify(toTask01(task, { id: taskIdOf(webhookId) })) })
+
+/** The stream of a message closes at a question, too. */
+function isPause(state: TaskState): boolean {
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
+}

@@ -1,0 +1,92 @@
+import type { Scope } from '../../runtime/store.ts'
+import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../runtime/webhook-rows.ts'
+import { reading, unlessDamaged } from './damage.ts'
+import type { Database, Statement } from './driver.ts'
+import { storedText } from './stored-text.ts'
+import type { StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
+
+/** What is done with webhooks outside of a commit. */
+export type WebhookChange =
+  | { readonly write: NewWebhook; readonly scope: Scope; readonly limit: number }
+  | { readonly notes: readonly WebhookNote[] }
+  | { readonly delete: string; readonly scope: Scope; readonly taskId: string }
+
+/** Writes webhooks: one takes the place of that with its task and id. Whoever calls has a transaction open. */
+export class WebhookWriter {
+  readonly #tables: Tables
+  readonly #find
+  readonly #change: (row: WebhookTableRow) => void
+  readonly #place: Statement
+  readonly #drop: Statement
+  readonly #others: Statement
+  readonly #newest: Statement
+
+  constructor(database: Database, tables: Tables) {
+    this.#tables = tables
+    this.#find = {
+      scope: tables.scopes.reading(['tenant', 'principal']),
+      task: tables.tasks.reading(['taskId']),
+      webhook: tables.webhooks.reading(['task', 'id'])
+    }
+    this.#change = tables.webhooks.updating(['isOpen', 'body'], ['place'])
+    this.#place = database.prepare('SELECT place FROM webhooks WHERE task = ? AND id = ?')
+    this.#drop = database.prepare('DELETE FROM webhooks WHERE place = ?')
+    this.#others = database.prepare('SELECT count(*) AS count FROM webhooks WHERE task = ? AND id <> ?')
+    this.#newest = database.prepare('SELECT max(place) AS newest FROM webhooks')
+  }
+
+  /** Does what is asked, and gives what the store port answers. */
+  change(change: WebhookChange): 'written' | 'absent' | 'full' | boolean | boolean[] {
+    if ('notes' in change) return change.notes.map(note => this.#note(note))
+    const { scope } = change
+    if ('delete' in change) return this.#delete(scope, change.taskId, change.delete)
+    const { write, limit } = change
+    const task = this.#taskOf(scope, write.taskId)
+    if (!task) return 'absent'
+    if (Number(this.#others.get(task.task, storedText(write.id))?.count) >= limit) return 'full'
+    this.#write(task, write, task.generation)
+    return 'written'
+  }
+
+  /** Writes a webhook that came with a message; nothing without its task. */
+  writeTold(task: StoredTaskRow | undefined, { told, ...webhook }: NewWebhook & { readonly told: number }): void {
+    if (task) this.#write(task, webhook, told)
+  }
+
+  #write({ task }: StoredTaskRow, webhook: NewWebhook, told: number): void {
+    const before = this.#find.webhook.one(task, storedText(webhook.id))
+    const progress: WebhookProgress = { told: before ? rowIn(before).progress.told : told, tries: 0 }
+    const body = JSON.stringify({ ...webhook, progress } satisfies WebhookRow)
+    if (before) this.#change({ ...before, isOpen: 1, body })
+    else this.#tables.webhooks.insert({ place: Number(this.#newest.get()?.newest) + 1, task, id: storedText(webhook.id), isOpen: 1, body })
+  }
+
+  /** One that is damaged is as if it were not there: it is told nothing more. */
+  #note({ scope, taskId, id, progress }: WebhookNote): boolean {
+    const task = this.#taskOf(scope, taskId)
+    const found = task && unlessDamaged(() => this.#find.webhook.one(task.task, storedText(id)))
+    if (!found) return false
+    const body = JSON.stringify({ ...rowIn(found), progress } satisfies WebhookRow)
+    this.#change({ ...found, isOpen: progress.end ? 0 : 1, body })
+    return true
+  }
+
+  #delete(scope: Scope, taskId: string, id: string): boolean {
+    const task = this.#taskOf(scope, taskId)
+    const place = task && this.#place.get(task.task, storedText(id))?.place
+    if (place !== undefined) this.#drop.run(place)
+    return place !== undefined
+  }
+
+  #taskOf({ tenant, principal }: Scope, taskId: string): StoredTaskRow | undefined {
+    return reading(`Task ${taskId}`, () => {
+      const scope = this.#find.scope.one(storedText(tenant), storedText(principal))
+      const task = this.#find.task.one(storedText(taskId))
+      return task?.scope === scope?.scope ? task : undefined
+    })
+  }
+}
+
+function rowIn({ body }: WebhookTableRow): WebhookRow {
+  return JSON.parse(body) as WebhookRow
+}

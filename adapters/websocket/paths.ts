@@ -1,0 +1,51 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** Takes an upgrade of a connection that asks for one. */
+export type TakeUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void
+
+/** Where one of ours takes upgrades on a server: at a path, and at others that nobody else has. */
+export interface Place {
+  readonly path: string
+  readonly takesBelow?: ((path: string) => boolean) | undefined
+}
+
+/** The places of ours on each server. */
+const PLACES = new WeakMap<Server, readonly Place[]>()
+
+/**
+ * Takes the upgrades of a place on a server that listens. `unknown` gets those that neither one of ours on this server nor the
+ * app itself may want. The answer gives the place back.
+ */
+export function takePath(server: Server, place: Place, take: TakeUpgrade, unknown: TakeUpgrade = () => {}): () => void {
+  const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    socket.on('error', () => socket.destroy())
+    const asked = pathOf(request)
+    if (asked === place.path) return take(request, socket, head)
+    const others = placesOn(server).filter(other => other !== place)
+    if (!isNobodys(server, others, asked)) return undefined
+    if (place.takesBelow?.(asked)) return take(request, socket, head)
+    return socket.writableEnded ? undefined : unknown(request, socket, head)
+  }
+  server.on('upgrade', onUpgrade)
+  PLACES.set(server, [...placesOn(server), place])
+  return () => {
+    server.off('upgrade', onUpgrade)
+    PLACES.set(server, placesOn(server).filter(other => other !== place))
+  }
+}
+
+/** The path of a request, without its query. */
+export function pathOf({ url }: IncomingMessage): string {
+  return String(url).replace(/\?.*$/s, '')
+}
+
+function placesOn(server: Server): readonly Place[] {
+  return PLACES.get(server) ?? []
+}
+
+/** True when neither another of ours on this server nor the app itself may want an upgrade of this path. */
+function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
+  if (server.listenerCount('upgrade') > others.length + 1) return false
+  return !others.some(other => other.path === asked || other.takesBelow?.(asked))
+}

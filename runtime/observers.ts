@@ -1,0 +1,79 @@
+import type { AnyActorRef } from 'xstate'
+import type { Agent } from './agent.ts'
+import type { Logger } from './logger.ts'
+import type { Commit, ContextKey, Erasure, Store } from './store.ts'
+
+/** A context in memory, by its actor: `root.system` is the actor system of all that live in it. */
+export interface LiveActors {
+  readonly key: ContextKey
+  readonly root: AnyActorRef
+}
+
+/** Who is told what goes on in a runtime, without a part in it: an inspector. What it throws is logged. */
+export interface Observer {
+  /** A context is in memory. Its actors are there and may not have started. */
+  entered(actors: LiveActors): void
+  /** A context has left memory: its actors have stopped. */
+  left(actors: LiveActors): void
+  /** What a context decided is durable, and told to its listeners now. */
+  committed(commit: Commit): void
+  /** What is stored of these is no more. */
+  erased(whose: Erasure): void
+}
+
+/** What an observer may read. */
+export interface Observation {
+  readonly agent: Agent
+  readonly store: Pick<Store, 'listTasks' | 'readEvents'>
+  /** Nothing is told from now on. May be called twice. */
+  stop(): void
+}
+
+/** The observers of a runtime. Without any there is nobody to tell, which is all that is looked at then. */
+export class Observers {
+  /** Tells all of them; undefined while there are none. */
+  told: Observer | undefined
+  readonly #all = new Set<Observer>()
+  readonly #logger: Logger
+
+  constructor(logger: Logger) {
+    this.#logger = logger
+  }
+
+  /** Adds one. The answer removes it, and may be called twice. */
+  add(observer: Observer): () => void {
+    const own = guarded(observer, this.#logger)
+    this.#all.add(own)
+    this.told ??= this.#everyone()
+    return () => {
+      this.#all.delete(own)
+      if (this.#all.size === 0) this.told = undefined
+    }
+  }
+
+  #everyone(): Observer {
+    const each = (tell: (observer: Observer) => void) => this.#all.forEach(tell)
+    return {
+      entered: actors => each(one => one.entered(actors)),
+      left: actors => each(one => one.left(actors)),
+      committed: commit => each(one => one.committed(commit)),
+      erased: whose => each(one => one.erased(whose))
+    }
+  }
+}
+
+function guarded(observer: Observer, logger: Logger): Observer {
+  const attempt = (tell: () => void) => {
+    try {
+      tell()
+    } catch (error) {
+      logger.error('an observer failed', { error })
+    }
+  }
+  return {
+    entered: actors => attempt(() => observer.entered(actors)),
+    left: actors => attempt(() => observer.left(actors)),
+    committed: commit => attempt(() => observer.committed(commit)),
+    erased: whose => attempt(() => observer.erased(whose))
+  }
+}

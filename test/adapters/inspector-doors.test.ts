@@ -1,0 +1,289 @@
+import { EventEmitter, once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import t, { type Test } from 'tap'
+import { WebSocket, type ClientOptions } from 'ws'
+import { serve } from '../../adapters/http/serve.ts'
+import { atHost } from '../../adapters/inspector/at-host.ts'
+import { coverageFile } from '../../adapters/inspector/coverage-file.ts'
+import { earlierTasks, EARLIER_TASKS } from '../../adapters/inspector/earlier-tasks.ts'
+import { FrameLog, shownFrame } from '../../adapters/inspector/frame-log.ts'
+import { inspect } from '../../adapters/inspector/index.ts'
+import type { Inspector } from '../../adapters/inspector/inspector.ts'
+import { htmlAnswer, PageFiles } from '../../adapters/inspector/page-files.ts'
+import { PageLink, type Shown } from '../../adapters/inspector/page-link.ts'
+import { Recorder } from '../../adapters/inspector/recorder.ts'
+import { KNOWN_TASKS, TaskIndex } from '../../adapters/inspector/task-index.ts'
+import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
+import type { Tap } from '../../adapters/websocket/tap.ts'
+import { memoryStore } from '../../runtime/memory-store.ts'
+import type { Commit } from '../../runtime/store.ts'
+import { FeedReader, feedUrl, TOKEN } from '../fixtures/feed-reader.ts'
+import { inspected } from '../fixtures/inspected-agent.ts'
+import { say, start, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { obedient } from '../fixtures/served-agent.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+/** The status with which a WebSocket is refused, or 101. */
+async function handshake(t: Test, url: string, options: ClientOptions = {}): Promise<number> {
+  const socket = new WebSocket(url, options)
+  t.teardown(() => socket.terminate())
+  socket.on('error', () => {})
+  return Promise.race([
+    once(socket, 'open').then(() => 101),
+    once(socket, 'unexpected-response').then(([, response]) => (response as { statusCode: number }).statusCode)
+  ])
+}
+
+const BUILT = {
+  'index.html': '<!doctype html><html><head lang="en"><title>t</title></head></html>',
+  'icon.svg': '<svg/>',
+  'notes.txt': 'not of the page',
+  assets: { 'index-1a2b.js': 'export {}', 'index-1a2b.css': 'p {}' }
+}
+
+/** The files of a page that is built. */
+function builtPage(t: Test): PageFiles {
+  return new PageFiles(pathToFileURL(`${t.testdir(BUILT)}/`))
+}
+
+await t.test('the feed takes only who has the token, and no pages from elsewhere', async t => {
+  const { url } = await inspected(t, { work: () => ({}) })
+  const feed = feedUrl(url)
+  const { host } = new URL(url)
+  t.equal(await handshake(t, feed), 101)
+  t.equal(await handshake(t, feed, { origin: `http://${host}` }), 101)
+  for (const wrong of [feedUrl(url, 'a-tokem'), feedUrl(url, ''), feed.replace(/\?.*/, '')]) t.equal(await handshake(t, wrong), 401, wrong)
+  t.equal(await handshake(t, feed, { origin: 'http://evil.example' }), 403)
+  t.equal(await handshake(t, feed, { origin: `http://127.0.0.1:1` }), 403)
+  t.equal(await handshake(t, feed, { headers: { host: 'evil.example' } }), 421)
+  t.equal(await handshake(t, feed.replace('feed', 'food')), 404)
+})
+
+await t.test('so many look at a time, and no more', async t => {
+  const { page, url } = await inspected(t, { work: () => ({}) })
+  const pages = await Promise.all(Array.from({ length: 32 }, page))
+  t.equal(await handshake(t, feedUrl(url)), 503)
+  pages[0]?.socket.close()
+  await until(async () => (await handshake(t, feedUrl(url))) === 101)
+})
+
+await t.test('the page', async t => {
+  await t.test('is served at / with the token, its files below /inspector/ with their types', async t => {
+    const { url } = await inspected(t, { work: () => ({}) }, { page: builtPage(t) })
+    const page = await fetch(url)
+    t.match(await page.text(), `<head lang="en"><meta name="taskchart-token" content="${TOKEN}"><meta name="taskchart-agent" content="${url.replace('http', 'ws')}"><title>`)
+    const policy = page.headers.get('content-security-policy') ?? ''
+    t.match(policy, `default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' ws://${new URL(url).host} `)
+    t.notMatch(policy, /script-src/)
+    t.equal(page.headers.get('cache-control'), 'no-store')
+    const files = [['assets/index-1a2b.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'], ['assets/index-1a2b.css', 'text/css; charset=utf-8', 'public, max-age=31536000, immutable'], ['icon.svg', 'image/svg+xml', 'no-cache']]
+    for (const [name, type, caching] of files) {
+      const { status, headers } = await fetch(`${url}inspector/${name}`)
+      t.strictSame([status, headers.get('content-type'), headers.get('cache-control'), headers.get('x-content-type-options')], [200, type, caching, 'nosniff'])
+    }
+    for (const name of ['notes.txt', 'none.js', '%2e%2e/secret.js', '..%2fsecret.js', '.hidden.js', '']) t.not((await fetch(`${url}inspector/${name}`)).status, 200, name)
+    t.equal((await fetch(url, { method: 'HEAD' })).status, 200)
+    t.equal((await fetch(`${url}.well-known/agent-card.json`)).status, 200, 'and the agent is where it was')
+    t.equal((await fetch(url, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } })).status, 200)
+  })
+
+  await t.test('is the plain one of every agent where it was not built', async t => {
+    const { url } = await inspected(t, { work: () => ({}) })
+    t.match(await (await fetch(url)).text(), 'An A2A agent.')
+  })
+
+  await t.test('is for who has the token where callers are told apart', async t => {
+    const { url, inspector } = await inspected(t, { work: () => ({}) }, { page: builtPage(t) }, { authenticate: () => ({ id: 'me' }) })
+    t.match(await (await fetch(url)).text(), 'An A2A agent.')
+    t.equal((await fetch(`${url}?token=guess`)).status, 401)
+    t.equal((await fetch(`${url}stately`)).status, 401)
+    t.equal(inspector.pageUrl, `${url}?token=${TOKEN}`)
+    t.match(await (await fetch(inspector.pageUrl)).text(), TOKEN)
+  })
+
+  await t.test('names no place for sockets if the host is none', t => {
+    t.notMatch(htmlAnswer('', "x'; script-src *").headers.get('content-security-policy'), 'script-src')
+    t.equal(atHost('ws://127.0.0.1:4242/', 'localhost:4242'), 'ws://localhost:4242/')
+    t.end()
+  })
+})
+
+await t.test('an inspector is served once it is given to a server, and ends with it', async t => {
+  const { runtime } = start(t, { work: () => ({}) })
+  const inspector = inspect({ token: TOKEN })
+  t.throws(() => (inspector as Inspector).pageUrl, { message: /serve\(runtime, \{ inspector \}\)/ })
+  const served = await serve(runtime, { port: 0, inspector })
+  const page = await FeedReader.open(t, served.url)
+  t.match((await page.frame('hello')).charts[0]?.svg, /^<svg/)
+  await served.close()
+  await served.close()
+  t.ok(page.socket.readyState >= page.socket.CLOSING)
+})
+
+await t.test('a page that is slow', async t => {
+  /** A page whose socket the test fills. */
+  const slow = (t: Test) => {
+    const clock = new TestClock()
+    const stream = Object.assign(new EventEmitter(), { writableLength: 0 })
+    const sent: { type: string; count?: number; rows?: unknown[]; removed?: unknown[] }[] = []
+    const socket = Object.assign(new EventEmitter(), { readyState: 1, OPEN: 1, send: (text: string) => sent.push(JSON.parse(text)), close: t.fail })
+    const tap: Tap = { heard: undefined }
+    const frames = new FrameLog(tap, clock, () => {})
+    const page = new PageLink(socket as never, stream as never, 'host')
+    const tasks = new TaskIndex(value => value, page)
+    let stirs = 0
+    const recorder = new Recorder(clock, { stirred() {}, inspected() {}, began() {}, troubled() {} })
+    const shown: Shown = { instance: 'i', recorder, tasks, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {} }
+    const ask = (asked: object) => socket.emit('message', Buffer.from(JSON.stringify(asked)))
+    const fill = () => (stream.writableLength = HIGH_WATER_BYTES + 1)
+    const drain = () => {
+      stream.writableLength = 0
+      stream.emit('drain')
+    }
+    return { page, shown, tasks, tap, sent, ask, fill, drain, socket, stirs: () => stirs }
+  }
+  const commit = (taskId: string, atMs = 1, more: Partial<Commit> = {}): Commit => ({
+    key: { tenant: '', principal: 'ann', contextId: 'c' }, expected: 0, atMs, snapshot: '', tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }],
+    log: [{ taskId, generation: 0, message: userMessage('x') }], journal: [], sends: [], webhooks: [], ...more
+  })
+
+  await t.test('gets the tasks that changed meanwhile once each, when it has read', t => {
+    const { page, shown, tasks, sent, ask, fill, drain, stirs } = slow(t)
+    page.flush()
+    ask({ type: 'watch', contextId: 'c' })
+    page.show(shown)
+    fill()
+    for (let i = 0; i < 5; i += 1) tasks.committed(commit('a', i))
+    tasks.committed(commit('b'))
+    tasks.erased({ tenant: '', principal: 'ann', contextId: 'd' })
+    page.flush()
+    t.strictSame(sent, [])
+    const before = stirs()
+    drain()
+    t.equal(stirs(), before + 1)
+    page.flush()
+    t.match(sent, [{ type: 'tasks', rows: [{ taskId: 'a', changedMs: 4, openedMs: 0 }, { taskId: 'b' }], removed: [] }])
+    tasks.erased({ tenant: '', principal: 'ann' })
+    page.flush()
+    t.strictSame(sent[1]?.removed, ['a', 'b'])
+    t.end()
+  })
+
+  await t.test('is told how many frames it has missed, and gets at most so many at once', t => {
+    const { page, shown, tap, sent, ask, fill, drain, stirs } = slow(t)
+    page.show(shown)
+    ask({ type: 'frames', on: true })
+    fill()
+    for (let i = 0; i < 1200; i += 1) tap.heard?.('ws 1', 'in', `frame ${i}`)
+    page.flush()
+    drain()
+    const before = stirs()
+    page.flush()
+    t.match(sent, [{ type: 'lost', what: 'frames', count: 200 }, { type: 'frames', frames: { length: 500 } }])
+    t.equal(stirs(), before + 1, 'and the rest soon')
+    page.flush()
+    page.flush()
+    t.equal(sent.length, 3)
+    page.leave()
+    page.leave()
+    t.equal(tap.heard, undefined)
+    t.end()
+  })
+
+  await t.test('sees no text of a frame of which the hook makes none', t => {
+    t.equal(shownFrame({ n: 1, atMs: 1, connection: 'c', direction: 'in', bytes: 1, text: 'x' }, () => 7).text, '')
+    t.end()
+  })
+
+  await t.test('and one that has closed costs nothing more', t => {
+    const { page, shown, sent, socket } = slow(t)
+    page.show(shown)
+    socket.readyState = 3
+    page.send({ type: 'reload', error: null })
+    t.strictSame(sent, [])
+    t.end()
+  })
+})
+
+await t.test('of the steps that a page was too slow for it is told how many', async t => {
+  const { runtime, page } = await inspected(t, { work: obedient })
+  const reader = await page()
+  const { instance } = await reader.frame('hello')
+  await runtime.sendMessage(say('x', { contextId: 'c' }))
+  reader.ask({ type: 'watch', contextId: 'c' })
+  await reader.frame('steps')
+  reader.socket.close()
+  const other = await page()
+  await other.frame('hello')
+  t.ok(instance)
+  const ids = await other.frame('hello')
+  for (let i = 0; i < 130; i += 1) await runtime.sendMessage(say('x', { contextId: 'c' }))
+  other.ask({ type: 'watch', contextId: 'c', afterStep: 1, instance: ids.instance })
+  const { count, what } = await other.frame('lost')
+  const { steps: [next] } = await other.frame('steps')
+  t.strictSame([what, count], ['steps', (next?.n ?? 0) - 2])
+})
+
+await t.test('known tasks', async t => {
+  const commit = (taskId: string, log: Commit['log'] = []): Commit => ({
+    key: { tenant: '', principal: 'ann', contextId: 'c' }, expected: 0, atMs: 5, snapshot: '', tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }], log, journal: [], sends: [], webhooks: []
+  })
+  const row = { contextId: 'c', owner: { tenant: '', principal: 'ann' }, state: 'TASK_STATE_COMPLETED', generation: 1, openedMs: 1, changedMs: 2, title: 'before' } as const
+
+  await t.test('are the newest, and the others are removed', t => {
+    const removed: string[] = []
+    const tasks = new TaskIndex(value => value, { changed() {}, removed: id => removed.push(id) })
+    for (let i = 0; i <= KNOWN_TASKS; i += 1) tasks.committed(commit(`t${i}`))
+    t.strictSame(removed, ['t0'])
+    tasks.read({ ...row, taskId: 'old' })
+    t.equal(tasks.get('old'), undefined, 'nor is there room for what was before')
+    t.end()
+  })
+
+  await t.test('that changed before they were read keep their state, and get their beginning', t => {
+    const tasks = new TaskIndex(value => value, { changed() {}, removed() {} })
+    tasks.committed(commit('a'))
+    tasks.read({ ...row, taskId: 'a' })
+    t.match(tasks.get('a'), { state: 'TASK_STATE_WORKING', generation: 2, openedMs: 1, changedMs: 5, title: 'before' })
+    tasks.read({ ...row, taskId: 'a', title: 'again' })
+    t.equal(tasks.get('a')?.title, 'before')
+    t.end()
+  })
+
+  await t.test('of before are read page by page, the newest of each caller', async t => {
+    const { runtime, store, clock } = start(t, { work: () => ({}) })
+    for (let i = 0; i < 105; i += 1) {
+      clock.increment(1)
+      await runtime.sendMessage(say(`n${i}`))
+    }
+    const titles: string[] = []
+    for await (const { title } of earlierTasks(store, [{ tenant: '', principal: 'nobody' }, { tenant: '', principal: 'anonymous' }], ({ parts: [part] }) => (part && 'text' in part ? part.text : ''))) titles.push(title)
+    t.strictSame([titles.length, titles[0], titles.at(-1)], [105, 'n104', 'n0'])
+  })
+
+  await t.test('of before are no more than so many, whatever the store has of them', async t => {
+    const page = { total: 5000, next: { timestamp: '', taskId: '' }, tasks: Array.from({ length: 100 }, (_, i) => ({ generation: 1, task: { id: `${i}`, contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } } })) }
+    const store = { ...memoryStore(), listTasks: async () => page }
+    let count = 0
+    for await (const { openedMs, title } of earlierTasks(store, [{ tenant: '', principal: 'a' }], () => 'x')) {
+      count += 1
+      if (count === 1) t.strictSame([openedMs, title], [0, ''])
+    }
+    t.equal(count, EARLIER_TASKS)
+  })
+})
+
+await t.test('what a test reached is kept beside the module, and git ignores it', async t => {
+  const folder = t.testdir({ 'agent.ts': '' })
+  const file = coverageFile(`${folder}/agent.ts`)
+  const changed = new Promise<void>(resolve => t.teardown(file.watch(resolve)))
+  t.equal(await file.read(), undefined)
+  const reached = { atMs: 1, reached: { states: ['a'], transitions: ['b'] }, missing: [{ name: 'c', why: 'd' }] }
+  await file.write(reached)
+  t.strictSame(await file.read(), { type: 'coverage', chart: 'work', ...reached })
+  t.equal(readFileSync(`${folder}/.taskchart/.gitignore`, 'utf8'), '*\n')
+  await changed
+  const other = t.testdir({ '.taskchart': { coverage: { 'a.ts.json': '7', 'b.ts.json': '{' } } })
+  t.strictSame([await coverageFile(`${other}/a.ts`).read(), await coverageFile(`${other}/b.ts`).read()], [undefined, undefined])
+})

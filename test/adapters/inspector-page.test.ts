@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { connect } from '../../adapters/client/connect.ts'
+import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
+import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
+import { say, until } from '../fixtures/runtime-helpers.ts'
+
+/** Starts `taskchart dev` with the sailboat, as it is built, until the test ends. */
+async function dev(t: Test, ...more: string[]): Promise<{ url: string; page: string }> {
+  const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json', ...more], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(async () => {
+    const ended = once(child, 'exit')
+    if (child.kill()) await ended
+  })
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  return JSON.parse(line) as { url: string; page: string }
+}
+
+/** The page, through a proxy that can cut it off. */
+async function watchSailboat(t: Test) {
+  const { url } = await dev(t)
+  const proxy = await cuttingProxy(Number(new URL(url).port))
+  t.teardown(() => proxy.close())
+  const page = await openPage(t)
+  const asked: string[] = []
+  const troubles: string[] = []
+  page.on('request', request => asked.push(request.url()))
+  page.on('websocket', socket => asked.push(socket.url()))
+  page.on('pageerror', ({ message }) => troubles.push(message))
+  await page.goto(`http://127.0.0.1:${proxy.port}/`)
+  await page.waitForSelector('.link-there')
+  return { page, url, proxy, asked, troubles }
+}
+
+async function send(page: Page, words: string): Promise<void> {
+  await page.click('#tab-talk')
+  await page.fill('#composer', words)
+  await page.press('#composer', 'Enter')
+  await page.waitForSelector(`.message-client:has-text("${words}")`)
+}
+
+async function paints(page: Page, words: string): Promise<void> {
+  await send(page, words)
+  await page.waitForSelector('.artifact img')
+  await page.waitForSelector('.talk-state .state-completed')
+}
+
+/** The states that are lit in the chart. */
+function lit(page: Page): Promise<string[]> {
+  return page.locator('[data-state].active').evaluateAll(elements => elements.map(element => element.getAttribute('data-state') ?? ''))
+}
+
+function taken(page: Page): Promise<string[]> {
+  return page.locator('[data-transition].taken').evaluateAll(elements => elements.map(element => element.getAttribute('data-transition') ?? ''))
+}
+
+await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+  const { page, url, proxy, asked, troubles } = await watchSailboat(t)
+
+  await t.test('shows the way of a task through its chart', async t => {
+    await send(page, 'hello')
+    await page.waitForSelector('text=What shall I draw?')
+    await paints(page, 'a sailboat')
+    await page.click('#tab-chart')
+    await page.waitForSelector('[data-state="sailboat.painted"].active')
+    t.same(await lit(page), ['sailboat', 'sailboat.painted'])
+    t.same((await taken(page)).toSorted(), ['sailboat.choosing on its own (branch 2) to painting', 'sailboat.painting on xstate.done.actor.0.sailboat.painting to painted'])
+    await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
+    t.match(await page.innerText('.trail'), /choosing\s+painting\s+painted/)
+  })
+
+  await t.test('lights the question, takes its answer in a form, and follows it', async t => {
+    await paints(page, 'a green sailboat')
+    await send(page, 'make it red')
+    await page.waitForSelector('.question')
+    await page.click('#tab-chart')
+    await page.waitForSelector('[data-state="sailboat.asking"].active')
+    t.same(await lit(page), ['sailboat', 'sailboat.asking'])
+    await page.click('#tab-talk')
+    await page.fill('.question input', 'that one')
+    await page.click('.question .main')
+    await page.waitForSelector('text=There is no picture of that name')
+    await page.click('.choices >> text=sailboat_image_2.png')
+    await page.waitForSelector('.talk-state .state-completed')
+    t.match(await page.innerText('.artifact'), /sailboat_image_2\.png[^]*red sailboat/)
+    await page.click('#tab-chart')
+    await page.waitForSelector('[data-state="sailboat.painted"].active')
+    await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
+    t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+asking\s+choosing\s+painting\s+painted/)
+  })
+
+  await t.test('goes back in time', async t => {
+    await page.click('#tab-timeline')
+    const slider = page.locator('[aria-label=Generation]')
+    t.equal(await slider.getAttribute('aria-valuetext'), '8, completed')
+    await slider.fill('3')
+    await page.waitForSelector('.then [data-state="sailboat.asking"].active')
+    t.same(await lit(page), ['sailboat', 'sailboat.asking'])
+    t.match(await page.innerText('.then'), /input-required[^]*None yet[^]*make it red[^]*Which picture do you mean/)
+    t.notMatch(await page.innerText('.then'), 'that one')
+    await slider.fill('6')
+    await page.waitForSelector('.then [data-state="sailboat.painting"].active')
+    t.match(await page.innerText('.then'), /working[^]*None yet[^]*that one[^]*Painting a red sailboat/)
+  })
+
+  await t.test('goes on where it was when its sockets are cut', async t => {
+    await send(page, 'make it blue')
+    await page.waitForSelector('.question')
+    await page.click('#tab-chart')
+    await page.waitForSelector('[data-state="sailboat.asking"].active')
+    const [taskId = ''] = /task=([^&]*)/.exec(page.url())?.slice(1) ?? []
+    proxy.cutAll()
+    const client = await connect(url)
+    t.teardown(() => client.close())
+    await client.sendMessage(say('sailboat_image.png', { taskId }))
+    await page.waitForSelector('.link-there')
+    await page.waitForSelector('[data-state="sailboat.painted"].active')
+    await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
+    t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+painting\s+painted/, 'no step is missing')
+    await page.click('#tab-talk')
+    await page.waitForSelector('.artifact img')
+    t.match(await page.innerText('.talk'), /make it blue[^]*Which picture[^]*sailboat_image\.png[^]*Painting a blue sailboat/)
+  })
+
+  await t.test('shows who said what, and the frames', async t => {
+    await page.click('#tab-sequence')
+    await page.waitForSelector('.sequence-panel .row')
+    t.match(await page.locator('.lane').allInnerTexts(), [/client/, /runtime/, /context/, /negotiation/, /task/, /work/, /actor/])
+    await page.click('#tab-frames')
+    await page.waitForSelector('text=What goes over the agent’s connections')
+    await paints(page, 'a yellow sailboat')
+    await page.click('#tab-frames')
+    await until(async () => (await page.locator('.frame-what').allInnerTexts()).includes('SendMessage'))
+    t.ok((await page.locator('.frame-what').allInnerTexts()).includes('artifactUpdate'))
+  })
+
+  t.ok(asked.length > 5)
+  t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'nothing is asked of another host')
+  t.same(troubles, [])
+})
+
+await t.test('the page of an agent that tells its callers apart', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+  const { page: address } = await dev(t, '--api-key', 'a-key-of-anna')
+  const page = await openPage(t)
+  await page.goto(address)
+  await page.fill('#key', 'a-guess')
+  await page.click('text=Use it')
+  await page.waitForSelector('text=credentials that this agent knows')
+  await page.fill('#key', 'a-key-of-anna')
+  await page.click('text=Use it')
+  await page.waitForSelector('.link-there')
+  t.equal(await page.locator('.key-form').count(), 0)
+  await paints(page, 'a sailboat')
+  t.match(await page.innerText('.tasks'), /a sailboat[^]*completed/)
+})

@@ -1,0 +1,49 @@
+import t from 'tap'
+import { getInitialSnapshot } from 'xstate'
+import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
+import { Course } from '../../adapters/testing/protocol/course.ts'
+import { MOVES } from '../../adapters/testing/protocol/moves.ts'
+import { protocolMachine } from '../../adapters/testing/protocol/protocol.machine.ts'
+
+const STATES = Object.keys(TASK_STATES) as TaskState[]
+
+function at(state: TaskState): Course {
+  const course = new Course()
+  course.see(state)
+  return course
+}
+
+await t.test('a task may be met in any state, and each state says what is to be tried there', async t => {
+  t.equal(getInitialSnapshot(protocolMachine).value, 'unopened')
+  for (const state of STATES) {
+    const course = at(state)
+    t.equal(course.state, TASK_STATES[state].chart)
+    t.equal(course.isOver, TASK_STATES[state].class === 'terminal')
+    t.ok('read' in course.moves, state)
+    for (const name of Object.keys(course.moves)) t.type(Reflect.get(MOVES, name), 'function', name)
+  }
+})
+
+await t.test('every move has a state in which it is made', async t => {
+  const replied = new Course()
+  replied.see('reply')
+  const made = new Set([new Course(), replied, ...STATES.map(at)].flatMap(({ moves }) => Object.keys(moves)))
+  t.same([...made].toSorted(), Object.keys(MOVES).toSorted())
+})
+
+await t.test('from each state a task goes only where A2A lets it, and is seen where it is as often as one looks', async t => {
+  for (const from of STATES) {
+    for (const to of STATES) {
+      const wrong = at(from).see(to)
+      const mayBe = from === to || (TASK_STATES[from].class !== 'terminal' && to !== 'TASK_STATE_SUBMITTED')
+      t.equal(wrong, mayBe ? undefined : `the task went from ${TASK_STATES[from].chart} to ${TASK_STATES[to].chart}`, `${from} to ${to}`)
+    }
+    t.type(at(from).see('reply'), 'string')
+  }
+})
+
+await t.test('what is not to be stays unseen: the course goes on from where it was', async t => {
+  const course = at('TASK_STATE_COMPLETED')
+  course.see('TASK_STATE_WORKING')
+  t.equal(course.state, 'completed')
+})

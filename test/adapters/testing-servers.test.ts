@@ -1,0 +1,263 @@
+import t from 'tap'
+import { serve } from '../../adapters/http/serve.ts'
+import { obedientAgent } from '../conformance/agent.ts'
+import { byName } from '../conformance/column.ts'
+import { officialAgent } from '../fixtures/official-agent.ts'
+import { start } from '../fixtures/runtime-helpers.ts'
+import { faultyServer, type Fault, type Json } from '../fixtures/faulty-server.ts'
+import { ids, tested } from '../fixtures/tested-server.ts'
+
+/** As much as is needed until one task was opened, has ended, and was listed with others. */
+const ONE_TASK = { answerMs: 2000, tasks: 4 }
+
+/** As much as is needed for what takes no task. */
+const NO_TASK = { answerMs: 2000, tasks: 1 }
+
+const TEXTS = ['count 3', 'ask', 'wait', 'hello', 'authorize']
+
+await t.test('a server that does what A2A asks meets every requirement that can be tried', async t => {
+  const result = await tested(await faultyServer(t, {}), { texts: TEXTS })
+  t.same(ids(result, 'failed'), [])
+  t.same(ids(result, 'warning'), [120], 'the card of the fixture may not be cached')
+  const passed = ids(result, 'passed')
+  for (const id of [26, 27, 33, 34, 35, 36, 50, 51, 54, 55, 56, 57, 58, 62, 65, 69, 70, 73, 76, 77, 78, 79, 80, 140, 142]) t.ok(passed.includes(id), `${id}`)
+  const [column] = result.columns
+  t.equal(column?.verdicts.length, 165)
+  for (const { outcome, reason } of column?.verdicts ?? []) t.equal(outcome === 'skipped', reason !== undefined && reason !== '')
+})
+
+/** Keeps webhooks, as a server does that has push notifications. */
+function withWebhooks(change: (method: string, answer: Json) => Json = (_, answer) => answer): Fault {
+  const configs = new Map<string, Json>()
+  const results: Record<string, (params: Json) => Json> = {
+    CreateTaskPushNotificationConfig: params => {
+      const config = { ...params, id: `c-${configs.size}` }
+      configs.set(config.id, config)
+      return config
+    },
+    GetTaskPushNotificationConfig: ({ id }) => configs.get(id),
+    ListTaskPushNotificationConfigs: () => ({ configs: [...configs.values()] }),
+    DeleteTaskPushNotificationConfig: ({ id }) => {
+      configs.delete(id)
+      return {}
+    }
+  }
+  const tasks = new Set<string>()
+  return {
+    card: card => ({ ...card, capabilities: { streaming: true, pushNotifications: true } }),
+    answer: ({ method, params, id }, answer) => {
+      if (method === 'GetTask' && answer.result) tasks.add(params.id)
+      const given = tasks.has(params.taskId) || method.includes('Delete') || method.includes('List') ? results[method]?.(params) : undefined
+      if (!(method in results)) return answer
+      return change(method, given === undefined ? { jsonrpc: '2.0', id, error: { code: -32001, message: 'none' } } : { jsonrpc: '2.0', id, result: given })
+    }
+  }
+}
+
+await t.test('webhooks are kept, read, listed and deleted', async t => {
+  const verdicts = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bounds: ONE_TASK }), 'failed').filter(id => id >= 81 && id <= 86)
+  t.same(await verdicts(withWebhooks()), [])
+  const broken = (wrong: string, result: Json) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, error: undefined, result } : answer)))
+  const refused = (wrong: string) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, result: undefined, error: { code: -32603, message: 'no' } } : answer)))
+  t.ok((await broken('Create', {})).includes(82))
+  t.ok((await broken('Get', 5)).includes(84))
+  t.ok((await broken('List', {})).includes(85))
+  t.ok((await refused('Get')).includes(83))
+  t.ok((await refused('Delete')).includes(86))
+  t.same(await refused('Create'), [])
+})
+
+await t.test('the extended card is shown to who has a key, or is not configured', async t => {
+  const fault = (given: Json): Fault => ({
+    card: card => ({ ...card, capabilities: { streaming: true, extendedAgentCard: true } }),
+    answer: ({ method, id }, answer) => (method === 'GetExtendedAgentCard' ? { jsonrpc: '2.0', id, ...given } : answer)
+  })
+  const verdict = async (given: Json, apiKey?: string) => {
+    const { columns } = await tested(await faultyServer(t, fault(given)), { texts: ['x'], bounds: NO_TASK, ...(apiKey && { apiKey }) })
+    return [122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome)
+  }
+  t.same(await verdict({ error: { code: -31401, message: 'no' } }), ['skipped', 'passed'])
+  t.same(await verdict({ error: { code: -31401, message: 'no' } }, 'key'), ['failed', 'passed'])
+  t.same(await verdict({ error: { code: -32007, message: 'none' } }, 'key'), ['passed', 'passed'])
+  t.same(await verdict({ error: { code: -31403, message: 'no' } }, 'key'), ['passed', 'passed'])
+  t.same(await verdict({ result: {} }, 'key'), ['passed', 'failed'])
+})
+
+await t.test('by REST an error counts by its status where nothing says which it is, and its form is looked at', async t => {
+  const rest = (change: (answer: Json) => Json): Fault => ({ rest: true, answer: ({ method }, answer) => (method.includes('/rest/') ? change(answer) : answer) })
+  const findings = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bindings: ['HTTP+JSON'] }), 'failed')
+  t.same(await findings(rest(answer => answer)), [])
+  t.same(await findings(rest(answer => (answer?.error ? { error: { ...answer.error, details: undefined } } : answer))), [97])
+  t.ok((await findings(rest(answer => (answer?.error ? { error: 'no' } : answer)))).includes(98))
+  t.ok((await findings(rest(answer => (answer?.error ? '<html>no</html>' : answer)))).includes(97))
+  t.ok((await findings({ ...rest(answer => answer), status: () => 200 })).includes(96))
+  t.ok((await findings({ rest: true, status: ({ method }) => (method.includes(':cancel') ? 405 : 400) })).includes(19))
+  t.ok((await findings({ ...rest(answer => (answer?.error ? '<html>no</html>' : answer)), status: () => 400 })).includes(65), 'a status that is not that of the error')
+  t.ok((await findings(rest(answer => (answer?.tasks ? '' : answer)))).includes(5), 'no body is null')
+  const noStreams = { code: 400, status: 'FAILED_PRECONDITION', message: 'no streams', details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'UNSUPPORTED_OPERATION', domain: 'a2a-protocol.org' }] }
+  t.ok((await findings({ rest: true, events: async function* () { yield { error: noStreams } } })).includes(49), 'an error in a stream has a code of its own')
+})
+
+await t.test('a tenant of the card is named in every request', async t => {
+  const tenants = new Set<unknown>()
+  const url = await faultyServer(t, {
+    card: card => ({ ...card, supportedInterfaces: card.supportedInterfaces.map((one: Json) => ({ ...one, tenant: 'acme' })) }),
+    answer: ({ params, method }, answer) => {
+      if (!method.includes('/') && params.taskId !== 0 && Object.keys(params).length > 0 && params.id !== 'none') tenants.add(params.tenant)
+      return answer
+    }
+  })
+  t.same(ids(await tested(url, { texts: ['x'] }), 'failed'), [])
+  t.same([...tenants], ['acme'])
+})
+
+await t.test('an agent without streams is tested without them', async t => {
+  const url = await faultyServer(t, { card: card => ({ ...card, capabilities: {}, skills: [{ examples: ['ask', 'x'] }], defaultInputModes: ['*/*'] }) })
+  const result = await tested(url)
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 57), { outcome: 'skipped', reason: 'the card says streaming is not supported' })
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 28), { outcome: 'skipped', reason: 'the card takes every media type' })
+  t.ok(ids(result, 'passed').includes(33))
+  t.ok(ids(result, 'failed').includes(49), 'the fixture streams all the same')
+})
+
+await t.test('all bindings of a server are tested, and compared', async t => {
+  const { runtime } = start(t, { ...obedientAgent().definition })
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const { columns, notes } = await tested(new URL(served.url).origin, { texts: TEXTS })
+  t.same(columns.map(({ binding }) => binding), ['WEBSOCKET', 'JSONRPC', 'HTTP+JSON'])
+  t.same(columns.flatMap(({ binding, verdicts }) => verdicts.flatMap(({ requirement, findings }) => findings.map(finding => [binding, requirement.id, finding]))), [])
+  t.same(notes, [])
+  const passed = (binding: string) => columns.find(column => column.binding === binding)?.verdicts.filter(({ outcome }) => outcome === 'passed').map(({ requirement }) => requirement.id) ?? []
+  for (const id of [14, 17, 128, 129, 130, 144, 147, 150]) t.ok(passed('WEBSOCKET').includes(id), `${id}`)
+  for (const id of [19, 20, 21, 22, 98, 129, 130]) t.ok(passed('HTTP+JSON').includes(id), `${id}`)
+  for (const task of (await runtime.listTasks({ pageSize: 100 })).tasks) t.notMatch(task.status.state, /WORKING|REQUIRED|SUBMITTED/, `nothing is left running: ${JSON.stringify(task)}`)
+})
+
+await t.test('what two bindings tell differently is found, and garbage is compared as it is', async t => {
+  const both = async (answer: NonNullable<Fault['answer']>) => tested(await faultyServer(t, { rest: true, card: card => ({ ...card, capabilities: {} }), answer }), { texts: ['x'], bounds: ONE_TASK })
+  const isRead = (method: string) => method === 'GetTask' || /^GET \/rest\/tasks\/[^/]+$/.test(method)
+  const garbage = await both(({ method, id }, answer) => (isRead(method) ? (answer.jsonrpc ? { jsonrpc: '2.0', id, result: { a: 1 } } : { a: 2 }) : answer))
+  t.ok(ids(garbage, 'failed').includes(129))
+  const nothing = await both(({ method, id }, answer) => (method === 'SendMessage' ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no' } } : method.includes('message:') ? { error: { code: 500, status: 'INTERNAL', message: 'no' } } : answer))
+  t.match(nothing.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 130), { outcome: 'passed' })
+})
+
+await t.test('a ws: address tests the WebSocket alone, and an option the bindings that it names', async t => {
+  const { runtime } = start(t, { ...obedientAgent().definition })
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const url = new URL(served.url).origin
+  t.same((await tested(url.replace('http', 'ws'))).columns.map(({ binding }) => binding), ['WEBSOCKET'])
+  t.same((await tested(url, { bindings: ['HTTP+JSON'] })).columns.map(({ binding }) => binding), ['HTTP+JSON'])
+  await t.rejects(tested(url, { bindings: ['GRPC'] }), /offers no GRPC, only urn:taskchart:binding:websocket:1, JSONRPC, HTTP\+JSON/)
+  await t.rejects(tested(url, { bindings: ['SMOKE'] }), TypeError)
+})
+
+await t.test('a server made with the official SDK is tested over its three bindings, and each finding is one that stands in the guide', async t => {
+  const agent = await officialAgent(t, ['JSONRPC', 'HTTP+JSON', 'GRPC'])
+  const clock = setInterval(() => agent.goOn(), 1)
+  t.teardown(() => clearInterval(clock))
+  const { columns, notes } = await tested(agent.url, { texts: ['hello', 'hi', 'ask', 'wait'] })
+  t.same(notes, [])
+  const found = Object.fromEntries(columns.map(({ binding, verdicts }) => [binding, verdicts.filter(({ outcome }) => outcome === 'failed').map(({ requirement }) => requirement.id)]))
+  t.same(found, { JSONRPC: [7, 17, 28, 73, 75, 107, 123], 'HTTP+JSON': [7, 28, 73, 107, 123], GRPC: [7, 28, 73, 75, 107, 123] })
+})
+
+await t.test('what cannot be tested at all is an error that says why', async t => {
+  await t.rejects(tested('http://127.0.0.1:9'), /Nobody answers at/)
+  await t.rejects(tested('nowhere'), TypeError)
+  const older = await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [{ url: 'http://localhost/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }] }) })
+  await t.rejects(tested(older), /speaks only A2A 0\.3/)
+  await t.rejects(tested(await faultyServer(t, { card: () => [] })), /lists no interface/)
+  await t.rejects(tested(await faultyServer(t, { card: () => '<html>' })), /is not JSON/)
+  await t.rejects(tested(await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [{ url: 'http://localhost/', protocolBinding: 'urn:pigeon', protocolVersion: '1.0' }] }) })), /offers no binding that could be tested, only urn:pigeon/)
+  await t.rejects(tested(`${older}/nothing.json`), /no agent card at .*: HTTP 4/)
+  await t.rejects(tested(await faultyServer(t, { answer: ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } }) })), { code: 'Unauthenticated' })
+})
+
+await t.test('what a server may do is no finding', async t => {
+  const verdicts = async (fault: Fault, ...texts: string[]) => (await tested(await faultyServer(t, fault), { texts, bounds: ONE_TASK })).columns[0]?.verdicts ?? []
+  const sizes = await verdicts({ answer: ({ method, params }, answer) => (method === 'ListTasks' && answer.result && params.pageSize === undefined ? { ...answer, result: { ...answer.result, pageSize: answer.result.tasks.length } } : answer) }, 'x')
+  t.equal(sizes[73]?.outcome, 'passed', 'a page that says how many tasks it has')
+  const timeless = await verdicts({
+    answer: (_, answer) => JSON.parse(JSON.stringify(answer, (name, value: unknown) => (name === 'timestamp' ? undefined : value))),
+    events: async function* (_, events) {
+      for await (const event of events) yield JSON.parse(JSON.stringify(event, (name, value: unknown) => (name === 'timestamp' ? undefined : value)))
+    }
+  }, 'x')
+  t.match(timeless[2], { outcome: 'skipped', reason: 'nothing that was heard had a timestamp' })
+  t.equal(timeless[72]?.outcome, 'passed')
+  const stubborn = await verdicts({ answer: ({ method, params, id }, answer) => (method === 'SendMessage' && params.message?.taskId && answer.result ? { jsonrpc: '2.0', id, error: { code: -32602, message: 'another answer, please' } } : answer) }, 'ask')
+  t.match(stubborn[32], { outcome: 'skipped' }, 'an answer that is refused')
+  const over = new Set<unknown>()
+  const quick = await verdicts({
+    events: async function* ({ method, params, id }, events) {
+      if (method === 'SubscribeToTask') {
+        over.add(params.id)
+        yield { jsonrpc: '2.0', id, error: { code: -32004, message: 'over' } }
+      } else yield* events
+    },
+    answer: ({ method, params }, answer) => (method === 'GetTask' && over.has(params.id) && answer.result ? { ...answer, result: { ...answer.result, status: { state: 'TASK_STATE_COMPLETED' } } } : answer)
+  }, 'wait')
+  t.match(quick[56], { outcome: 'skipped' }, 'a task that ends before it is subscribed to')
+})
+
+await t.test('who shows no credentials is refused', async t => {
+  const fault: Fault = {
+    card: card => ({ ...card, securityRequirements: [{ schemes: { key: { list: [] } } }] }),
+    answer: ({ method, params, id, version }, answer) => (method === 'ListTasks' && Object.keys(params).length === 0 && version === '1.0' ? { jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } } : answer)
+  }
+  t.equal((await tested(await faultyServer(t, fault), { texts: ['x'], bounds: NO_TASK })).columns[0]?.verdicts[99]?.outcome, 'passed')
+})
+
+await t.test('on a connection that showed a key the extended card is not asked for without one', async t => {
+  const { runtime } = start(t, { ...obedientAgent().definition, extendedCard: { description: 'For those who are known.' } }, { authenticate: byName })
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const { columns } = await tested(served.url, { texts: ['x'], bindings: ['WEBSOCKET'], apiKey: 'ann', bounds: ONE_TASK })
+  t.same([122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome), ['passed', 'skipped'])
+})
+
+await t.test('interfaces that are not tested are told of', async t => {
+  const more = (url: string) => [
+    { url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+    { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    { url: 'http://localhost:9/', protocolBinding: 'urn:pigeon', protocolVersion: '1.0' },
+    { url: 'grpc://example.com', protocolBinding: 'GRPC', protocolVersion: '1.0' }
+  ]
+  const url = await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [...card.supportedInterfaces, ...more(card.supportedInterfaces[0].url)] }) })
+  const result = await tested(url, { texts: ['x'], apiKey: 'key' })
+  t.match(result.notes, [/JSONRPC 0\.3 at .* only A2A 1\.0 is/, /JSONRPC 1\.0 at .* the first interface of its binding is/, /urn:pigeon 1\.0 .* does not speak it/])
+  const grpc = result.columns.find(({ binding }) => binding === 'GRPC')
+  t.equal(grpc?.verdicts.length, 165)
+  for (const { outcome, reason } of grpc?.verdicts ?? []) t.match({ outcome, reason }, { outcome: 'skipped', reason: /names an agent on another host/ })
+  const noVersion = result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 105)
+  t.match(noVersion, { outcome: 'skipped', reason: /offers A2A 0\.3 at the same address/ })
+})
+
+await t.test('a test ends at its bounds, and says so', async t => {
+  const url = await faultyServer(t, {})
+  for (const [bounds, reason] of [[{ requests: 20 }, '20 requests'], [{ tasks: 2 }, '2 tasks'], [{ totalMs: -1 }, '-0.001 seconds']] as const) {
+    t.match((await tested(url, { bounds: { answerMs: 2000, ...bounds } })).notes, [new RegExp(`ended at a bound: ${reason}`)])
+  }
+  const twice = await tested(await faultyServer(t, { rest: true }), { texts: ['x'], bounds: { requests: 10 } })
+  t.match(twice.notes, [/^JSONRPC: ended at a bound: 10 requests$/, /^HTTP\+JSON: ended at a bound: 10 requests$/], 'and what was found until then is given')
+  let answers = 0
+  const mute = await faultyServer(t, { answer: (_, answer) => ((answers += 1) === 1 ? answer : 'hang') })
+  t.match((await tested(mute)).notes, [/ended at a bound: 5 requests in a row without an answer/])
+})
+
+await t.test('an agent that refuses every message is told of', async t => {
+  const url = await faultyServer(t, { card: card => ({ ...card, capabilities: { extensions: [{ uri: 'urn:x' }] } }), answer: ({ method, id, params }, answer) => (method === 'SendMessage' && !params.message.taskId ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no model' } } : answer) })
+  const result = await tested(url)
+  t.match(result.notes, ['JSONRPC: a message was refused: -32603 InternalError: no model'])
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 51), { outcome: 'skipped', reason: 'no task came to its end' })
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 112), { outcome: 'skipped' })
+})
+
+await t.test('a test that is stopped rejects, and asks nothing more', async t => {
+  const stop = new AbortController()
+  const url = await faultyServer(t, {})
+  await t.rejects(tested(url, { signal: stop.signal, told: () => stop.abort() }), { name: 'AbortError' })
+})

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { planted } from './faults/fault.ts'
+import { FAULTS } from './faults/faults.ts'
+
+const guide = readFileSync('docs/testing.md', 'utf8')
+
+await t.test('every fault applies to the source as it is: the text that it replaces is there once', async t => {
+  for (const fault of FAULTS) {
+    const source = readFileSync(fault.file, 'utf8')
+    t.not(planted(source, fault), source, fault.name)
+  }
+  t.throws(() => planted('twice twice', { name: 'a fault', file: 'a.ts', find: 'twice', replace: '' }), /"a fault" looks for a text that is not in a\.ts exactly once: twice/)
+  t.throws(() => planted('', { name: 'a fault', file: 'a.ts', find: 'once', replace: '' }), /not in a\.ts exactly once/)
+})
+
+await t.test('every fault has a name of its own; the rows of the guide are of faults in the list, and something catches each: npm run faults writes them', async t => {
+  const names = FAULTS.map(({ name }) => name)
+  t.equal(new Set(names).size, names.length)
+  const rows = guide.split('\n').filter(line => / `(?:machines|runtime|adapters|examples)\//.test(line))
+  const shown = rows.map(row => row.split(' | ')[0]?.replace('| ', ''))
+  t.ok(shown.length > 0)
+  t.strictSame(shown, names.filter(name => shown.includes(name)))
+  t.strictSame(rows.filter(row => row.includes('nothing catches it')), [])
+})

@@ -1,0 +1,29 @@
+import type { Fault } from './fault.ts'
+
+const ENVELOPE = 'adapters/json-rpc/envelope.ts'
+const CONNECTION = 'adapters/websocket/connection.ts'
+const REQUESTS = 'adapters/client/requests.ts'
+const WRITER = 'adapters/storage/commit-writer.ts'
+
+/** Faults of the bindings, the clients and the engine. */
+export const adapterFaults: readonly Fault[] = [
+  { name: 'a request without an id is done', file: ENVELOPE, find: `if (id === undefined) return { kind: 'notification', method, params }`, replace: `if (id === undefined && method === 'cancelStream') return { kind: 'notification', method, params }` },
+  { name: 'a condition that is no number is left out', file: 'adapters/json-rpc/service-parameters.ts', find: 'return value === undefined ? [] :', replace: `return value === undefined || !/^\\d{1,15}$/.test(value) ? [] :` },
+  { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id))`, replace: '' },
+  { name: 'a stream over WebSocket is not canceled', file: CONNECTION, find: '?.stop?.abort()', replace: '?.stop' },
+  { name: 'who reads slowly is not waited for', file: 'adapters/websocket/outbox.ts', unit: 'test/adapters/websocket.test.ts', find: 'if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()', replace: '' },
+  { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'yield sentEvent(encode(step.value), generation())', replace: 'yield sentEvent(encode(step.value), undefined)' },
+  { name: 'an error by REST has the status of another', file: 'adapters/http/answers.ts', find: '{ ...headers, ...headersFor(error) }, http)', replace: '{ ...headers, ...headersFor(error) }, 500)' },
+  { name: 'a client goes on one generation too far', file: REQUESTS, find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}', replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}' },
+  { name: 'a client sends a message again that may be taken twice', file: REQUESTS, unit: 'test/adapters/websocket-reconnect.test.ts', find: 'return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed', replace: 'return reliable || this.frame ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed' },
+  { name: 'a client sends nothing again', file: 'adapters/websocket/client-calls.ts', find: 'request.again(this.#isReliable)', replace: 'undefined' },
+  { name: 'to a question of 0.3 the stream does not close', file: 'adapters/legacy/v03.ts', find: '{ ...event, final: true } : event', replace: 'event : event' },
+  { name: 'who sends by 0.3 does not wait', file: 'adapters/legacy/v03-requests.ts', find: '{ ...params, configuration: { blocking: true, ...configuration } }', replace: '{ ...params, configuration }' },
+  { name: 'the file does not say where the status of a task is', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'Object.assign(task, { state, time, statusAt: generation })', replace: 'Object.assign(task, { state, time })' },
+  { name: 'the file has no journal', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)', replace: '' },
+  { name: 'the file is written by who has lost the race', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'if ((known?.commits ?? 0) !== expected) return false', replace: '' },
+  { name: 'the file keeps the first snapshot of a task', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'else if (isThere) this.#changeSnapshot({ task, snapshot })', replace: 'else if (isThere) return' },
+  { name: 'a task is read from the file by anybody', file: 'adapters/storage/reads.ts', unit: 'test/adapters/storage.test.ts', find: 'return row?.scope === number ? read(row) : undefined', replace: 'return row ? read(row) : undefined' },
+  { name: 'a page of a list of the file repeats its first task', file: 'adapters/storage/task-lister.ts', unit: 'test/adapters/storage.test.ts', find: '(time, taskId) < (?, ?)', replace: '(time, taskId) <= (?, ?)' },
+  { name: 'a task that lives is removed from the file with the old ones', file: 'adapters/storage/removals.ts', unit: 'test/adapters/storage.test.ts', find: 'WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER', replace: 'WHERE COALESCE(endedAtMs, 0) < ? ORDER' }
+]

@@ -1,0 +1,21 @@
+import type { Fault } from './fault.ts'
+
+/** Faults of agents, whose charts are what their own paths are made of. */
+export const agentFaults: readonly Fault[] = [
+  {
+    name: 'an agent forgets its colour when it is restored', file: 'examples/sailboat.ts',
+    find: `colour: colourIn(textOf(message)) ?? 'white',`,
+    replace: `colour: { toString: () => colourIn(textOf(message)) ?? 'white' } as never,`
+  },
+  { name: 'an agent has its failure end as a success', file: 'examples/barista.ts', find: `onError: 'spilt'`, replace: `onError: 'served'` },
+  {
+    name: 'an agent loses the answer that it got', file: 'examples/barista.ts', unit: 'test/examples/typed.test.ts',
+    find: `{ target: 'brewing', actions: assign({ size: ({ event }) => answerOf(event, size) }) }`,
+    replace: `'brewing'`
+  },
+  {
+    name: 'an agent loses what its actor made', file: 'examples/sailboat.ts',
+    find: `onDone: { target: 'painted', actions: assign({ parts: ({ event }) => [event.output] }) }`,
+    replace: `onDone: 'painted'`
+  }
+]

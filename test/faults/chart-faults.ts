@@ -1,0 +1,48 @@
+import type { Fault } from './fault.ts'
+
+const TASK = 'machines/task.machine.ts'
+const CONTEXT = 'machines/context.machine.ts'
+const NEGOTIATION = 'machines/negotiation.machine.ts'
+
+/** Faults of our charts, and of the tables beside them. */
+export const chartFaults: readonly Fault[] = [
+  { name: 'a cancel does not cancel', file: TASK, find: `'task.cancel': 'canceled',`, replace: `'task.cancel': {},` },
+  {
+    name: 'work that failed completes its task', file: TASK,
+    find: `{ guard: { type: 'isFailure', params: ({ event }) => event.output }, target: '#task.failed' },`,
+    replace: ''
+  },
+  {
+    name: 'an answer is not passed on', file: TASK,
+    find: `on: { 'message.received': passedOn(), 'work.resumed': 'working' }`,
+    replace: `on: { 'work.resumed': 'working' }`
+  },
+  {
+    name: 'of queued messages the newest comes first', file: TASK,
+    find: 'const [message, ...queue] = context.queue',
+    replace: 'const [message, ...queue] = context.queue.toReversed()'
+  },
+  {
+    name: 'a canceled task is opened again by a late word', file: TASK,
+    find: `canceled: { type: 'final', tags: 'terminal', entry: tells('TASK_STATE_CANCELED') },`,
+    replace: `canceled: { tags: 'terminal', entry: tells('TASK_STATE_CANCELED'), on: { 'work.progressed': 'active', 'message.received': 'active' } },`
+  },
+  { name: 'a restart is not counted', file: 'machines/supervision.ts', find: 'return [...within(crash, restarts), crash.atMs]', replace: 'return within(crash, restarts)' },
+  { name: 'a context takes one task too many', file: CONTEXT, find: 'return context.tasks.length < context.taskLimit', replace: 'return context.tasks.length <= context.taskLimit' },
+  {
+    name: 'an offer is accepted twice', file: NEGOTIATION,
+    find: `'deal.made': { target: 'judging', actions: ['forgetOffers', 'goOn'] },`,
+    replace: `'deal.made': { target: 'judging', actions: 'goOn' },`
+  },
+  {
+    name: 'an offer is accepted at the moment of its end', file: NEGOTIATION,
+    find: 'context.standing.expiresAtMs <= atHand(context).arrived.atMs',
+    replace: 'context.standing.expiresAtMs < atHand(context).arrived.atMs'
+  },
+  {
+    name: 'a deal has no terms', file: NEGOTIATION,
+    find: `return { decision: 'accepted', terms: (context.standing as StandingOffer).terms }`,
+    replace: `return { decision: 'accepted' }`
+  },
+  { name: 'a code of the wire is another', file: 'machines/protocol/errors.ts', find: 'TaskNotCancelable: row(-32002', replace: 'TaskNotCancelable: row(-32004' }
+]

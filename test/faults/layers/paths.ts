@@ -1,0 +1,49 @@
+import t from 'tap'
+import { z } from 'zod'
+import type { AgentTestOptions } from '../../../adapters/testing/index.ts'
+import schedule from '../../../examples/schedule.ts'
+import { defineAgent, negotiation, reply, setupWork, text, typed, type Agent } from '../../../runtime/index.ts'
+import { cases, everything } from '../../fixtures/chart-with-everything.ts'
+import { exampleCharts, walked, walkedWhole } from '../../fixtures/example-charts.ts'
+
+const card = { name: 'Tested' }
+const price = z.object({ euros: z.number().positive() })
+
+/** Charts, a function and a negotiation, each walked in the ways that differ: many paths where that is quick, a few elsewhere. */
+const chart = defineAgent({ card, work: everything })
+const bargainer = defineAgent({
+  card,
+  negotiate: negotiation({ terms: price, rounds: 7, offerMs: 3600_000, respond: () => reply('It is never asked here.') }),
+  work: setupWork({ types: { context: typed<{ euros: number }>() } }).createMachine({
+    context: ({ input }) => price.parse(input.terms),
+    initial: 'done',
+    states: { done: { type: 'final' } },
+    output: ({ context }) => ({ artifact: { name: 'receipt', parts: [text(`${context.euros}`)] } })
+  })
+})
+
+const inProcess = ['in process', 'in process, killed before every step'] as const
+const end = 'the event "a cry" comes'
+
+const some: [name: string, agent: Agent, options: AgentTestOptions][] = [
+  ['a chart, alone and in process', chart, { cases, ways: ['the chart', 'the chart, restored from JSON before every step', ...inProcess] }],
+  ['a chart, restarted', chart, { cases, only: end, ways: ['in process, restarted before every step'] }],
+  ['a function', schedule, { ways: inProcess }],
+  ['a negotiation', bargainer, { cases: { terms: { some: { euros: 10 } } }, only: 'an offer"', ways: ['in process'] }],
+  ['a negotiation, killed', bargainer, { cases: { terms: { some: { euros: 10 } } }, only: 'accepts the offer', ways: ['in process, killed before every step'] }],
+  ['a deal', bargainer, { cases: { terms: { some: { euros: 10 } } }, only: 'a deal on', ways: inProcess }],
+  ['a chart over WebSocket, killed', chart, { cases, only: end, ways: ['over WebSocket, killed before every step'] }],
+  ['a chart on SQLite, killed', chart, { cases, only: end, ways: ['in process on SQLite, killed before every step'] }],
+  ['a chart over JSON-RPC', chart, { cases, only: end, ways: ['over JSON-RPC'] }],
+  ['a chart with the official client', chart, { cases, only: end, ways: ['over JSON-RPC, with the official client', 'over REST, with the official client'] }]
+]
+
+for (const [name, agent, options] of some) {
+  await t.test(name, async t => {
+    await walked(t, agent, options)
+  })
+}
+
+for (const [name, agent, options] of exampleCharts) {
+  await t.test(`the example ${name}`, t => walkedWhole(t, agent, { ...options, ways: ['the chart', 'the chart, restored from JSON before every step', ...inProcess] }))
+}

@@ -1,0 +1,73 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import type { Fault } from './fault.ts'
+import { FAULTS } from './faults.ts'
+import { LAYERS, type Layer } from './layers.ts'
+import { loadedBy } from './loaded.ts'
+import { runFile, type Ran } from './run-file.ts'
+import { FaultStage } from './stage.ts'
+import { isCaught, withJudgement, type Judgement } from './table.ts'
+
+/**
+ * Plants the faults whose names have one of these texts in them, all without any, one at a time in a copy of the compiled
+ * tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. What nothing catches fails it.
+ */
+const GUIDE = 'docs/testing.md'
+
+const { values, positionals } = parseArgs({ options: { write: { type: 'boolean', default: false } }, allowPositionals: true })
+const chosen = FAULTS.filter(({ name }) => positionals.length === 0 || positionals.some(text => name.includes(text)))
+if (chosen.length === 0) throw new RangeError(`No fault has ${positionals.join(' or ')} in its name.`)
+
+const stage = await FaultStage.open()
+try {
+  for (const file of LAYERS.filter(layer => chosen.some(fault => loads(layer, fault))).flatMap(({ files }) => files)) {
+    const { outcome, words } = await run(file)
+    if (outcome !== 'passed') throw new Error(`Without any fault ${file} does not pass: ${words}`)
+  }
+  for (const fault of chosen) {
+    const judgement = await stage.with(fault, () => judged(fault))
+    report(judgement)
+    if (values.write) await write(judgement)
+  }
+} finally {
+  await stage.close()
+}
+
+function run(file: string): Promise<Ran> {
+  return runFile(stage.compiled(file), stage.folder)
+}
+
+/** Writes its row at once, so that a run that is ended has not been in vain. */
+async function write(judgement: Judgement): Promise<void> {
+  await writeFile(GUIDE, withJudgement(await readFile(GUIDE, 'utf8'), judgement, FAULTS.map(({ name }) => name)))
+}
+
+function loads({ files }: Layer, { file }: Fault): boolean {
+  return files.some(test => loadsFile(test, file))
+}
+
+function loadsFile(test: string, file: string): boolean {
+  return loadedBy(stage.compiled(test), name => stage.own(name)).has(stage.compiled(file))
+}
+
+async function judged(fault: Fault): Promise<Judgement> {
+  const layers = new Map<string, Ran>()
+  for (const { name, files } of LAYERS) {
+    for (const file of files.filter(test => loadsFile(test, fault.file))) {
+      const ran = await run(file)
+      layers.set(name, ran)
+      if (isCaught(ran)) break
+    }
+  }
+  const isLost = ![...layers.values()].some(isCaught)
+  return { fault, layers, ...(isLost && fault.unit !== undefined && { unit: await run(fault.unit) }) }
+}
+
+function report({ fault: { name, file, unit }, layers, unit: held }: Judgement): void {
+  console.log(`${name} (${file})`)
+  for (const [layer, { outcome, words, tookMs }] of layers) console.log(`  ${layer}: ${outcome === 'passed' ? 'not caught' : words} (${tookMs} ms)`)
+  if (held) console.log(`  ${unit}: ${isCaught(held) ? held.words : 'not caught'}`)
+  if ([...layers.values(), held].some(isCaught)) return
+  console.log('  nothing catches it')
+  process.exitCode = 1
+}

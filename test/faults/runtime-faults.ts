@@ -1,0 +1,56 @@
+import type { Fault } from './fault.ts'
+
+const PIPELINE = 'runtime/commit-pipeline.ts'
+const SENDS = 'runtime/send-once.ts'
+const TIMERS = 'runtime/task-timers.ts'
+const REPLAY = 'runtime/replay.ts'
+const TASKS = 'runtime/tasks.ts'
+
+/** Faults of the runtime. */
+export const runtimeFaults: readonly Fault[] = [
+  {
+    name: 'a turn is told before it is written', file: PIPELINE,
+    find: `this.#store.commit(commit).then(
+      written => this.#settle(turn, written),
+      error => this.#break(error)
+    )`,
+    replace: `this.#store.commit(commit).catch((error: unknown) => this.#break(error))
+    this.#settle(turn, true)`
+  },
+  { name: 'a lost race is taken for written', file: PIPELINE, unit: 'test/runtime/commits.test.ts', find: 'if (!turn.isWritten) return this.#break(LOST_RACE)', replace: '' },
+  {
+    name: 'the event of a chunk is skipped', file: 'runtime/context-host.ts',
+    find: 'if (event) this.#context.pipeline.turn.log.push(event)',
+    replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
+  },
+  { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state })', replace: 'ledger.open(taskId, { state })' },
+  { name: 'the snapshot of a context is made once', file: 'runtime/live-context.ts', find: 'if (saved && saved.context === context && saved.value === value) return saved', replace: 'if (saved) return saved' },
+  { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
+  { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, extensions }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, extensions }, undefined)' },
+  { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'negotiations.length === 0 && this.nextWakeMs > this.#services.clock.now()', replace: 'negotiations.length === 0' },
+  { name: 'who waits for a task is forgotten when it leaves memory', file: 'runtime/contexts.ts', find: 'this.#wakes.expect(live.nextWakeMs)', replace: '' },
+  { name: 'a timer that has fired stays among those to come', file: 'runtime/event-clock.ts', find: `this.#drop(timer)
+      callback()`, replace: 'callback()' },
+  { name: 'a timer is lost when its task is restored', file: TIMERS, find: 'for (const { set } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) set()', replace: 'for (const { set, dueMs } of timers) if (dueMs > this.#context.clock.now() + 1000) set()' },
+  { name: 'a deadline is ignored', file: TIMERS, unit: 'test/runtime/deadlines.test.ts', find: `this.#setDeadline(taskId, deadlineAtMs)
+    return`, replace: 'return' },
+  { name: 'a deadline is lost when its task is restored', file: TIMERS, unit: 'test/runtime/deadlines.test.ts', find: 'return dueMs === undefined ? events : [...events, { dueMs, set: () => this.#setDeadline(taskId, dueMs) }]', replace: 'return events' },
+  { name: 'a sleep begins anew when the work runs again', file: 'runtime/run-log.ts', find: 'const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs', replace: 'const untilMs = this.#host.clock.now() + delayMs' },
+  { name: 'an answer is not kept', file: 'runtime/asking.ts', find: 'this.#log.keep(open.key, given)', replace: '' },
+  { name: 'an answer is given to the wrong question', file: 'runtime/asking.ts', find: `const open = { key: String(ordinal), question`, replace: `const open = { key: 'answer', question` },
+  { name: 'the words of a run are counted off by one', file: REPLAY, find: 'if (ordinal > this.#upTo) return word', replace: 'if (ordinal >= this.#upTo) return word' },
+  { name: 'an artifact is told again when the work runs again', file: REPLAY, find: 'if (isDeepStrictEqual(said.append ? artifact : whole, said.artifact)) return undefined', replace: '' },
+  { name: 'the result of a step is not kept', file: 'runtime/steps.ts', find: 'this.#log.keep(key, { result })', replace: '' },
+  { name: 'canceled work is not told to stop', file: 'runtime/work-run.ts', unit: 'test/runtime/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
+  { name: 'messages are not remembered', file: 'runtime/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
+  { name: 'a message is taken twice while the first is under way', file: SENDS, find: 'underWay.set(name, { fingerprint: send.fingerprint, end: placed })', replace: '' },
+  { name: 'a task is read by anybody', file: 'runtime/memory-contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
+  { name: 'a page of a list begins with the end of the one before', file: 'runtime/status-order.ts', find: 'const last = tasks.at(-1)', replace: 'const last = tasks.at(-2) ?? tasks.at(-1)' },
+  { name: 'a task that lives is removed with the old ones', file: 'runtime/memory-contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
+  { name: 'what is appended to an artifact takes its place', file: 'runtime/task-projection.ts', find: 'if (!append || !known) {', replace: 'if (append || !known) {' },
+  { name: 'of a history the oldest messages are shown', file: 'runtime/newest.ts', find: 'return count === 0 ? [] : list.slice(-count)', replace: 'return list.slice(0, count)' },
+  { name: 'a long poll never answers', file: TASKS, find: 'services.clock.setTimeout(() => void tail.return(), services.limits.longPollMs)', replace: 'services.clock.setTimeout(() => {}, services.limits.longPollMs)' },
+  { name: 'a cursor ahead of the log is taken', file: TASKS, find: 'if (afterGeneration > generation) throw aheadOfTask(generation)', replace: '' },
+  { name: 'a refusal has another code', file: 'runtime/place-message.ts', find: 'return new A2AError(\'UnsupportedOperation\', `Task ${id} ${why}`', replace: 'return new A2AError(\'InvalidRequest\', `Task ${id} ${why}`' },
+  { name: 'a stream repeats what its reader has', file: 'runtime/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' }
+]
