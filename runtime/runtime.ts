@@ -172,7 +172,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const limits = limitsWith(options.limits)
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
-  const turns = new FairTurns()
+  const turns = tenants.listed && new FairTurns()
   const retention = retentionWith(options.retention)
   const feeds = new Feeds()
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
@@ -217,7 +217,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     goOn: (admitted: Admitted<Params>) => T | Promise<T>
   ): T | Promise<T> => {
     const { params } = admitted
-    const turn = turns.next(user)
+    const turn = turns?.next(user)
     const isPermitted = () => authorize && checkPermission(authorize, logger, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest)
     const waits = turn ? turn.then(isPermitted) : isPermitted()
     if (!waits) return goOn(admitted)
