@@ -292,7 +292,8 @@ export class LiveContext implements LiveActors {
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
-      if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId)?.generation ?? 0)
+      const row = webhooks?.has(taskId) ? turn.rowOf(taskId) : undefined
+      if (row) webhooks?.told(taskId, row.generation)
     }
   }
 }

@@ -29,7 +29,7 @@ export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
   const { asymmetricKeyType: kind = '', asymmetricKeyDetails: { namedCurve = kind } = {} } = key
   const fitting = FITTING[namedCurve]
   if (!fitting) throw new TypeError(`key is of the kind ${namedCurve}, by which no card can be signed. Take an EC key (P-256, P-384, P-521), an RSA or an Ed25519 one.`)
-  const { alg = wanted ?? fitting[0] ?? '', kid } = named
+  const { alg = wanted ?? String(fitting[0]), kid } = named
   if (!fitting.includes(alg) || (wanted !== undefined && wanted !== alg)) throw new TypeError(`alg has to be ${fitting.join(' or ')} for this key, not ${JSON.stringify(wanted ?? alg)}.`)
   return { key, alg, kid }
 }

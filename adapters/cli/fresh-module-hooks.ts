@@ -23,6 +23,7 @@ export interface Loaded {
 /** The parameter of URLs that has the number of a load. */
 export const LOAD = 'taskchart-load'
 
+/* c8 ignore start -- what runs in the thread of the hooks is not measured */
 let data: HookData | undefined
 
 export const initialize: InitializeHook<HookData> = given => {
@@ -46,3 +47,4 @@ export const resolve: ResolveHook = async (specifier, context, next) => {
 function loadIn(url: string | undefined): string | null | undefined {
   return url !== undefined && URL.canParse(url) ? new URL(url).searchParams.get(LOAD) : undefined
 }
+/* c8 ignore stop */

@@ -90,9 +90,10 @@ function esModule(module: unknown): Record<string, unknown> {
 
 /** Where in the author's code a module failed to load. */
 function placesIn(error: unknown): string {
-  const lines = error instanceof Error ? String(error.stack).replaceAll(/\?taskchart-load=\d+/g, '').split('\n') : []
+  const text = String(Object(error).stack).replaceAll(/\?taskchart-load=\d+/g, '')
+  const lines = text.split('\n')
   // What does not even begin to run has its place, and what stands there, in front.
-  if (/^(?:file:|\/).*:\d+$/.test(lines[0] ?? '')) return lines.slice(0, 3).join('\n')
+  if (/^(?:file:|\/).*:\d+\n/.test(text)) return lines.slice(0, 3).join('\n')
   return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
 }
 

@@ -1,5 +1,6 @@
 import { request as requestHttp, type ClientRequest, type IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import type { LookupAddress } from 'node:dns'
 import { isIPv6, type LookupFunction } from 'node:net'
 import type { WebhookAnswer, WebhookPost } from '../../runtime/webhook-sender.ts'
 import type { CheckedAddress } from './webhook-address.ts'
@@ -24,7 +25,7 @@ export function post({ url, addresses }: CheckedAddress, { headers, body }: Webh
     let answer: WebhookAnswer = { failure: 'the connection was closed without an answer' }
     boundInterim(request)
     request.on('response', response => {
-      answer = { status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'] }
+      answer = { status: Number(response.statusCode), retryAfter: response.headers['retry-after'] }
       drain(response, () => request.destroy())
     })
     request.on('error', error => {
@@ -39,7 +40,7 @@ export function post({ url, addresses }: CheckedAddress, { headers, body }: Webh
 function pinned(addresses: readonly string[]): LookupFunction {
   const found = addresses.map(address => ({ address, family: isIPv6(address) ? 6 : 4 }))
   return (_host, { all }, callback) => {
-    const [{ address, family } = { address: '', family: 4 }] = found
+    const { address, family } = found[0] as LookupAddress
     if (all) callback(null, found)
     else callback(null, address, family)
   }

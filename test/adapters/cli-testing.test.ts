@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import t from 'tap'
 import { loadTesting } from '../../adapters/cli/testing.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
@@ -64,6 +65,15 @@ await t.test('test walks the paths, and says what it has reached', async t => {
   t.match(await run('test', 'light.ts', '--way', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
   t.match(await run('test', 'light.ts', '--way', 'pigeon'), { code: 2, stderr: /There is no such --way\. There are: the chart; / })
   t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
+})
+
+await t.test('paths shows what may come before there is a task, where an agent negotiates', async t => {
+  const gardener = resolve('examples/negotiate.ts')
+  const { stdout } = await run('paths', gardener, '--only', 'negotiating')
+  t.match(stdout, /^negotiating: the client proposes "what are no terms"\n/m)
+  const lines = (await run('paths', gardener, '--only', 'negotiating', '--json')).stdout.trim().split('\n').map(line => JSON.parse(line))
+  t.equal(lines.length, stdout.trim().split('\n').length)
+  t.ok(lines.some(({ steps }) => steps.at(-1).move === 'the client accepts the offer' && 'task' in steps.at(-1).heard[0].answer))
 })
 
 await t.test('other kinds of paths are chosen by --paths', async t => {

@@ -2,6 +2,8 @@ import t from 'tap'
 import { testAgent } from '../../adapters/testing/index.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
+import { createRuntime, textOf } from '../../runtime/index.ts'
+import { say } from '../fixtures/runtime-helpers.ts'
 import { exampleCharts, walkedWhole } from '../fixtures/example-charts.ts'
 
 for (const [name, agent, options] of exampleCharts) {
@@ -10,6 +12,22 @@ for (const [name, agent, options] of exampleCharts) {
 
 await t.test('the life of a task whose work is a function is walked, too', async t => {
   await testAgent(t, schedule, { ways: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
+})
+
+await t.test('the gardener comes down a bit, and mows for what is agreed', async t => {
+  const runtime = createRuntime({ agent: gardener })
+  t.teardown(() => runtime.close())
+  const said = async (text: string) => {
+    const answer = await runtime.sendMessage(say(text, { contextId: 'lawn' }))
+    return 'task' in answer ? answer.task.artifacts?.map(textOf).join() : textOf(answer.message)
+  }
+  t.equal(await said('Mow my lawn'), 'I would do it tomorrow.')
+  t.equal(await said('Hm.'), 'It is 60 euros. Deal?')
+  t.match(await said('40 euros?'), /^Not for 40 euros/)
+  t.equal(await said('50 euros?'), 'One lawn, mown for 50 euros.')
+  t.equal(await said('bye'), 'A pity. Come again when the grass is higher.')
+  t.equal(await said('Mow my lawn'), 'I would do it tomorrow.')
+  t.equal(await said('deal'), 'One lawn, mown for 60 euros.')
 })
 
 await t.test('a negotiation is walked before its deal', async t => {

@@ -24,7 +24,7 @@ export const runtimeFaults: readonly Fault[] = [
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
   },
   { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state })', replace: 'ledger.open(taskId, { state })' },
-  { name: 'the snapshot of a context is made once', file: 'runtime/live-context.ts', find: 'if (saved && saved.context === context && saved.value === value) return saved', replace: 'if (saved) return saved' },
+  { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'if (saved && saved.context === context && saved.value === value) return saved', replace: 'if (saved) return saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
   { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, extensions }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, extensions }, undefined)' },
   { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'negotiations.length === 0 && this.nextWakeMs > this.#services.clock.now()', replace: 'negotiations.length === 0' },
