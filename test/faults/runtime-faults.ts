@@ -43,7 +43,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'the result of a step is not kept', file: 'runtime/steps.ts', find: 'this.#log.keep(key, { result })', replace: '' },
   { name: 'canceled work is not told to stop', file: 'runtime/work-run.ts', unit: 'test/runtime/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
   { name: 'messages are not remembered', file: 'runtime/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
-  { name: 'a message is taken twice while the first is under way', file: SENDS, find: 'underWay.set(name, { fingerprint: send.fingerprint, end: placed })', replace: '' },
+  { name: 'a message is taken twice while the first is under way', file: SENDS, find: 'underWay.set(name, { fingerprint: send.fingerprint, end })', replace: '' },
   { name: 'a task is read by anybody', file: 'runtime/memory-contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
   { name: 'a page of a list begins with the end of the one before', file: 'runtime/status-order.ts', find: 'const last = tasks.at(-1)', replace: 'const last = tasks.at(-2) ?? tasks.at(-1)' },
   { name: 'a task that lives is removed with the old ones', file: 'runtime/memory-contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
