@@ -77,8 +77,8 @@ export interface Limits {
   /** How deep JSON may nest. Default 64. */
   jsonDepth: number
   /**
-   * All callers of a tenant together; without `tenants` all callers. Default 1,000,000 open tasks, 6,000,000 requests, 60,000,000
-   * events and 10 GiB a minute.
+   * All callers of a tenant together; without `tenants` all callers. Default 10,000,000 open tasks, 60,000,000 requests,
+   * 600,000,000 events and 100 GiB a minute.
    */
   perTenant: Quota
   /**
@@ -111,8 +111,8 @@ export const defaultLimits: Limits = {
   streamsPerConnection: 1024,
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64,
-  perTenant: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 },
-  perPrincipal: { openTasks: 100_000, requestsPerMinute: 600_000, eventsPerMinute: 6_000_000, bytesPerMinute: 2 ** 30 }
+  perTenant: { openTasks: 10_000_000, requestsPerMinute: 60_000_000, eventsPerMinute: 600_000_000, bytesPerMinute: 100 * 2 ** 30 },
+  perPrincipal: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 }
 }
 
 /** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
