@@ -93,6 +93,7 @@ function placesIn(error: unknown): string {
   const text = String(Object(error).stack).replaceAll(/\?taskchart-load=\d+/g, '')
   const lines = text.split('\n')
   // What does not even begin to run has its place, and what stands there, in front.
+  /* c8 ignore next -- not on every version of Node */
   if (/^(?:file:|\/).*:\d+\n/.test(text)) return lines.slice(0, 3).join('\n')
   return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
 }

@@ -1,7 +1,7 @@
 import { request as requestHttp, type ClientRequest, type IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupAddress } from 'node:dns'
-import { isIPv6, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import type { WebhookAnswer, WebhookPost } from '../../runtime/webhook-sender.ts'
 import type { CheckedAddress } from './webhook-address.ts'
 
@@ -38,10 +38,11 @@ export function post({ url, addresses }: CheckedAddress, { headers, body }: Webh
 
 /** Has a connection use the addresses that were checked, whatever the name means by now. */
 function pinned(addresses: readonly string[]): LookupFunction {
-  const found = addresses.map(address => ({ address, family: isIPv6(address) ? 6 : 4 }))
+  const found = addresses.map(address => ({ address, family: isIP(address) }))
   return (_host, { all }, callback) => {
     const { address, family } = found[0] as LookupAddress
     if (all) callback(null, found)
+    /* c8 ignore next -- Node asks for all addresses of a name, unless the program has turned that off */
     else callback(null, address, family)
   }
 }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { testAgent } from '../../adapters/testing/index.ts'
+import { proposal } from '../../adapters/client/negotiating.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
 import { createRuntime, textOf } from '../../runtime/index.ts'
@@ -28,6 +29,8 @@ await t.test('the gardener comes down a bit, and mows for what is agreed', async
   t.equal(await said('bye'), 'A pity. Come again when the grass is higher.')
   t.equal(await said('Mow my lawn'), 'I would do it tomorrow.')
   t.equal(await said('deal'), 'One lawn, mown for 60 euros.')
+  const proposed = await runtime.sendMessage(say('', { contextId: 'another', parts: [proposal({ euros: 40 })] }))
+  t.match('message' in proposed && textOf(proposed.message), /^Not for 40 euros/)
 })
 
 await t.test('a negotiation is walked before its deal', async t => {
