@@ -1,4 +1,4 @@
-import { A2AError, violationsText, type FieldViolation } from '../machines/protocol/errors.ts'
+import { invalidParams } from '../machines/protocol/errors.ts'
 import { moveIn } from '../machines/protocol/negotiation.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { Arrival } from '../machines/negotiation-events.ts'
@@ -12,15 +12,11 @@ import { checkedTerms } from './terms.ts'
 export function arrivalOf(message: Message, { terms }: Negotiation, atMs: number): Arrival {
   const found = moveIn(message)
   if (!found) return { atMs }
-  if (found.violations) throw invalid(found.violations)
+  if (found.violations) throw invalidParams(...found.violations)
   const { name, value: move } = found
   if ('accept' in move) return { atMs, accepts: move.accept.offerId }
   if ('decline' in move) return { atMs, declines: move.decline.offerId }
   const checked = checkedTerms(terms, move.propose.terms, `${name}.propose.terms`)
-  if ('violations' in checked) throw invalid(checked.violations)
+  if ('violations' in checked) throw invalidParams(...checked.violations)
   return { atMs, proposes: checked.value }
-}
-
-function invalid(violations: readonly FieldViolation[]): A2AError {
-  return new A2AError('InvalidParams', `Invalid parameters: ${violationsText(violations)}`, { violations })
 }

@@ -1,6 +1,6 @@
 import type { AgentInterface } from '../machines/protocol/card.ts'
 import { decode } from '../machines/protocol/decode.ts'
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationName, type OperationRequests } from '../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Schema } from '../machines/protocol/values.ts'
@@ -84,7 +84,7 @@ export function admit<Name extends OperationName>(
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
-  if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalid('tenant', 'must be the tenant of the address')
+  if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the address' })
   return { params, scope, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, signal: call.signal, trace: call.trace }
 }
 
@@ -109,13 +109,9 @@ export function checkVersion(given: string): void {
 
 function checked(conditions: Conditions): Conditions {
   for (const [name, generation] of Object.entries(conditions)) {
-    if (!Number.isSafeInteger(generation) || generation < 0) throw invalid(name, 'must be a generation: a whole number from 0')
+    if (!Number.isSafeInteger(generation) || generation < 0) throw invalidParams({ field: name, description: 'must be a generation: a whole number from 0' })
   }
   return conditions
-}
-
-function invalid(field: string, description: string): A2AError {
-  return new A2AError('InvalidParams', `Invalid parameters: ${field} ${description}`, { violations: [{ field, description }] })
 }
 
 const SCHEMAS: ReadonlyMap<OperationName, unknown> = new Map(Object.values(OPERATIONS).map(({ name, request }) => [name, request]))

@@ -1,4 +1,4 @@
-import { A2AError, violationsText } from '../machines/protocol/errors.ts'
+import { invalidParams } from '../machines/protocol/errors.ts'
 import type { Part } from '../machines/protocol/parts.ts'
 import type { MessageReceived, AuthorizationReceived } from './setup-work.ts'
 import { validated, type StandardSchema } from './standard-schema.ts'
@@ -30,6 +30,5 @@ export function answerOf<T>(event: MessageReceived | AuthorizationReceived, sche
 function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
   const checked = validated(schema, value, field)
   if ('value' in checked) return checked.value
-  const { violations } = checked
-  throw new A2AError('InvalidParams', `Invalid parameters: ${violationsText(violations)}`, { violations })
+  throw invalidParams(...checked.violations)
 }

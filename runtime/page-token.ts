@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { A2AError } from '../machines/protocol/errors.ts'
+import { invalidParams, type A2AError } from '../machines/protocol/errors.ts'
 import type { Scope, TaskPlace, TaskQuery } from './store.ts'
 
 /** Of a SHA-256 in base64url. */
@@ -34,9 +34,8 @@ export function placeOf(token: string, scope: Scope, filters: Filters): TaskPlac
 }
 
 function notOurs(): A2AError {
-  const violation = {
+  return invalidParams({
     field: 'pageToken',
     description: 'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
-  }
-  return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  })
 }

@@ -1,4 +1,4 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
@@ -117,8 +117,7 @@ function taskOf(turn: Turn, key: ContextKey, taskId: string): TaskRecord {
 
 /** The error for a message that names a task, and another context than that of the task. */
 export function otherContext(taskId: string): A2AError {
-  const violation = { field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` }
-  return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  return invalidParams({ field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` })
 }
 
 function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: OutsideTerms): A2AError {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
 import type {
   CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest,
   ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig
@@ -78,6 +78,5 @@ function tenantOf({ tenant }: Scope): { tenant?: string } {
 }
 
 function notOurs(): A2AError {
-  const violation = { field: 'pageToken', description: 'must be the nextPageToken of an answer for the same task, whose last configuration is still there. Leave it out to begin again' }
-  return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  return invalidParams({ field: 'pageToken', description: 'must be the nextPageToken of an answer for the same task, whose last configuration is still there. Leave it out to begin again' })
 }

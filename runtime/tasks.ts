@@ -1,4 +1,4 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../machines/protocol/states.ts'
@@ -97,6 +97,5 @@ function alreadyEnded(taskId: string, state: TaskState): A2AError {
 }
 
 function aheadOfTask(generation: number): A2AError {
-  const violation = { field: 'afterGeneration', description: `must not be ahead of the task, which is at ${generation}` }
-  return new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  return invalidParams({ field: 'afterGeneration', description: `must not be ahead of the task, which is at ${generation}` })
 }

@@ -1,4 +1,4 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { invalidParams } from '../machines/protocol/errors.ts'
 import type { OperationName } from '../machines/protocol/operations.ts'
 import type { Caller } from './authentication.ts'
 import { checkNames } from './known-names.ts'
@@ -37,8 +37,7 @@ const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
  */
 export function nowhereFor(operation: OperationName): Scope {
   if (LOOKING.includes(operation)) return NOWHERE
-  const violation = { field: 'tenant', description: 'must be one that you may use here' }
-  throw new A2AError('InvalidParams', `Invalid parameters: ${violation.field} ${violation.description}`, { violations: [violation] })
+  throw invalidParams({ field: 'tenant', description: 'must be one that you may use here' })
 }
 
 /**

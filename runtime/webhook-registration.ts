@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
+import { A2AError, invalidParams, type FieldViolation } from '../machines/protocol/errors.ts'
 import type { TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import type { SendMessageRequest } from '../machines/protocol/requests.ts'
 import type { Admitted } from './call.ts'
@@ -31,7 +31,7 @@ export function pushOf({ push }: Pick<OperationServices, 'push'>): Push {
 export async function webhookOfMessage(services: OperationServices, call: Admitted<SendMessageRequest>, config: TaskPushNotificationConfig): Promise<Omit<NewWebhook, 'taskId'>> {
   const place = 'configuration.taskPushNotificationConfig.'
   const { taskId } = call.params.message
-  if (config.taskId !== undefined && config.taskId !== taskId) throw invalid([{ field: `${place}taskId`, description: 'must be the task of the message, or be left out' }])
+  if (config.taskId !== undefined && config.taskId !== taskId) throw invalidParams({ field: `${place}taskId`, description: 'must be the task of the message, or be left out' })
   const { scope, dialect: version } = call
   const webhook = await checkedWebhook(services, scope, config, place)
   const id = config.id ?? createHash('sha256').update(webhook.url).digest('base64url').slice(0, 22)
@@ -52,11 +52,11 @@ export async function checkedWebhook(services: OperationServices, scope: Scope, 
     ...secretViolations(`${place}authentication.credentials`, authentication?.credentials),
     ...violation(`${place}authentication.scheme`, SCHEME.test(authentication?.scheme ?? 'none'), 'must be an HTTP authentication scheme such as Bearer')
   ]
-  if (violations.length > 0) throw invalid(violations)
+  if (violations.length > 0) throw invalidParams(...violations)
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), LOOK_MS)
   const fault = await sender.faultOf(url, late.signal).finally(() => clock.clearTimeout(timer))
-  if (fault !== undefined) throw invalid([{ field: `${place}url`, description: fault }])
+  if (fault !== undefined) throw invalidParams({ field: `${place}url`, description: fault })
   if (webhooks.countOf(scope) >= limits.webhooksPerPrincipal) {
     throw new A2AError('RateLimited', `You have ${limits.webhooksPerPrincipal} push notification configurations that are still told, which is the most. Delete some.`)
   }
@@ -74,9 +74,4 @@ function secretViolations(field: string, secret = ''): FieldViolation[] {
 
 function violation(field: string, isGood: boolean, description: string): FieldViolation[] {
   return isGood ? [] : [{ field, description }]
-}
-
-function invalid(violations: readonly FieldViolation[]): A2AError {
-  const text = violations.map(({ field, description }) => `${field} ${description}`).join('; ')
-  return new A2AError('InvalidParams', `Invalid parameters: ${text}`, { violations })
 }

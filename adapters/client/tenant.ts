@@ -1,4 +1,4 @@
-import { invalidParams } from '../json-rpc/invalid-params.ts'
+import { invalidParams } from '../../machines/protocol/errors.ts'
 
 /** Which tenant requests have to name (§8.3.2): as the card says, or as the caller does where there was no card. */
 export type TenantRule = { readonly asCard: string | undefined } | 'as given'

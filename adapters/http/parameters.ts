@@ -1,7 +1,6 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { invalidParams } from '../json-rpc/invalid-params.ts'
 import { bodyOf } from './body.ts'
 import type { HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'

@@ -1,7 +1,6 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
-import { invalidParams } from './invalid-params.ts'
 
 /** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
 export type RequestId = string | number

@@ -100,6 +100,11 @@ export function errorCodeOf(number: number): ErrorCode | undefined {
   return NUMBERS.get(number)
 }
 
+/** The error for parameters of which fields are wrong. */
+export function invalidParams(...violations: readonly FieldViolation[]): A2AError {
+  return new A2AError('InvalidParams', `${ERRORS.InvalidParams.message}: ${violationsText(violations)}`, { violations })
+}
+
 /** What is wrong, as text: each field and what it should be. */
 export function violationsText(violations: readonly FieldViolation[]): string {
   return violations.map(({ field, description }) => `${field} ${description}`).join('; ')
