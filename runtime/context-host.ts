@@ -199,13 +199,21 @@ export class ContextHost implements ActorHost {
     }
   }
 
-  /** Starts the work of a task, with `input` if it is known already. */
+  /** Starts the work of a task, with `known` if it is known already what it is given. */
   startTask(taskId: string, known?: WorkInput): void {
-    if (known) return this.#begin(taskId, known)
+    if (known) return this.begin(known)
     this.workInput(taskId).then(
-      input => this.#begin(taskId, input),
+      input => this.begin(input),
       error => this.failTask(taskId, error)
     )
+  }
+
+  /** Starts the work of a task, unless that has ended. */
+  begin(input: WorkInput): void {
+    const { taskId } = input
+    if (this.#isOver || !this.#context.tasks.has(taskId)) return
+    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
+    this.#context.send({ type: 'task.start', taskId, input, ...deadline })
   }
 
   #restart(taskId: string): void {
@@ -213,9 +221,4 @@ export class ContextHost implements ActorHost {
     this.startTask(taskId)
   }
 
-  #begin(taskId: string, input: WorkInput): void {
-    if (this.#isOver || !this.#context.tasks.has(taskId)) return
-    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
-    this.#context.send({ type: 'task.start', taskId, input, ...deadline })
-  }
 }

@@ -3,15 +3,21 @@ import { LOST_RACE } from './commit-pipeline.ts'
 import type { Contexts } from './contexts.ts'
 import type { LiveContext } from './live-context.ts'
 import type { OutsideEvent, OutsideTerms } from './outside-event.ts'
-import type { ContextKey, TaskRow } from './store.ts'
+import type { ContextKey, TaskEvent, TaskRow } from './store.ts'
 import type { TaskRecord } from './task-projection.ts'
+
+/** A task that a message opened: as it was before its work began, and the events of the turn from then on. */
+export interface Opening {
+  readonly record: TaskRecord
+  readonly later: readonly TaskEvent[]
+}
 
 /** Where a message came to a task: the task as the turn left it, which opened it or in which it took the message. */
 export interface Placed {
   readonly key: ContextKey
   readonly row: TaskRow
-  /** Gives the whole task, a copy of its own each time, if the message opened it. */
-  readonly opened?: () => TaskRecord
+  /** Gives the task, a copy of its own each time, if the message opened it. */
+  readonly opened?: () => Opening
   /** The message had been taken before: the task may have moved on since it was read. */
   readonly isRepeated?: boolean
 }

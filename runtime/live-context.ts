@@ -166,10 +166,8 @@ export class LiveContext implements LiveActors {
 
   /** Resolves when everything decided until now is committed and told, or never will be. */
   settled(): Promise<void> {
-    return new Promise(resolve => {
-      if (this.#pipeline.isSettled) resolve()
-      else this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() })
-    })
+    if (this.#pipeline.isSettled) return Promise.resolve()
+    return new Promise(resolve => void this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() }))
   }
 
   /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
@@ -211,9 +209,8 @@ export class LiveContext implements LiveActors {
       case 'task.opened':
         return this.#open(fact, turn)
       case 'request.answered': {
-        const { contextId } = this.key
         const reply = agentMessage(fact.reply, this.key, this.#services.ids)
-        turn.log.push({ message: { ...fact.request.message, contextId } }, { message: reply })
+        turn.log.push({ message: { ...fact.request.message, contextId: this.key.contextId } }, { message: reply })
         return this.#calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
@@ -230,16 +227,18 @@ export class LiveContext implements LiveActors {
   #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
     const { taskId, callId, extensions = NO_EXTENSIONS, trace } = request
     const { contextId } = this.key
-    const metadata = terms && { [NEGOTIATION_EXTENSION]: { terms } }
+    const { work, input: schema } = this.#services.agent
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const input = this.#hasTasks || this.#services.agent.input ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
+    const input = this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
     this.#hasTasks = true
-    this.#tasks.open(taskId, { metadata })
+    this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
     turn.moved.add(taskId)
     turn.log.push({ message, taskId, generation: 0 })
     if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
     if (trace) this.#host.traces?.open(taskId, trace, turn)
-    turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
+    // A chart's first step is its author's: what led there is durable before.
+    if (input && typeof work === 'function') turn.starts.push(input)
+    else turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
     this.#calls.settle(callId, turn, { taskId })
   }
 
@@ -248,6 +247,7 @@ export class LiveContext implements LiveActors {
   }
 
   #commitOf(turn: Turn): Commit | undefined {
+    for (const input of turn.starts) this.#host.begin(input)
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = savedContext(this.#root, this.#saved)
     const { rows, log, sends, journal, webhooks } = turn

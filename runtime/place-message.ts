@@ -4,15 +4,15 @@ import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import type { Arrival } from '../machines/negotiation-events.ts'
 import { arrivalOf } from './arrival.ts'
-import { decided, deliver, movedOn, type Placed } from './deliver.ts'
+import { decided, deliver, movedOn, type Opening, type Placed } from './deliver.ts'
 import type { LiveContext } from './live-context.ts'
 import { notThisMessage, openingFaults } from './opening.ts'
 import type { OperationServices } from './operation-services.ts'
 import type { OutsideTerms } from './outside-event.ts'
 import type { Outcome } from './send-once.ts'
-import type { ContextKey, Scope, StoredTask } from './store.ts'
+import type { ContextKey, Scope, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
-import { applyEvent, applyMessage, newTaskRecord, type TaskRecord } from './task-projection.ts'
+import { applyEvent, applyMessage, newTaskRecord } from './task-projection.ts'
 import type { Turn } from './turn.ts'
 
 /** On what terms a message is sent. `extensions` are those of the author's that its client has activated. */
@@ -69,7 +69,7 @@ function request<T>(
         answered: reply => resolve({ message: reply }),
         opened: (taskId, turn) => {
           const row = turn.rowOf(taskId)
-          if (row) resolve({ attached: attach({ key, row, opened: () => taskOf(turn, key, taskId) }) })
+          if (row) resolve({ attached: attach({ key, row, opened: () => openingOf(turn, key, taskId) }) })
         },
         failed: reject
       }
@@ -104,15 +104,21 @@ function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
   return { tenant, principal, contextId }
 }
 
-/** A task as the turn that opened it left it. */
-function taskOf(turn: Turn, key: ContextKey, taskId: string): TaskRecord {
+/** A task that this turn opened. */
+function openingOf(turn: Turn, key: ContextKey, taskId: string): Opening {
   const record = newTaskRecord(key, taskId)
+  const later: TaskEvent[] = []
   for (const entry of turn.log) {
     if (entry.taskId !== taskId) continue
     if ('message' in entry) applyMessage(record, entry)
+    else if (later.length > 0 || begins(entry)) later.push(entry)
     else applyEvent(record, entry)
   }
-  return record
+  return { record, later }
+}
+
+function begins({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
 /** The error for a message that names a task, and another context than that of the task. */

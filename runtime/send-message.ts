@@ -25,7 +25,7 @@ type Call = Admitted<SendMessageRequest>
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
-  const pause = (placed: Placed) => (configuration.returnImmediately ? Promise.resolve(placed.opened?.()) : paused(services, placed, call.signal))
+  const pause = (placed: Placed) => (configuration.returnImmediately ? Promise.resolve(placed.opened?.().record) : paused(services, placed, call.signal))
   const outcome = await place(services, call, placed => ({ placed, paused: pause(placed) }))
   if ('message' in outcome) return outcome
   const { placed, paused: end } = outcome.attached
@@ -40,20 +40,19 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
  */
 export async function* sendStreamingMessage(services: OperationServices, call: Call): AsyncGenerator<StreamResponse, void, undefined> {
   const { configuration = {} } = call.params
-  const tail = (placed: Placed) => tailOf(services, placed.key, placed.row.taskId, endsReply, call.signal)
-  const outcome = await place(services, call, placed => ({ placed, tail: tail(placed) }))
+  const outcome = await place(services, call, placed => following(services, placed, call.signal))
   if ('message' in outcome) {
     yield outcome
     return
   }
-  const { placed, tail: events } = outcome.attached
+  const { placed, opened, tail } = outcome.attached
   try {
-    const stored = await readPlaced(services, placed, configuration)
+    const stored = opened ? projectTask(opened, configuration) : await read(services, placed, configuration)
     call.numbered?.(stored.generation)
     yield { task: shownTask(stored, call.reliable) }
-    if (!endsStream(stored.task.status.state)) yield* toldBy(events.startAfter(stored.generation), call)
+    if (!endsStream(stored.task.status.state)) yield* toldBy(opened ? tail : tail.startAfter(stored.generation), call)
   } finally {
-    await events.return()
+    await tail.return()
   }
 }
 
@@ -85,7 +84,7 @@ function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerm
  */
 async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
   const { key, row, isRepeated } = placed
-  const seen = services.takesMessages ? undefined : placed.opened?.()
+  const seen = services.takesMessages ? undefined : openedIn(placed)
   if (isTerminal(row.state)) return seen
   if (isPause(row.state)) return undefined
   const see = (event: TaskEvent) => {
@@ -100,9 +99,20 @@ async function paused(services: OperationServices, placed: Placed, signal: Abort
   return seen && isTerminal(seen.status.state) ? seen : undefined
 }
 
-/** The task as the message left it, if that opened it; else as it is now. */
-async function readPlaced(services: OperationServices, placed: Placed, options: ReadOptions): Promise<StoredTask> {
-  return placed.opened ? projectTask(placed.opened(), options) : read(services, placed, options)
+/** A task as the turn left it that a message opened. */
+function openedIn({ opened }: Placed): TaskRecord | undefined {
+  if (!opened) return undefined
+  const { record, later } = opened()
+  for (const event of later) applyEvent(record, event)
+  return record
+}
+
+/** What a stream that begins with this message tells: the task, if the message opened it, and the events after that. */
+function following(services: OperationServices, placed: Placed, signal: AbortSignal | undefined) {
+  const tail = tailOf(services, placed.key, placed.row.taskId, endsReply, signal)
+  if (!placed.opened) return { placed, tail }
+  const { record: opened, later } = placed.opened()
+  return { placed, opened, tail: tail.startAfter(opened.generation, opened.generation, later) }
 }
 
 async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {

@@ -45,11 +45,14 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
     if (options.signal?.aborted) this.#close()
   }
 
-  /** Leaves out what the reader already has: every event up to this generation. `newest` is that of the log, if it is further. */
-  startAfter(generation: number, newest = generation): this {
+  /**
+   * Leaves out what the reader already has: every event up to this generation. `newest` is that of the log, if it is further;
+   * `told` are the first events after this generation, if they were told before it listened.
+   */
+  startAfter(generation: number, newest = generation, told: readonly TaskEvent[] = []): this {
     this.#after = generation
-    this.#newest = Math.max(this.#newest, newest)
-    this.#waiting = this.#waiting.filter(event => event.generation > generation)
+    this.#newest = Math.max(this.#newest, newest, told.at(-1)?.generation ?? 0)
+    this.#waiting = [...told, ...this.#waiting.filter(event => event.generation > generation)]
     return this
   }
 

@@ -1,5 +1,6 @@
 import type { SendRow } from './sends.ts'
 import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
+import type { WorkInput } from './work-input.ts'
 
 /** Something that waits for the commit, on behalf of a task or a negotiation. */
 export interface Effect {
@@ -34,6 +35,8 @@ export class Turn {
   readonly webhooks: Commit['webhooks'][number][] = []
   /** Who hears of the commit, in order. */
   readonly waiting: Waiting[] = []
+  /** What those works are given that begin when the turn closes, their tasks being opened in it. */
+  readonly starts: WorkInput[] = []
   /** What starts after the commit, in order. */
   readonly effects: Effect[] = []
   /** What is written of it; none if there is nothing to write. */

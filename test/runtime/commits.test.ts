@@ -1,5 +1,6 @@
 import t from 'tap'
 import { fromPromise } from 'xstate'
+import { z } from 'zod'
 import { accepted, memoryStore, reply, setupWork } from '../../runtime/index.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
@@ -35,10 +36,27 @@ async function isGapless(store: Store, taskId: string): Promise<boolean> {
 }
 
 await t.test('decide, commit, tell', async t => {
-  await t.test('a message is answered, and its work begins, only after the commits that they follow from', async t => {
+  await t.test('a message is answered, and its work runs, only after the commit that they follow from', async t => {
     const store = heldStore()
     const { work, runs } = steeredWork()
     const { runtime } = start(t, { work }, { store })
+    store.hold()
+    const stream = runtime.sendStreamingMessage(say('go'))
+    const first = next(stream)
+    await until(() => store.held.length === 1)
+    await rest()
+    t.strictSame(store.held.map(briefly), [['said: go', 'submitted', 'working']])
+    t.equal(runs.length, 0)
+
+    await store.release()
+    t.strictSame([brief(await first), brief(await next(stream))], ['task:submitted', 'working'], 'a stream tells them one after the other')
+    await until(() => runs.length === 1)
+  })
+
+  await t.test('work for which something has to be read begins only after the task is committed', async t => {
+    const store = heldStore()
+    const { work, runs } = steeredWork()
+    const { runtime } = start(t, { input: z.string(), work }, { store })
     store.hold()
     let answer: unknown
     const answered = open(runtime).then(task => (answer = task))
@@ -95,7 +113,7 @@ await t.test('decide, commit, tell', async t => {
     await until(() => store.held.length === 1)
     first.resolve({ artifact: 'a' })
     await until(() => store.held.length === 2)
-    t.strictSame(store.held.map(({ expected }) => expected), [4, 5], 'both are under way')
+    t.strictSame(store.held.map(({ expected }) => expected), [3, 4], 'both are under way')
     t.equal(told.length, 2)
     await store.release()
     t.strictSame(told.slice(2), ['two artifact: b', 'two completed'])
@@ -479,7 +497,7 @@ await t.test('a new start', async t => {
   await t.test('starts the work of a task that was submitted and no more', async t => {
     const inner = throughJson(memoryStore())
     const store = heldStore(inner)
-    const before = start(t, { work: echo }, { store })
+    const before = start(t, { input: z.string(), work: echo }, { store })
     store.hold()
     const opened = open(before.runtime, 'hello')
     await until(() => store.held.length === 1)

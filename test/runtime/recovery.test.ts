@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { fromCallback } from 'xstate'
+import { z } from 'zod'
 import { artifact, defineAgent, fromPromise, inputRequired, progress, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
@@ -319,7 +320,7 @@ await t.test('recovery: fail', async t => {
   })
 
   await t.test('begins work that was accepted and had not begun', async t => {
-    const life = fail(t, async () => ({ artifact: 'done' }))
+    const life = lives(t, { input: z.string(), work: async () => ({ artifact: 'done' }), recovery: 'fail' })
     const commits: (() => void)[] = []
     const { commit } = life.store
     Object.assign(life.store, { commit: (given: Parameters<typeof commit>[0]) => (commits.length > 0 ? new Promise(() => {}) : (commits.push(() => {}), commit(given))) })

@@ -66,7 +66,8 @@ await t.test('functions and generators run again; what had not begun goes on', a
   const { commit } = life.store
   let commits = 0
   Object.assign(life.store, { commit: (given: Parameters<typeof commit>[0]) => ((commits += 1) > 1 ? new Promise(() => {}) : commit(given)) })
-  const { id: submitted } = await open(life.runtime)
+  // What a second task of a context is given has to be read.
+  const { id: submitted } = await open(life.runtime, 'go', { contextId: 'c' })
   await rest()
   t.match(await outlook(life, { work: chart('a'), recovery: 'fail' }), { [submitted]: { outlook: 'ok' }, [id]: { outlook: 'fails', reason: /was no statechart, and is one now/ } })
 })

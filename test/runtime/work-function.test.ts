@@ -335,7 +335,7 @@ await t.test('what comes while it asks nothing is not for it', async t => {
 await t.test('it never begins if its task is canceled before', async t => {
   let began = false
   const store = heldStore()
-  const { runtime } = start(t, { work: () => void (began = true) }, { store })
+  const { runtime } = start(t, { input: z.string(), work: () => void (began = true) }, { store })
   store.hold()
   const opening = open(runtime)
   await until(() => store.held.length === 1)
