@@ -46,9 +46,10 @@ export class Draft {
     return this.#snapshot
   }
 
-  change(members: Partial<AnyMachineSnapshot>): void {
-    if (this.#snapshot === this.#before) this.#snapshot = Object.assign({}, this.#before)
-    Object.assign(this.#snapshot, members)
+  /** The snapshot to change. */
+  get own(): { -readonly [Member in keyof AnyMachineSnapshot]: AnyMachineSnapshot[Member] } {
+    if (this.#snapshot === this.#before) this.#snapshot = { ...this.#before }
+    return this.#snapshot
   }
 }
 
@@ -82,7 +83,7 @@ function performAll(actions: readonly UnknownAction[], draft: Draft, step: Step,
     let enqueued: UnknownAction[] | undefined
     if (params === LEFT) {
       const resolved = known.resolve(scope, snapshot, args, given, known, step)
-      if (resolved[0] !== snapshot) draft.change(resolved[0])
+      if (resolved[0] !== snapshot) Object.assign(draft.own, resolved[0])
       params = resolved[1]
       enqueued = resolved[2]
     }
@@ -117,10 +118,10 @@ class AssignArgs implements Args {
 function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, draft: Draft, args: Args, params: unknown): unknown {
   const given = new AssignArgs(args)
   try {
-    const context: MachineContext = Object.assign({}, args.context)
+    const context: MachineContext = { ...args.context }
     if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
     else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
-    draft.change({ context })
+    draft.own.context = context
     return undefined
   } catch (error) {
     if (error !== SPAWNS) throw error
@@ -153,7 +154,7 @@ function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft
   if (!syncSnapshot) Object.assign(actorRef, { _syncSnapshot: false })
   const all = tableOf(children)
   all[name] = actorRef
-  draft.change({ children: all })
+  draft.own.children = all
   return { id, systemId, actorRef, src, input: given }
 }
 
@@ -163,7 +164,7 @@ function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, 
   const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
   const others = tableOf({})
   for (const id of Object.keys(children)) if (id !== child?.id) others[id] = children[id] as AnyActorRef
-  draft.change({ children: others })
+  draft.own.children = others
   return child
 }
 

@@ -111,11 +111,14 @@ class TableInterpreter {
   #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
     const draft = new Draft(before)
     for (const { actions, invoked } of steps) perform(actions, draft, invoked ? { ...step, deferredActorIds: invoked } : step)
-    if (ends) draft.change({ status: 'done', output: this.#outputAt(ends, draft.snapshot, step) })
+    if (ends) Object.assign(draft.own, { status: 'done', output: this.#outputAt(ends, draft.snapshot, step) })
     if (draft.snapshot.status === 'done') perform(target.exits, draft, step)
     if (!before._nodes.includes(target.leaf)) {
+      const { own } = draft
       const { value, tags, _nodes } = target.template
-      draft.change({ value, tags, _nodes })
+      own.value = value
+      own.tags = tags
+      own._nodes = _nodes
     }
     return draft.snapshot
   }

@@ -6,7 +6,7 @@ const CHART = '{"status":"active","value":{"active":{"started":"inputRequired"}}
 /** What the texts of stored contexts are full of, and need not hold themselves: as it stands there, snapshots within strings. */
 const dictionary = Buffer.from(
   JSON.stringify({
-    snapshot: `{"status":"active","value":"busy","historyValue":{},"context":{"contextId":"","negotiates":false,"taskLimit":256,"tasks":[""],"negotiations":[]},"children":{}}`,
+    snapshot: `{"format":1,"status":"active","value":"idle","historyValue":{},"context":{"negotiations":[]},"children":{}}`,
     rows: [{ taskId: '', generation: 3, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: `${CHART}${TASK},"queue":[],"restarts":[]},"children":{"work":{"snapshot":{"status":"active","value":"","historyValue":{},"context":{},"children":{}},"src":"work","syncSnapshot":false}}}` }],
     messages: [{ message: { messageId: '', role: 'ROLE_USER', parts: [{ text: '' }], taskId: '', contextId: '' }, taskId: '', generation: 0 }],
     logs: [['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'].map(state => ({

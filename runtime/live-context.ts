@@ -90,9 +90,9 @@ export class LiveContext implements LiveActors {
     this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
-    const { context, value, status, error } = this.#root.getSnapshot()
+    const { context, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
-    if (stored) this.#saved = { context, value, snapshot: stored.snapshot }
+    if (stored) this.#saved = { context, snapshot: stored.snapshot }
     this.#start(tasks)
   }
 
@@ -252,7 +252,7 @@ export class LiveContext implements LiveActors {
     const saved = savedContext(this.#root, this.#saved)
     const { rows, log, sends, journal, webhooks } = turn
     const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
-    if ((isNew || saved === this.#saved) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    if ((isNew || saved.snapshot === this.#saved?.snapshot) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
     turn.commit = { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
     return turn.commit

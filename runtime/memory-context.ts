@@ -2,7 +2,7 @@ import { appended } from './appended.ts'
 import { fold, unfold } from './folding.ts'
 import { StatusOrder } from './status-order.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
-import { applyEvent, applyMessage, newTaskRecord, type TaskRecord } from './task-projection.ts'
+import { applyEvent, applyMessage, type TaskRecord } from './task-projection.ts'
 
 type LiveRow = TaskRow & { readonly snapshot: string }
 
@@ -155,7 +155,9 @@ export class MemoryContext {
   }
 
   #newTask(taskId: string): LoggedTask {
-    return Object.assign(newTaskRecord(this.key, taskId), { context: this, log: [], endedAtMs: Infinity })
+    const status = { state: 'TASK_STATE_SUBMITTED' as const }
+    // All at once: members that are added later take memory of their own.
+    return { key: this.key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined, context: this, log: [], endedAtMs: Infinity }
   }
 
   /** Makes a task again of what happened to it: each message at the generation that it met. */

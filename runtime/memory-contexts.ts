@@ -1,3 +1,4 @@
+import { ByScope } from './by-scope.ts'
 import { MemoryContext, type LoggedTask } from './memory-context.ts'
 import { MemoryWebhooks } from './memory-webhooks.ts'
 import { StatusOrder } from './status-order.ts'
@@ -12,15 +13,15 @@ const UNFOLDED = 256
 interface MemoryScope {
   readonly scope: Scope
   readonly order: StatusOrder<LoggedTask>
-  readonly contexts: Set<MemoryContext>
+  /** By their ids. */
+  readonly contexts: Map<string, MemoryContext>
 }
 
 /** The contexts and tasks of the memory store, with the orders in which they are listed, woken and swept. */
 export class MemoryContexts {
   readonly wakes = new TimeIndex<Wake>(({ atMs }) => atMs, ({ taskId }) => taskId)
   readonly webhooks = new MemoryWebhooks()
-  readonly #contexts = new Map<string, MemoryContext>()
-  readonly #scopes = new Map<string, MemoryScope>()
+  readonly #scopes = new ByScope<MemoryScope>()
   readonly #tasks = new Map<string, LoggedTask>()
   readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs, ({ taskId }) => taskId)
   /** Contexts that have no tasks. */
@@ -29,7 +30,7 @@ export class MemoryContexts {
   readonly #waiting = new Set<MemoryContext>()
 
   get(key: ContextKey): MemoryContext | undefined {
-    const context = this.#contexts.get(contextName(key))
+    const context = this.#scopes.get(key)?.contexts.get(key.contextId)
     return context && this.#used(context)
   }
 
@@ -46,12 +47,13 @@ export class MemoryContexts {
 
   /** The tasks that a query is about, but for its state and time. */
   orderFor(scope: Scope, { contextId }: TaskQuery): StatusOrder<LoggedTask> | undefined {
-    return contextId === undefined ? this.#scopes.get(scopeName(scope))?.order : this.#contexts.get(contextName({ ...scope, contextId }))?.order
+    const known = this.#scopes.get(scope)
+    return contextId === undefined ? known?.order : known?.contexts.get(contextId)?.order
   }
 
   /** How many tasks have not ended. */
   countOpen({ tenant, principal }: OpenOf): number {
-    if (tenant !== undefined && principal !== undefined) return this.#scopes.get(scopeName({ tenant, principal }))?.order.open ?? 0
+    if (tenant !== undefined && principal !== undefined) return this.#scopes.get({ tenant, principal })?.order.open ?? 0
     let open = 0
     for (const { scope, order } of this.#scopes.values()) {
       if (scope.tenant === (tenant ?? scope.tenant) && scope.principal === (principal ?? scope.principal)) open += order.open
@@ -88,24 +90,23 @@ export class MemoryContexts {
 
   /** Removes a context, or all of a scope. Answers whether there was one. */
   erase({ contextId, ...scope }: Erasure): boolean {
-    const contexts = [...(this.#scopes.get(scopeName(scope))?.contexts ?? [])]
+    const contexts = [...(this.#scopes.get(scope)?.contexts.values() ?? [])]
     const erased = contexts.filter(({ key }) => contextId === undefined || key.contextId === contextId)
     for (const context of erased) this.#dropContext(context)
     return erased.length > 0
   }
 
   #newContext(key: ContextKey): MemoryContext {
-    const name = scopeName(key)
-    const scope = this.#scopes.get(name) ?? { scope: key, order: new StatusOrder(), contexts: new Set() }
+    const known = this.#scopes.get(key)
+    const scope: MemoryScope = known ?? { scope: key, order: new StatusOrder(), contexts: new Map() }
+    if (!known) this.#scopes.set(key, scope)
     const context = new MemoryContext(key, scope.order)
-    this.#scopes.set(name, scope)
-    scope.contexts.add(context)
-    this.#contexts.set(contextName(key), context)
+    scope.contexts.set(key.contextId, context)
     return context
   }
 
   #writeTo(context: MemoryContext, commit: Commit): void {
-    if (context.tasks.length === 0) this.#dropIdle(context)
+    if (context.commit > 0 && context.tasks.length === 0) this.#dropIdle(context)
     this.#moveWakes(context, commit)
     for (const task of context.writeRows(commit, taskId => this.#tasks.has(taskId))) this.#tasks.set(task.taskId, task)
     for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#tasks.get(entry.taskId))
@@ -164,10 +165,9 @@ export class MemoryContexts {
     context.remove(new Set(context.tasks))
     this.#dropIdle(context)
     this.#waiting.delete(context)
-    this.#contexts.delete(contextName(context.key))
-    const scope = scopeName(context.key)
-    this.#scopes.get(scope)?.contexts.delete(context)
-    if (this.#scopes.get(scope)?.contexts.size === 0) this.#scopes.delete(scope)
+    const contexts = this.#scopes.get(context.key)?.contexts
+    contexts?.delete(context.key.contextId)
+    if (contexts?.size === 0) this.#scopes.delete(context.key)
   }
 
   /** Unfolds a context for use; if it waits, it is the last to be folded again. */
@@ -186,8 +186,4 @@ export class MemoryContexts {
 
 function isOf({ tenant, principal }: Scope, other: Scope): boolean {
   return tenant === other.tenant && principal === other.principal
-}
-
-function scopeName({ tenant, principal }: Scope): string {
-  return contextName({ tenant, principal, contextId: '' })
 }

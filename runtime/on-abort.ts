@@ -4,7 +4,7 @@ import { Table } from './table.ts'
 /** Who waits for one signal to abort, each under a number of its own. */
 class Waiters {
   readonly #signal: AbortSignal
-  readonly #callbacks = new Table<() => void>()
+  readonly #callbacks = new Table<() => void, number>()
   #count = 0
 
   constructor(signal: AbortSignal) {
@@ -13,7 +13,7 @@ class Waiters {
 
   add(callback: () => void): () => void {
     if (this.#callbacks.size === 0) this.#signal.addEventListener('abort', this.#call)
-    const name = `#${(this.#count += 1)}`
+    const name = (this.#count += 1)
     this.#callbacks.set(name, callback)
     return () => {
       this.#callbacks.delete(name)

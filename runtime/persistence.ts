@@ -9,6 +9,9 @@ import type { RestoredTask } from './restored-task.ts'
 /** What goes with the text of each context. */
 const STAMP = stampOf({ format: FORMAT })
 
+/** The text of every context in which nothing is negotiated: its tasks are rows of their own. */
+const PLAIN = stamped(STAMP, JSON.stringify({ status: 'active', value: 'idle', historyValue: {}, context: { negotiations: [] }, children: {} }))
+
 /**
  * A task's actor as JSON text, with the delayed events of its charts, and a stamp of `stampOf`. Throws TypeError for what
  * JSON cannot hold, and for actors that could not be found again after a restart, because their logic has no name in the
@@ -20,11 +23,12 @@ export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[]
   return stamped(stamp, JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed }))
 }
 
-/** A context's actor as JSON text, with its negotiations and without its tasks, which are rows of their own. */
+/** A context's actor as JSON text, with its negotiations and without its tasks: what it knows of those it is told again by their rows. */
 export function persistContext(actor: Actor<ContextLogic>): string {
   const snapshot = actor.getSnapshot()
   const children: Record<string, AnyActorRef | undefined> = snapshot.children
   const { negotiations, isBargaining } = snapshot.context
+  if (negotiations.length === 0 && !isBargaining) return PLAIN
   // Requests to a negotiation that lasts have no actors of their own.
   const ids = isBargaining ? [BARGAINING, ...negotiations] : negotiations
   const kept = ids.flatMap(id => (children[id] ? [[id, children[id]]] : []))
@@ -37,8 +41,10 @@ export function persistContext(actor: Actor<ContextLogic>): string {
  */
 export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<ContextLogic> {
   const { format, ...context } = JSON.parse(text)
-  context.context = { ...context.context, ...input }
   checkFormat({ format })
+  const { negotiations } = context.context
+  context.context = { ...context.context, ...input, tasks: tasks.map(({ row }) => row.taskId) }
+  context.value = tasks.length + negotiations.length > 0 ? 'busy' : 'idle'
   for (const { row, text } of tasks) {
     const { delayed: _, format: __, version: ___, ...snapshot } = JSON.parse(text)
     context.children[row.taskId] = { src: 'task', snapshot }

@@ -1,45 +1,50 @@
+/** How many entries may go before a new Map is made, where no more than these are left. */
+const OFTEN = 64
+
 /**
- * Values by name, for tables whose entries come and go all the time. A Map makes a new table whenever its entries have
- * changed often enough, and the old one leads to the new: once one of them has grown old, V8's quick collections keep all
- * that follow, with everything that they held. An object without a prototype has no such chain.
+ * Values by name, for tables whose entries come and go all the time. A Map makes a new list of its entries whenever they
+ * have changed often enough, and the old one leads to the new: once one of them has grown old, V8's quick collections keep
+ * all that follow, with everything that they held. So here the Map itself is made anew from time to time, to which no old
+ * list leads.
  */
-export class Table<Value extends object> {
-  #values: Record<string, Value> = Object.create(null)
-  #size = 0
+export class Table<Value extends object, Name = string> {
+  #values = new Map<Name, Value>()
+  #gone = 0
 
   get size(): number {
-    return this.#size
+    return this.#values.size
   }
 
-  get(name: string): Value | undefined {
-    return this.#values[name]
+  get(name: Name): Value | undefined {
+    return this.#values.get(name)
   }
 
-  has(name: string): boolean {
-    return this.#values[name] !== undefined
+  has(name: Name): boolean {
+    return this.#values.has(name)
   }
 
-  set(name: string, value: Value): void {
-    if (this.#values[name] === undefined) this.#size += 1
-    this.#values[name] = value
+  set(name: Name, value: Value): void {
+    this.#values.set(name, value)
   }
 
-  delete(name: string): void {
-    if (this.#values[name] === undefined) return
-    this.#size -= 1
-    delete this.#values[name]
+  delete(name: Name): void {
+    if (!this.#values.delete(name)) return
+    this.#gone += 1
+    if (this.#gone < Math.max(OFTEN, this.#values.size)) return
+    this.#values = new Map(this.#values)
+    this.#gone = 0
   }
 
   values(): Value[] {
-    return Object.values(this.#values)
+    return [...this.#values.values()]
   }
 
-  entries(): [name: string, value: Value][] {
-    return Object.entries(this.#values)
+  entries(): [name: Name, value: Value][] {
+    return [...this.#values]
   }
 
   clear(): void {
-    this.#values = Object.create(null)
-    this.#size = 0
+    this.#values = new Map()
+    this.#gone = 0
   }
 }

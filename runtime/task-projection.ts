@@ -1,6 +1,7 @@
 import type { Artifact, Task, TaskStatus } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { appended } from './appended.ts'
+import { ArtifactList } from './artifact-list.ts'
 import { newest } from './newest.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
 
@@ -14,8 +15,8 @@ export interface TaskRecord {
   readonly taskId: string
   generation: number
   status: TaskStatus
-  /** By id; none before the first. */
-  artifacts: Map<string, Artifact> | undefined
+  /** None before the first. */
+  artifacts: ArtifactList | undefined
   said: Message[]
   metadata: Record<string, unknown> | undefined
 }
@@ -46,7 +47,7 @@ export function projectTask(record: TaskRecord, { historyLength, artifacts = tru
   const { key, taskId, status, metadata, generation } = record
   const history = newest(record.said.filter(message => message !== status.message), historyLength)
   const task: Task & { contextId: string } = { id: taskId, contextId: key.contextId, status }
-  if (artifacts && record.artifacts) task.artifacts = Array.from(record.artifacts.values(), copyOf)
+  if (artifacts && record.artifacts) task.artifacts = Array.from(record.artifacts, copyOf)
   if (history.length > 0) task.history = history
   if (metadata) task.metadata = metadata
   return { task, generation }
@@ -54,13 +55,10 @@ export function projectTask(record: TaskRecord, { historyLength, artifacts = tru
 
 /** The artifact replaces one of the same id, or its parts are appended to it and its other members win (§4.2.2). */
 function applyArtifact(record: TaskRecord, artifact: Artifact, append = false): void {
-  const artifacts = (record.artifacts ??= new Map<string, Artifact>())
-  const known = artifacts.get(artifact.artifactId)
-  if (!append || !known) {
-    artifacts.set(artifact.artifactId, copyOf(artifact))
-    return
-  }
-  appendTo(known, artifact)
+  const artifacts = (record.artifacts ??= new ArtifactList())
+  const known = append ? artifacts.get(artifact.artifactId) : undefined
+  if (known) appendTo(known, artifact)
+  else artifacts.set(copyOf(artifact))
 }
 
 /** Appends a chunk to an artifact: its parts come after those that are there, its other members win (§4.2.2). */
@@ -69,6 +67,7 @@ export function appendTo(known: Artifact, { parts, metadata, ...others }: Artifa
   Object.assign(known, others, metadata && { metadata: { ...known.metadata, ...metadata } })
 }
 
-function copyOf(artifact: Artifact): Artifact {
+/** A copy to which more can be appended. */
+export function copyOf(artifact: Artifact): Artifact {
   return { ...artifact, parts: [...artifact.parts] }
 }

@@ -5,6 +5,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { Principal } from '../../runtime/authentication.ts'
+import type { CallContext } from '../../runtime/call.ts'
 import { fault } from '../../runtime/fault.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Table } from '../../runtime/table.ts'
@@ -65,6 +66,8 @@ export class Connection {
   readonly #terms: ConnectionTerms
   /** On what terms requests are called that have no service parameters of their own. */
   readonly #usual: CallTerms
+  /** Who calls. */
+  readonly #caller: Pick<CallContext, 'tenant' | 'principal' | 'claims'>
   readonly #outbox: Outbox
   readonly #tap: Tap | undefined
   readonly #name: string
@@ -89,6 +92,8 @@ export class Connection {
     this.#socket = socket
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
+    const { tenant, principal } = terms
+    this.#caller = { ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
     setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
     this.#tap = tap
@@ -142,14 +147,14 @@ export class Connection {
     const stop = streaming ? new AbortController() : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
-    void this.#perform(request, called, { ...terms, bytes }, stop?.signal ?? this.#gone.signal)
+    void this.#perform(request, called, terms, bytes, stop?.signal ?? this.#gone.signal)
   }
 
-  async #perform({ id, params, serviceParameters }: Request, method: Method, { activated, ...terms }: CallTerms & { readonly bytes: number }, signal: AbortSignal): Promise<void> {
+  async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal): Promise<void> {
+    const { activated, version, extensions, conditions } = terms
     try {
-      const { principal, tenant } = this.#terms
       const { telemetry } = this.#runtime.settings
-      const call = Object.assign({ signal, interfaces: this.#interfaces }, terms, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
+      const call = Object.assign({ signal, interfaces: this.#interfaces, bytes, version, extensions, conditions }, this.#caller, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
       if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
       else {
         const answer = await method.answer(params, call)

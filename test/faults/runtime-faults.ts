@@ -24,7 +24,7 @@ export const runtimeFaults: readonly Fault[] = [
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
   },
   { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state })', replace: 'ledger.open(taskId, { state })' },
-  { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'if (saved && saved.context === context && saved.value === value) return saved', replace: 'if (saved) return saved' },
+  { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
   { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, extensions }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, extensions }, undefined)' },
   { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'negotiations.length === 0 && this.nextWakeMs > this.#services.clock.now()', replace: 'negotiations.length === 0' },
@@ -47,7 +47,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a task is read by anybody', file: 'runtime/memory-contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
   { name: 'a page of a list begins with the end of the one before', file: 'runtime/status-order.ts', find: 'const last = tasks.at(-1)', replace: 'const last = tasks.at(-2) ?? tasks.at(-1)' },
   { name: 'a task that lives is removed with the old ones', file: 'runtime/memory-contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
-  { name: 'what is appended to an artifact takes its place', file: 'runtime/task-projection.ts', find: 'if (!append || !known) {', replace: 'if (append || !known) {' },
+  { name: 'what is appended to an artifact takes its place', file: 'runtime/task-projection.ts', find: 'const known = append ? artifacts.get(artifact.artifactId) : undefined', replace: 'const known = append ? undefined : artifacts.get(artifact.artifactId)' },
   { name: 'of a history the oldest messages are shown', file: 'runtime/newest.ts', find: 'return count === 0 ? [] : list.slice(-count)', replace: 'return list.slice(0, count)' },
   { name: 'a long poll never answers', file: TASKS, find: 'services.clock.setTimeout(() => void tail.return(), services.limits.longPollMs)', replace: 'services.clock.setTimeout(() => {}, services.limits.longPollMs)' },
   { name: 'a cursor ahead of the log is taken', file: TASKS, find: 'if (afterGeneration > generation) throw aheadOfTask(generation)', replace: '' },

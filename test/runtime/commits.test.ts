@@ -611,7 +611,7 @@ await t.test('a new start', async t => {
   await t.test('refuses the callers of a context whose own row cannot be restored, once each, and serves the others', async t => {
     const inner = memoryStore()
     let loads = 0
-    const spoil = (snapshot: string) => JSON.stringify({ ...JSON.parse(snapshot), value: 'no such state' })
+    const spoil = (snapshot: string) => JSON.stringify({ ...JSON.parse(snapshot), children: { none: null } })
     const store: Store = {
       ...inner,
       loadContext: async key => {

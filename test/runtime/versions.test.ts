@@ -49,7 +49,7 @@ await t.test('each stored task has the version of the agent that stored it, and 
   const life = lives(t, { work: asking('a'), version: '1' })
   const { id } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
   const stored = await life.store.loadContext({ ...anyone, contextId: 'c' })
-  t.match(JSON.parse(stored?.snapshot ?? ''), { format: 1, value: 'busy' })
+  t.match(JSON.parse(stored?.snapshot ?? ''), { format: 1, value: 'idle' })
   t.match(JSON.parse(stored?.tasks[0]?.snapshot ?? ''), { format: 1, version: '1', context: { taskId: id } })
 })
 

@@ -1,6 +1,7 @@
 import type { Task } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
-import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/task-projection.ts'
+import { ArtifactList } from '../../../../runtime/artifact-list.ts'
+import { applyEvent, copyOf as copyOfArtifact, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/task-projection.ts'
 import type { TaskEvent } from '../../../../runtime/store.ts'
 
 /** How many events of a task are kept one by one. */
@@ -70,6 +71,7 @@ export function historyAt({ folded, events }: TaskEvents, said: readonly Message
 }
 
 function copyOf(record: TaskRecord): TaskRecord {
-  const artifacts = record.artifacts && new Map([...record.artifacts].map(([id, artifact]) => [id, { ...artifact, parts: [...artifact.parts] }]))
+  const artifacts = record.artifacts && new ArtifactList()
+  for (const artifact of record.artifacts ?? []) artifacts?.set(copyOfArtifact(artifact))
   return { ...record, artifacts, said: [...record.said] }
 }
