@@ -107,6 +107,8 @@ export class ContextTraces {
       return
     }
     const { state } = update.statusUpdate.status
+    // Its work begins with what the same turn holds.
+    if (state === 'TASK_STATE_WORKING') task.span ??= this.#begin(taskId, task)
     task.span?.event('a2a.task.status', { [ATTRIBUTES.taskState]: state, [ATTRIBUTES.generation]: generation })
     task.span?.set({ [ATTRIBUTES.taskState]: state })
     if (!isTerminal(state)) return

@@ -46,7 +46,7 @@ export async function neededTask(taskId: string, { store, feeds, limits, scope, 
     if (ended.task.status.state !== 'TASK_STATE_COMPLETED') throw notCompleted(ended.task)
     return ended.task
   } finally {
-    await tail.return()
+    tail.end()
   }
 }
 

@@ -11,22 +11,8 @@ export async function ownErrors<T>(logger: Logger, call: CallContext, operation:
   }
 }
 
-/** Runs a streaming operation from the first step of its stream on; its errors are those of {@link ownErrors}. */
-export async function* ownStreamErrors<T>(
-  logger: Logger,
-  call: CallContext,
-  operation: string,
-  open: () => AsyncIterable<T> | Promise<AsyncIterable<T>>
-): AsyncGenerator<T, void, undefined> {
-  try {
-    const opened = open()
-    yield* opened instanceof Promise ? await opened : opened
-  } catch (error) {
-    throw ownError(logger, call, operation, error)
-  }
-}
-
-function ownError(logger: Logger, { signal }: CallContext, operation: string, error: unknown): unknown {
+/** The error that the caller of an operation gets of one that was thrown. */
+export function ownError(logger: Logger, { signal }: CallContext, operation: string, error: unknown): unknown {
   if (isA2AError(error) || signal?.aborted) return error
   logger.error('an operation failed', { operation, error })
   return new A2AError('InternalError', undefined, { cause: error })

@@ -21,7 +21,7 @@ import { erase, erasureOf, type ErasedData } from './erase.ts'
 import { checkIsKnown, extendedAgentCard } from './extended-card.ts'
 import { extensionsWith } from './extensions.ts'
 import { Feeds } from './feeds.ts'
-import { ownErrors, ownStreamErrors } from './own-errors.ts'
+import { ownError, ownErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import { inputModesOf } from './input-modes.ts'
@@ -42,6 +42,7 @@ import { SignedCards, type SignCard } from './signed-cards.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
+import { TaskStream, type Opened } from './task-stream.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
 import { tenantInterfaces } from './tenant-interfaces.ts'
 import { nowhereFor, Tenants, type TenantOptions } from './tenants.ts'
@@ -228,8 +229,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
   const answered = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
     ownErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
-  const streamed = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => AsyncIterable<T>) =>
-    ownStreamErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
+  const streamed = <Name extends OperationName>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => Promise<Opened>) =>
+    new TaskStream(() => permitted(name, call, checked(name, params, call), goOn), error => ownError(logger, call, name, error))
 
   const pushing = <Name extends UnservedOperation, T>(name: Name, run: (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
     push

@@ -1,4 +1,4 @@
-import type { SendMessageResponse, StreamResponse } from '../machines/protocol/objects.ts'
+import type { SendMessageResponse } from '../machines/protocol/objects.ts'
 import type { SendMessageRequest } from '../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/states.ts'
 import type { Admitted } from './call.ts'
@@ -14,7 +14,7 @@ import { shownTask } from './shown.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { applyEvent, projectTask, type TaskRecord } from './task-projection.ts'
-import { tailOf, toldBy } from './task-stream.ts'
+import { tailOf, type Opened } from './task-stream.ts'
 import { pushOf, webhookOfMessage } from './webhook-registration.ts'
 
 type Call = Admitted<SendMessageRequest>
@@ -38,21 +38,20 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
  * SendStreamingMessage (§3.1.2): the agent's message alone, or the task and then everything that happens to it, until
  * it is terminal or asks for input.
  */
-export async function* sendStreamingMessage(services: OperationServices, call: Call): AsyncGenerator<StreamResponse, void, undefined> {
+export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<Opened> {
   const { configuration = {} } = call.params
   const outcome = await place(services, call, placed => following(services, placed, call.signal))
-  if ('message' in outcome) {
-    yield outcome
-    return
-  }
+  if ('message' in outcome) return { first: outcome }
   const { placed, opened, tail } = outcome.attached
   try {
     const stored = opened ? projectTask(opened, configuration) : await read(services, placed, configuration)
     call.numbered?.(stored.generation)
-    yield { task: shownTask(stored, call.reliable) }
-    if (!endsStream(stored.task.status.state)) yield* toldBy(opened ? tail : tail.startAfter(stored.generation), call)
-  } finally {
-    await tail.return()
+    if (!opened) tail.startAfter(stored.generation)
+    if (endsStream(stored.task.status.state)) tail.end()
+    return { first: { task: shownTask(stored, call.reliable) }, following: { tail, call } }
+  } catch (error) {
+    tail.end()
+    throw error
   }
 }
 

@@ -19,10 +19,87 @@ export function tailOf(
 /** What a call says of how its events are told. */
 type Telling = Pick<Admitted<unknown>, 'reliable' | 'numbered'>
 
-/** The events of a tail as a client sees them. */
-export async function* toldBy(tail: TaskTail, { reliable, numbered }: Telling): AsyncGenerator<StreamResponse, void, undefined> {
-  for await (const event of tail) {
-    numbered?.(event.generation)
-    yield shownEvent(event, reliable)
+/** What a stream tells: `first`, then the events of the tail as a client sees them. */
+export interface Opened {
+  readonly first?: StreamResponse
+  readonly following?: { readonly tail: TaskTail; readonly call: Telling }
+}
+
+/**
+ * The stream of an operation, which opens when it is first asked. An async generator would do the same, but each in a chain
+ * of them costs every event some promises more. Who asks before the last answer gets theirs after it.
+ */
+export class TaskStream implements AsyncGenerator<StreamResponse, void, undefined> {
+  readonly #open: () => Opened | Promise<Opened>
+  readonly #failure: (error: unknown) => unknown
+  #state: 'new' | 'open' | 'over' = 'new'
+  #following: Opened['following']
+  #asked = 0
+  #last: Promise<unknown> | undefined
+
+  /** `failure` makes the error that its reader gets of one that comes. */
+  constructor(open: () => Opened | Promise<Opened>, failure: (error: unknown) => unknown) {
+    this.#open = open
+    this.#failure = failure
+  }
+
+  next(): Promise<IteratorResult<StreamResponse, undefined>> {
+    this.#asked += 1
+    const step = this.#asked === 1 ? this.#step() : Promise.allSettled([this.#last]).then(() => this.#step())
+    this.#last = step
+    return step
+  }
+
+  async return(): Promise<IteratorResult<StreamResponse, undefined>> {
+    this.#end()
+    return OVER
+  }
+
+  async throw(error: unknown): Promise<never> {
+    this.#end()
+    throw error
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async #step(): Promise<IteratorResult<StreamResponse, undefined>> {
+    try {
+      return (this.#state === 'new' ? await this.#begin() : undefined) ?? (await this.#goOn())
+    } catch (error) {
+      this.#end()
+      throw this.#failure(error)
+    } finally {
+      this.#asked -= 1
+    }
+  }
+
+  /** Opens the stream, and gives what it begins with. */
+  async #begin(): Promise<IteratorResult<StreamResponse, undefined> | undefined> {
+    this.#state = 'open'
+    const { first, following } = await this.#open()
+    this.#following = following
+    // Its reader may have left meanwhile.
+    if (this.#state !== 'open') this.#end()
+    else if (first) return { done: false, value: first }
+    return undefined
+  }
+
+  async #goOn(): Promise<IteratorResult<StreamResponse, undefined>> {
+    if (!this.#following) return OVER
+    const { tail, call } = this.#following
+    const event = tail.take() ?? (await tail.taken())
+    if (!event) return OVER
+    call.numbered?.(event.generation)
+    return { done: false, value: shownEvent(event, call.reliable) }
+  }
+
+  #end(): void {
+    this.#state = 'over'
+    this.#following?.tail.end()
+    this.#following = undefined
   }
 }
+
+const OVER = { done: true, value: undefined } as const

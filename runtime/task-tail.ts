@@ -18,7 +18,7 @@ export interface TailOptions {
  * aborts. It listens from the moment it is made; {@link startAfter} then says from which generation on it tells.
  * A reader that falls behind by more than `limit` events reads on from the log, so that it costs no more memory.
  */
-export class TaskTail implements AsyncIterableIterator<TaskEvent> {
+export class TaskTail {
   readonly #options: TailOptions
   readonly #stopListening: () => void
   #waiting: TaskEvent[] = []
@@ -37,12 +37,12 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
       advanced: generation => this.#advanced(generation),
       closed: error => this.#fail(error)
     })
-    const stayed = options.signal && onAbort(options.signal, () => this.#close())
+    const stayed = options.signal && onAbort(options.signal, () => this.end())
     this.#stopListening = () => {
       stop()
       stayed?.()
     }
-    if (options.signal?.aborted) this.#close()
+    if (options.signal?.aborted) this.end()
   }
 
   /**
@@ -56,12 +56,18 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
     return this
   }
 
-  async next(): Promise<IteratorResult<TaskEvent, undefined>> {
-    await this.#filled()
+  /** The next event, if there is one now. */
+  take(): TaskEvent | undefined {
     const event = this.#open ? this.#waiting.shift() : undefined
-    if (event) return { done: false, value: this.#passed(event) }
-    if (this.#error) throw this.#error.error
-    return { done: true, value: undefined }
+    return event && this.#passed(event)
+  }
+
+  /** The next event, as soon as there is one; `undefined` when no more comes. Rejects if that is because of an error. */
+  async taken(): Promise<TaskEvent | undefined> {
+    await this.#filled()
+    const event = this.take()
+    if (!event && this.#error) throw this.#error.error
+    return event
   }
 
   /** Reads on to the end, for the sake of having got there. */
@@ -69,18 +75,16 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
     this.#isDrained = true
     while (this.#open) {
       await this.#filled()
-      for (let event = this.#waiting.shift(); event && this.#open; event = this.#waiting.shift()) this.#passed(event)
+      while (this.take()) continue
     }
     if (this.#error) throw this.#error.error
   }
 
-  async return(): Promise<IteratorResult<TaskEvent, undefined>> {
-    this.#close()
-    return { done: true, value: undefined }
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
+  /** Listens no more: nothing that comes is told. May be called twice. */
+  end(): void {
+    this.#open = false
+    this.#stopListening()
+    this.#wake()
   }
 
   /** Waits until there is an event to pass, or nothing more to come. */
@@ -93,7 +97,7 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
 
   #passed(event: TaskEvent): TaskEvent {
     this.#after = event.generation
-    if (this.#options.endsAfter(event)) this.#close()
+    if (this.#options.endsAfter(event)) this.end()
     return event
   }
 
@@ -121,12 +125,6 @@ export class TaskTail implements AsyncIterableIterator<TaskEvent> {
 
   #fail(error: unknown): void {
     this.#error = { error }
-    this.#close()
-  }
-
-  #close(): void {
-    this.#open = false
-    this.#stopListening()
-    this.#wake()
+    this.end()
   }
 }

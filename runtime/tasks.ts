@@ -1,5 +1,5 @@
 import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
-import type { StreamResponse, Task } from '../machines/protocol/objects.ts'
+import type { Task } from '../machines/protocol/objects.ts'
 import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../machines/protocol/states.ts'
 import type { Admitted } from './call.ts'
@@ -9,7 +9,7 @@ import type { OperationServices } from './operation-services.ts'
 import { shownTask } from './shown.ts'
 import type { ReadOptions, Scope, StoredTask } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
-import { tailOf, toldBy } from './task-stream.ts'
+import { tailOf, type Opened } from './task-stream.ts'
 
 /** GetTask (§3.1.3): the task as it is, with its artifacts; with `currentGeneration` when it has passed that one, or after a while. */
 export async function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
@@ -38,30 +38,28 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
  * SubscribeToTask (§3.1.6): the task as it is, then every later event without a gap or repeat, until it is terminal.
  * With `afterGeneration` only the events after that one, also of a task that has ended.
  */
-export async function* subscribeToTask(
-  services: OperationServices,
-  call: Admitted<SubscribeToTaskRequest>
-): AsyncGenerator<StreamResponse, void, undefined> {
+export async function subscribeToTask(services: OperationServices, call: Admitted<SubscribeToTaskRequest>): Promise<Opened> {
   const { params, scope, conditions, reliable, numbered, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = tailOf(services, scope, taskId, isLast, signal)
+  const following = { tail, call }
   try {
     const stored = await read(services, scope, taskId, afterGeneration === undefined ? {} : BRIEFLY)
     const { generation, task } = stored
     if (afterGeneration === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
       numbered?.(generation)
-      yield { task: shownTask(stored, reliable) }
       tail.startAfter(generation)
-    } else {
-      if (afterGeneration > generation) throw aheadOfTask(generation)
-      if (isTerminal(task.status.state) && afterGeneration === generation) return
-      tail.startAfter(afterGeneration, generation)
+      return { first: { task: shownTask(stored, reliable) }, following }
     }
-    yield* toldBy(tail, call)
-  } finally {
-    await tail.return()
+    if (afterGeneration > generation) throw aheadOfTask(generation)
+    tail.startAfter(afterGeneration, generation)
+    if (isTerminal(task.status.state) && afterGeneration === generation) tail.end()
+    return { following }
+  } catch (error) {
+    tail.end()
+    throw error
   }
 }
 
@@ -76,14 +74,14 @@ async function read({ store }: OperationServices, scope: Scope, taskId: string, 
 /** Waits until a task has passed a generation, or has ended, for `limits.longPollMs` at the most. */
 async function passed(services: OperationServices, { params, scope, signal }: Admitted<GetTaskRequest>, after: number): Promise<void> {
   const tail = tailOf(services, scope, params.id, () => true, signal)
-  const timer = services.clock.setTimeout(() => void tail.return(), services.limits.longPollMs)
+  const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await read(services, scope, params.id, BRIEFLY)
     if (generation <= after && !isTerminal(task.status.state)) await tail.startAfter(generation).drain()
     signal?.throwIfAborted()
   } finally {
     services.clock.clearTimeout(timer)
-    await tail.return()
+    tail.end()
   }
 }
 

@@ -49,7 +49,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a task that lives is removed with the old ones', file: 'runtime/memory-contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
   { name: 'what is appended to an artifact takes its place', file: 'runtime/task-projection.ts', find: 'const known = append ? artifacts.get(artifact.artifactId) : undefined', replace: 'const known = append ? undefined : artifacts.get(artifact.artifactId)' },
   { name: 'of a history the oldest messages are shown', file: 'runtime/newest.ts', find: 'return count === 0 ? [] : list.slice(-count)', replace: 'return list.slice(0, count)' },
-  { name: 'a long poll never answers', file: TASKS, find: 'services.clock.setTimeout(() => void tail.return(), services.limits.longPollMs)', replace: 'services.clock.setTimeout(() => {}, services.limits.longPollMs)' },
+  { name: 'a long poll never answers', file: TASKS, find: 'services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)', replace: 'services.clock.setTimeout(() => {}, services.limits.longPollMs)' },
   { name: 'a cursor ahead of the log is taken', file: TASKS, find: 'if (afterGeneration > generation) throw aheadOfTask(generation)', replace: '' },
   { name: 'a refusal has another code', file: 'runtime/place-message.ts', find: 'return new A2AError(\'UnsupportedOperation\', `Task ${id} ${why}`', replace: 'return new A2AError(\'InvalidRequest\', `Task ${id} ${why}`' },
   { name: 'a stream repeats what its reader has', file: 'runtime/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' }

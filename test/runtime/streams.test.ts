@@ -13,6 +13,7 @@ import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
 import type { Store } from '../../runtime/store.ts'
 import { Table } from '../../runtime/table.ts'
+import { TaskStream, type Opened } from '../../runtime/task-stream.ts'
 import { subscribeToTask } from '../../runtime/tasks.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {
@@ -266,16 +267,18 @@ await t.test('a call after the end is refused with Overloaded', async t => {
 await t.test('nobody is listened for any more once streams and waiting calls have ended, in whatever way', async t => {
   const { feeds, services } = assembled(t)
   const call = (more: CallContext = {}) => admit('sendMessage', say('a boat'), more)
+  const stream = (open: () => Promise<Opened>) => new TaskStream(open, error => error)
+  const subscribed = (request: unknown, more: CallContext = {}) => stream(() => subscribeToTask(services, admit('subscribeToTask', request, more)))
   t.equal(feeds.size, 0)
 
-  const ended = await collect(sendStreamingMessage(services, call()))
+  const ended = await collect(stream(() => sendStreamingMessage(services, call())))
   t.equal(feeds.size, 0, 'a stream that ended')
   const { id } = taskIn(ended[0])
 
   const leaving = new AbortController()
-  const aborted = subscribeToTask(services, admit('subscribeToTask', { id }, { signal: leaving.signal }))
+  const aborted = subscribed({ id }, { signal: leaving.signal })
   await next(aborted)
-  const left = subscribeToTask(services, admit('subscribeToTask', { id }, {}))
+  const left = subscribed({ id })
   await next(left)
   t.equal(feeds.size, 1, 'one task is listened to')
   const reading = aborted.next()
@@ -286,16 +289,16 @@ await t.test('nobody is listened for any more once streams and waiting calls hav
   t.equal(feeds.size, 0, 'after the abort of one and the return of the other')
 
   const gone = new AbortController()
-  const unread = subscribeToTask(services, admit('subscribeToTask', { id }, { signal: gone.signal }))
+  const unread = subscribed({ id }, { signal: gone.signal })
   await next(unread)
   gone.abort()
   t.equal(feeds.size, 0, 'a stream that nobody reads when it is aborted')
   t.ok((await unread.next()).done)
 
-  const before = subscribeToTask(services, admit('subscribeToTask', { id }, { signal: AbortSignal.abort() }))
+  const before = subscribed({ id }, { signal: AbortSignal.abort() })
   t.equal((await collect(before)).length, 1, 'one that was aborted before tells the task at most')
   for (const missing of ['unknown', id]) {
-    const stream = subscribeToTask(services, admit('subscribeToTask', { id: missing }, missing === id ? { principal: 'bob' } : {}))
+    const stream = subscribed({ id: missing }, missing === id ? { principal: 'bob' } : {})
     t.equal((await refusal(collect(stream))).code, 'TaskNotFound')
   }
   t.equal(feeds.size, 0, 'a refused subscription')
@@ -306,6 +309,33 @@ await t.test('nobody is listened for any more once streams and waiting calls hav
   waiter.abort(new Error('gone'))
   t.equal((await waiting).message, 'gone')
   t.equal(feeds.size, 0, 'a waiting call that is aborted')
+})
+
+await t.test('a stream that is asked for several at once gives each in turn, and nothing once it is over', async t => {
+  const { runtime } = start(t, { work: echo })
+  const stream = runtime.sendStreamingMessage(say('x'))
+  const steps = await Promise.all(Array.from({ length: 6 }, () => stream.next()))
+  t.strictSame(steps.map(step => (step.done ? 'over' : brief(step.value))), ['task:submitted', 'working', 'artifact: x', 'completed', 'over', 'over'])
+  t.ok((await stream.next()).done)
+})
+
+await t.test('a stream whose reader leaves before it has opened, or while it does, is over', async t => {
+  const { feeds, services } = assembled(t)
+  let opened = 0
+  const stream = () => new TaskStream(() => {
+    opened += 1
+    return sendStreamingMessage(services, admit('sendMessage', say('a boat'), {}))
+  }, error => error)
+  const unread = stream()
+  t.ok((await unread.return()).done)
+  t.ok((await unread.next()).done)
+  t.equal(opened, 0)
+  const opening = stream()
+  const first = opening.next()
+  t.equal((await rejection(opening.throw(new Error('no more')))).message, 'no more')
+  t.ok((await first).done)
+  t.equal(opened, 1)
+  t.equal(feeds.size, 0)
 })
 
 await t.test('a progress without words and with metadata is told as it is', async t => {

@@ -28,6 +28,11 @@ function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COM
   return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
 }
 
+/** What a tail tells until it ends. */
+async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined> {
+  for (let event = await tail.taken(); event; event = await tail.taken()) yield event
+}
+
 await t.test('a tail', async t => {
   const ends = ({ update }: TaskEvent) => 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
   const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
@@ -45,7 +50,7 @@ await t.test('a tail', async t => {
 
   await t.test('tells what comes while it waits, without reading the log', async t => {
     const { tail, tell, reads, feeds } = tailed()
-    const reading = collect(tail)
+    const reading = collect(told(tail))
     for (const n of [1, 2, 3]) {
       tell(event(n))
       await rest()
@@ -59,14 +64,14 @@ await t.test('a tail', async t => {
   await t.test('leaves out what the reader has, whether it was told before or after', async t => {
     const { tail, tell } = tailed([], 10)
     tell(event(1), event(2), event(3))
-    const reading = collect(tail.startAfter(2))
+    const reading = collect(told(tail.startAfter(2)))
     tell(event(4, 'TASK_STATE_COMPLETED'))
     t.strictSame(generations(await reading), [3, 4])
   })
 
   await t.test('reads what it missed before it listened from the log', async t => {
     const { tail, tell } = tailed([event(1), event(2), event(3)])
-    const reading = collect(tail.startAfter(1))
+    const reading = collect(told(tail.startAfter(1)))
     tell(event(4), event(5, 'TASK_STATE_COMPLETED'))
     t.strictSame(generations(await reading), [2, 3, 4, 5])
   })
@@ -74,20 +79,20 @@ await t.test('a tail', async t => {
   await t.test('that is over its limit reads on from the log, also while more comes', async t => {
     const { tail, tell, reads } = tailed()
     for (let n = 1; n <= 7; n += 1) tell(event(n))
-    const told: number[] = []
-    for await (const { generation } of tail) {
-      told.push(generation)
+    const heard: number[] = []
+    for await (const { generation } of told(tail)) {
+      heard.push(generation)
       if (generation === 4) tell(event(8), event(9))
       if (generation === 9) tell(event(10, 'TASK_STATE_COMPLETED'))
     }
-    t.strictSame(told, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    t.strictSame(heard, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     t.ok(reads.length > 0)
   })
 
   await t.test('waits for the next event when the log holds none of those that it heard of', async t => {
     const { tail, tell, reads, feeds } = tailed()
     feeds.publish('t', [event(3)])
-    const reading = collect(tail)
+    const reading = collect(told(tail))
     await until(() => reads.length === 1)
     tell(event(1, 'TASK_STATE_COMPLETED'))
     t.strictSame(generations(await reading), [1])
@@ -98,14 +103,14 @@ await t.test('a tail', async t => {
       const stop = new AbortController()
       const { tail, tell, feeds } = tailed([], 2, stop.signal)
       tell(event(1))
-      const reading = tail.next().then(() => tail.next())
+      const reading = tail.taken().then(() => tail.taken())
       await rest()
       if (aborts) stop.abort()
-      else await tail.return()
-      t.strictSame(await reading, { done: true, value: undefined })
+      else tail.end()
+      t.equal(await reading, undefined)
       tell(event(2))
-      t.ok((await tail.next()).done)
-      await tail.return()
+      t.equal(await tail.taken(), undefined)
+      tail.end()
       t.equal(feeds.size, 0)
       t.equal(getEventListeners(stop.signal, 'abort').length, 0)
     }
@@ -113,7 +118,7 @@ await t.test('a tail', async t => {
 
   await t.test('ends with the error of the feed that closes', async t => {
     const { tail, feeds } = tailed()
-    const reading = rejection(tail.next())
+    const reading = rejection(tail.taken())
     feeds.close(new Error('closing'))
     t.equal((await reading).message, 'closing')
     t.equal(feeds.size, 0)
@@ -123,9 +128,9 @@ await t.test('a tail', async t => {
     const { tail, feeds } = tailed()
     const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, scope, taskId: 't', limit: 1, endsAfter: ends })
     feeds.publish('t', [event(2)])
-    t.equal((await rejection(broken.next())).message, 'disk')
-    await broken.return()
-    await tail.return()
+    t.equal((await rejection(broken.taken())).message, 'disk')
+    broken.end()
+    tail.end()
     t.equal(feeds.size, 0)
   })
 })
