@@ -35,7 +35,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a deadline is ignored', file: TIMERS, unit: 'test/runtime/deadlines.test.ts', find: `this.#setDeadline(taskId, deadlineAtMs)
     return`, replace: 'return' },
   { name: 'a deadline is lost when its task is restored', file: TIMERS, unit: 'test/runtime/deadlines.test.ts', find: 'return dueMs === undefined ? events : [...events, { dueMs, set: () => this.#setDeadline(taskId, dueMs) }]', replace: 'return events' },
-  { name: 'a sleep begins anew when the work runs again', file: 'runtime/run-log.ts', find: 'const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs', replace: 'const untilMs = this.#host.clock.now() + delayMs' },
+  { name: 'a sleep begins anew when the work runs again', file: 'runtime/run-log.ts', unit: 'test/runtime/work-again.test.ts', find: 'const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs', replace: 'const untilMs = this.#host.clock.now() + delayMs' },
   { name: 'an answer is not kept', file: 'runtime/asking.ts', find: 'this.#log.keep(open.key, given)', replace: '' },
   { name: 'an answer is given to the wrong question', file: 'runtime/asking.ts', find: `const open = { key: String(ordinal), question`, replace: `const open = { key: 'answer', question` },
   { name: 'the words of a run are counted off by one', file: REPLAY, find: 'if (ordinal > this.#upTo) return word', replace: 'if (ordinal >= this.#upTo) return word' },

@@ -5,6 +5,9 @@ import { codeOf, type Request } from './requests.ts'
 import type { LedgerTask } from './ledger.ts'
 import type { World } from './world.ts'
 
+/** What a client says of a request that it cannot send again: to this agent, which is reliable, it always can. */
+const CUT_OFF = /Nobody knows whether the agent took it/
+
 /**
  * Holds a world in which all is quiet against the model: every task, every request, and all that was ever seen. `isOver`:
  * every task has ended by now, so that nothing is to be waited for any more.
@@ -43,6 +46,7 @@ function judgeRequest({ config, ledger, violations, pending, isTroubled, contest
   if (!outcome) return violations.add(`I11: request ${number} (${what}) has no outcome; ${pending.length} are pending`)
   if ('error' in outcome) {
     const code = codeOf(outcome.error)
+    if (CUT_OFF.test(String(outcome.error))) violations.add(`I11: request ${number} (${what}) was cut off, and the client did not go on with it`)
     const allowed = [...codes, ...(isTroubled ? ['Overloaded'] : []), ...(config.readFaults > 0 ? ['InternalError'] : []), ...(message && contested.has(message.messageId) ? ['IdempotencyConflict'] : [])]
     if (!allowed.includes(code)) violations.add(`request ${number} (${what}) gets ${code}: ${String(outcome.error)}`)
     return

@@ -1,7 +1,7 @@
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { say, userMessage } from '../../fixtures/runtime-helpers.ts'
 import { exchange } from '../../../adapters/testing/protocol/exchange.ts'
-import type { Column } from '../column.ts'
+import type { Column, Test } from '../column.ts'
 import { row, type Row } from '../row.ts'
 import { GRPC_ONLY, JSON_RPC_ONLY, NOT_03, REST_ONLY, RPC_HTTP_ONLY } from './reasons.ts'
 
@@ -15,6 +15,7 @@ export const envelope: readonly Row[] = [
   row(14, 'M', '9.3', 'JSON-RPC answers are of 2.0 and under the id of the request, null if there is none to tell', async (t, column) => {
     for (const id of ['text', 0, -7, 2 ** 53 - 1, '']) t.match(await rpc(column, { id }), { jsonrpc: '2.0', id, error: { code: -32001 } })
     t.match(await raw(column, '{'), { jsonrpc: '2.0', id: null })
+    await isNotDoneWithoutId(t, column)
   }, JSON_RPC_ONLY),
   row(15, 'M', '9.1', 'JSON-RPC over HTTP is application/json', async (t, column) => {
     const { response } = await post(column, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'nothing' }))
@@ -107,6 +108,20 @@ export const envelope: readonly Row[] = [
 function rpc({ binding, client }: Column, more: Json): Promise<Json> {
   const method = binding.version === '1.0' ? 'GetTask' : 'tasks/get'
   return raw({ client }, JSON.stringify({ jsonrpc: '2.0', method, params: { id: 'none' }, ...more }))
+}
+
+/** A cancel without an id is not answered, which over HTTP is an answer without content, and cancels nothing. */
+async function isNotDoneWithoutId(t: Test, { binding, open }: Column): Promise<void> {
+  const client = await open()
+  const { id } = await client.opened('wait', 'working')
+  const method = binding.version === '1.0' ? 'CancelTask' : 'tasks/cancel'
+  const answer = raw({ client }, JSON.stringify({ jsonrpc: '2.0', method, params: { id } }))
+  if (binding.name.endsWith('JSON-RPC')) t.same(await answer, {})
+  else answer.catch(() => {})
+  // By the answer to what is sent after it, it would be done.
+  await client.task('x')
+  t.equal((await client.get(id)).status.state, 'TASK_STATE_WORKING')
+  t.equal((await client.cancel(id)).status.state, 'TASK_STATE_CANCELED')
 }
 
 async function raw({ client: { caller } }: Pick<Column, 'client'>, text: string): Promise<Json> {

@@ -1,6 +1,10 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import { brief, say, textOf } from '../../fixtures/runtime-helpers.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { memoryStore } from '../../../runtime/memory-store.ts'
+import type { Store } from '../../../runtime/store.ts'
+import { brief, deferred, rest, say, textOf } from '../../fixtures/runtime-helpers.ts'
 import { read, type Client } from '../client.ts'
+import type { Site, Test } from '../column.ts'
 import { row, type Row } from '../row.ts'
 
 /** §10.3: SendStreamingMessage and SubscribeToTask. */
@@ -83,7 +87,7 @@ export const streaming: readonly Row[] = [
     await runtime.authorized(taskIdIn(asked), { key: 1 })
     t.same((await read(stream)).map(brief), ['working', 'artifact: got {"key":1}', 'completed'])
   }),
-  row(62, 'D', '3.1.6', 'A task and its events have no gap and no repeat, whenever one subscribes', async (t, { client }) => {
+  row(62, 'D', '3.1.6', 'A task and its events have no gap and no repeat, whenever one subscribes', async (t, { client, serve, binding }) => {
     const stream = client.stream('count 100')
     const whole = [...(await read(stream, event => 'artifactUpdate' in event))]
     const subscriptions: Promise<string>[] = []
@@ -95,6 +99,11 @@ export const streaming: readonly Row[] = [
     const all = Array.from({ length: 100 }, (_, i) => String(i + 1)).join(' ')
     t.equal(textsIn(whole), all)
     t.same(await Promise.all(subscriptions), Array(8).fill(all))
+    const held = storeAheadOfNews()
+    await isToldOnce(t, await serve(t, { store: held.store }), held.written)
+    if (binding.version === '0.3') return
+    const ahead = { extensions: [RELIABILITY_EXTENSION], parameters: { 'taskchart-after-generation': '1000' } }
+    t.equal((await client.refusal('SubscribeToTask', { id: taskIdIn(whole) }, ahead)).reason, 'INVALID_PARAMS', 'there would be a gap')
   }),
   row(63, 'D', '3.1.2, 11.7', 'At a question a subscription stays open, and the stream of a message closes', async (t, { client }) => {
     const asked = await read(client.stream('ask'))
@@ -122,6 +131,16 @@ function taskIdIn([first]: readonly StreamResponse[]): string {
   return first && 'task' in first ? first.task.id : ''
 }
 
+/** What the first commit of a task holds is in the task with which a subscription begins, and is not told again. */
+async function isToldOnce(t: Test, { open }: Site, written: Promise<string>): Promise<void> {
+  const client = await open()
+  const sent = client.send('ask', {}, { returnImmediately: true })
+  const stream = client.subscribe(await written)
+  const events = await read(stream, event => brief(event).startsWith('input-required'))
+  t.same(events.map(brief), ['task:working', 'input-required: And then?'])
+  await sent
+}
+
 /** What `count` had said when a subscription began, and says in its events. */
 async function counted(client: Client, id: string): Promise<string> {
   const [first, ...events] = await read(client.subscribe(id))
@@ -132,4 +151,25 @@ async function counted(client: Client, id: string): Promise<string> {
 /** The texts of the artifacts in events. */
 function textsIn(events: readonly StreamResponse[]): string {
   return events.flatMap(event => ('artifactUpdate' in event ? [textOf(event.artifactUpdate.artifact)] : [])).join(' ')
+}
+
+/** A store that has written a task of which nobody is told, until somebody reads it; the answer to that comes after what is told. */
+function storeAheadOfNews(): { readonly store: Store; readonly written: Promise<string> } {
+  const inner = memoryStore()
+  const [written, isRead] = [deferred<string>(), deferred()]
+  const commit: Store['commit'] = async commit => {
+    const isWritten = await inner.commit(commit)
+    const [task] = commit.tasks
+    if (!task) return isWritten
+    written.resolve(task.taskId)
+    await isRead.promise
+    return isWritten
+  }
+  const readTask: Store['readTask'] = async (...task) => {
+    const stored = await inner.readTask(...task)
+    isRead.resolve()
+    await rest()
+    return stored
+  }
+  return { store: { ...inner, commit, readTask }, written: written.promise }
 }

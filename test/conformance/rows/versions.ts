@@ -54,6 +54,12 @@ export const versions: readonly Row[] = [
     const shouted = { version: '', parameters: { 'A2A-VERSION': '1.0', 'A2A-Extensions': RELIABILITY_EXTENSION } }
     t.match((await client.call('SendMessage', say('x'), shouted)).extensions, RELIABILITY_EXTENSION)
     t.equal((await client.call('SendMessage', say('x'), { extensions: [RELIABILITY_EXTENSION.toUpperCase()] })).extensions, '')
+    const { id } = await client.task('ask')
+    for (const generation of ['x', '3.0', '-1']) {
+      const parameters = { 'Taskchart-If-Generation-MATCH': generation }
+      t.equal((await client.refusal('CancelTask', { id }, { extensions: [RELIABILITY_EXTENSION], parameters })).reason, 'INVALID_PARAMS', generation)
+    }
+    await client.cancel(id)
   }, newer('0.3 has no service parameters')),
   row(110, 'M', '3.3.4', 'Who does not declare a required extension is refused, whatever is asked for: ExtensionSupportRequired', async (t, { serve, binding }) => {
     const uri = 'urn:example:required'
