@@ -334,7 +334,7 @@ await t.test('quotas', async t => {
 })
 
 await t.test('turns', async t => {
-  await t.test('are taken one after the other by all who wait, 16 calls in each turn of the event loop, those of one in their order', async t => {
+  await t.test('are taken one after the other by all who wait, 16 calls of one in a turn of the event loop, those of one in their order', async t => {
     const turns = new FairTurns()
     const [noisy, quiet, other] = [{}, {}, {}]
     const begun: string[] = []
@@ -353,6 +353,26 @@ await t.test('turns', async t => {
     await setImmediate()
     await setImmediate()
     t.equal(turns.next(quiet), undefined, 'nobody waits any more')
+  })
+
+  await t.test('are short while several call, and long again when one has been alone for a while', async t => {
+    const turns = new FairTurns()
+    const [noisy, quiet] = [{}, {}]
+    const atOnce = () => Array.from({ length: 20 }, () => turns.next(noisy)).filter(wait => !wait).length
+    const rest = async (loops: number) => { for (let i = 0; i < loops; i += 1) await setImmediate() }
+    t.equal(atOnce(), 16)
+    await rest(20)
+    t.equal(turns.next(quiet), undefined)
+    t.equal(atOnce(), 1)
+    await rest(20)
+    t.equal(atOnce(), 2, 'it is remembered')
+    for (let i = 0; i < 1024; i += 1) {
+      void turns.next(noisy)
+      await rest(1)
+    }
+    await rest(20)
+    t.equal(atOnce(), 16)
+    await rest(20)
   })
 
   await t.test('have the call of a quiet tenant begin before most of a noisy one, which lose nothing', async t => {
