@@ -66,12 +66,13 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
 
   async #step(): Promise<IteratorResult<StreamResponse, undefined>> {
     try {
-      return (this.#state === 'new' ? await this.#begin() : undefined) ?? (await this.#goOn())
+      const step = (this.#state === 'new' ? await this.#begin() : undefined) ?? (await this.#goOn())
+      this.#asked -= 1
+      return step
     } catch (error) {
+      this.#asked -= 1
       this.#end()
       throw this.#failure(error)
-    } finally {
-      this.#asked -= 1
     }
   }
 
