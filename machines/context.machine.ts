@@ -60,7 +60,7 @@ export const contextMachine = setup({
     negotiates: ({ context }) => context.negotiates,
     bargains: ({ context }) => context.bargains !== undefined,
     hasRoom,
-    isEmpty: ({ context }) => context.tasks.length + context.negotiations.length === 0,
+    isEmpty: ({ context }) => isEmpty(context),
     isTask: ({ context }, id: string) => context.tasks.includes(id),
     isReply: (_, { decision }: NegotiationOutcome) => decision === 'replied',
     isDeal: (_, outcome: NegotiationOutcome) => isDeal(outcome),
@@ -184,6 +184,11 @@ export const contextMachine = setup({
 function startingContext({ contextId, negotiates, bargains, taskLimit }: ContextInput): ContextContext {
   const context = { contextId, negotiates, taskLimit, tasks: [], negotiations: [] }
   return bargains ? { ...context, bargains } : context
+}
+
+/** Whether nothing is under way in a context, so that it is `idle`. */
+export function isEmpty({ tasks, negotiations }: Pick<ContextContext, 'tasks' | 'negotiations'>): boolean {
+  return tasks.length + negotiations.length === 0
 }
 
 function hasRoom({ context }: { context: ContextContext }): boolean {

@@ -1,5 +1,5 @@
 import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
-import { BARGAINING, type ContextInput } from '../machines/context.machine.ts'
+import { BARGAINING, isEmpty, type ContextInput } from '../machines/context.machine.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { PersistedSnapshot } from './chart-fit.ts'
 import type { DelayedEvent } from './delayed-events.ts'
@@ -42,9 +42,8 @@ export function persistContext(actor: Actor<ContextLogic>): string {
 export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<ContextLogic> {
   const { format, ...context } = JSON.parse(text)
   checkFormat({ format })
-  const { negotiations } = context.context
   context.context = { ...context.context, ...input, tasks: tasks.map(({ row }) => row.taskId) }
-  context.value = tasks.length + negotiations.length > 0 ? 'busy' : 'idle'
+  context.value = isEmpty(context.context) ? 'idle' : 'busy'
   for (const { row, text } of tasks) {
     const { delayed: _, format: __, version: ___, ...snapshot } = JSON.parse(text)
     context.children[row.taskId] = { src: 'task', snapshot }

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { createActor, fromCallback, fromObservable, fromTransition } from 'xstate'
 import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/actor-host.ts'
+import { ArtifactList } from '../../runtime/artifact-list.ts'
 import { namedArtifacts } from '../../runtime/artifact-references.ts'
 import { systemClock, timestamp } from '../../runtime/clock.ts'
 import { CommitPipeline, LOST_RACE } from '../../runtime/commit-pipeline.ts'
@@ -14,6 +15,7 @@ import { defaultLimits, limitsWith } from '../../runtime/limits.ts'
 import { consoleLogger } from '../../runtime/logger.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
+import { Table } from '../../runtime/table.ts'
 import { TaskTail } from '../../runtime/task-tail.ts'
 import { toldWhenFull } from '../../runtime/told-when-full.ts'
 import { Turn, type Effect } from '../../runtime/turn.ts'
@@ -27,6 +29,27 @@ const key = { ...scope, contextId: 'c' }
 function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING', taskId = 't'): TaskEvent {
   return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
 }
+
+await t.test('a list of artifacts has each once, in the order in which they first came, be they few or many', async t => {
+  for (const count of [1, 8, 9, 30]) {
+    const list = new ArtifactList()
+    for (const round of ['old', 'new']) for (let n = 1; n <= count; n += 1) list.set({ artifactId: `a${n}`, parts: [{ text: `${round} ${n}` }] })
+    t.strictSame(Array.from(list, textOfParts), Array.from({ length: count }, (_, n) => `new ${n + 1}`))
+    t.equal(list.get(`a${count}`), [...list].at(-1))
+    t.equal(list.get('none'), undefined)
+  }
+})
+
+await t.test('a table keeps what is in it while others come and go', async t => {
+  const table = new Table<{ readonly n: number }>()
+  table.set('stays', { n: 0 })
+  for (let n = 1; n <= 1000; n += 1) {
+    table.set(`${n}`, { n })
+    table.delete(`${n}`)
+    table.delete('never there')
+  }
+  t.strictSame([table.size, table.get('stays'), table.entries()], [1, { n: 0 }, [['stays', { n: 0 }]]])
+})
 
 /** What a tail tells until it ends. */
 async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined> {
