@@ -24,7 +24,7 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
     const called = rest({ verb: request.method, path, query, body })
     if (!called) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
     if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)
-    return await streamed(runtime, call, terms => called.events({ ...contextOf(call), ...terms }), EVENTS)
+    return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
     await holdBack(error, runtime.settings)
     return statusAnswer(error, headers)

@@ -1,4 +1,6 @@
 import type { Clock } from '../../runtime/clock.ts'
+import { atTurnEnd } from '../../runtime/turn-end.ts'
+import type { Sink } from './sink.ts'
 
 /** How often a stream says that it lives when it has nothing else to say. */
 export const KEEP_ALIVE_MS = 15_000
@@ -6,13 +8,8 @@ export const KEEP_ALIVE_MS = 15_000
 /** How long a client may read nothing while events wait for it. */
 export const STUCK_MS = 30_000
 
-/** Bytes that may wait for a client before its stream waits for it. */
-const HIGH_WATER_BYTES = 64 * 1024
-
-/** Events that one stream sends before the others, and the other work of the process, get their turn. */
-const EVENTS_PER_TURN = 32
-
-const UTF8 = new TextEncoder()
+/** Characters that may wait for the end of a turn. */
+const AT_ONCE = 64 * 1024
 
 /** One server-sent event; `id` is what a client that comes back names in `Last-Event-ID`. */
 export function sentEvent(data: string, id: number | undefined): string {
@@ -20,100 +17,95 @@ export function sentEvent(data: string, id: number | undefined): string {
 }
 
 /**
- * The body of a response made of server-sent events. Those of one turn of the event loop leave together. It asks for no
- * more events while more than 64 KiB wait for the client, which is cut off when it reads nothing for {@link STUCK_MS}:
- * by `cutOff`, which ends its connection, or else by an error of the body. `stop` is called when the client is gone;
- * `events` then have to end. They do not throw.
+ * The server-sent events that go to one client. Those of one turn of the event loop leave together. While its sink has no
+ * room {@link drained} makes senders wait; a client that reads nothing for {@link STUCK_MS} is cut off.
  */
-export function eventStream(events: AsyncIterable<string>, clock: Clock, stop: () => void, cutOff?: () => void): ReadableStream<Uint8Array> {
-  const stream = new EventStream(events, clock, stop, cutOff)
-  return new ReadableStream<Uint8Array>(stream, new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES }))
-}
-
-class EventStream {
-  readonly #events: AsyncIterable<string>
+export class EventStream {
+  readonly #sink: Sink
   readonly #clock: Clock
-  readonly #stop: () => void
-  readonly #cutOff: (() => void) | undefined
+  readonly #left: () => void
+  #state: 'open' | 'ending' | 'over' = 'open'
   #waiting = ''
-  #flush: NodeJS.Immediate | undefined
+  #isDue = false
   #keepAlive: unknown
-  #wanted = () => {}
-  #isOver = false
+  #drained: Promise<void> | undefined
+  #wake = () => {}
 
-  constructor(events: AsyncIterable<string>, clock: Clock, stop: () => void, cutOff?: () => void) {
-    this.#events = events
+  /** `left` is called when the client leaves, or is cut off, before the end. */
+  constructor(sink: Sink, clock: Clock, left: () => void) {
+    this.#sink = sink
     this.#clock = clock
-    this.#stop = stop
-    this.#cutOff = cutOff
+    this.#left = left
+    this.#scheduleKeepAlive()
+    this.#flushLater()
+    sink.open({ drained: () => this.#wake(), gone: () => this.#leave() })
   }
 
-  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#scheduleKeepAlive(controller)
-    void this.#pump(controller)
+  /** False once it was ended, or its client has left. */
+  get isOpen(): boolean {
+    return this.#state === 'open'
   }
 
-  pull(): void {
-    this.#wanted()
+  /** Sends the text of an event, in the order of the calls. Nothing happens once the stream is not open. */
+  send(event: string): void {
+    if (!this.isOpen) return
+    this.#waiting += event
+    if (this.#waiting.length > AT_ONCE) this.#flush()
+    else this.#flushLater()
   }
 
-  cancel(): void {
-    this.#end()
-    this.#stop()
-    this.#wanted()
+  /** Resolves when there is room again, or the client has left; `undefined` when there is room now. */
+  get drained(): Promise<void> | undefined {
+    if (this.#drained || !this.isOpen || this.#sink.room > 0) return this.#drained
+    return (this.#drained = this.#wait())
   }
 
-  async #pump(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    let sent = 0
-    for await (const event of this.#events) {
-      if (this.#isOver) return
-      this.#waiting += event
-      this.#flush ??= setImmediate(() => this.#send(controller))
-      sent += 1
-      if (this.#waiting.length > HIGH_WATER_BYTES) this.#send(controller)
-      if (roomOf(controller) <= 0) await this.#room(controller)
-      else if (sent % EVENTS_PER_TURN === 0) await new Promise(resolve => setImmediate(resolve))
-    }
-    if (this.#isOver) return
-    this.#send(controller)
-    this.#end()
-    controller.close()
+  /** Ends the stream after what was sent. Nothing happens if it is not open. */
+  end(): void {
+    if (!this.isOpen) return
+    this.#state = 'ending'
+    this.#clock.clearTimeout(this.#keepAlive)
+    this.#flushLater()
   }
 
-  #send(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    clearImmediate(this.#flush)
-    this.#flush = undefined
-    if (this.#waiting === '') return
-    controller.enqueue(UTF8.encode(this.#waiting))
-    this.#waiting = ''
-  }
-
-  /** Waits until the client has read what waits for it, or is gone, or is cut off. */
-  async #room(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  async #wait(): Promise<void> {
     const timer = this.#clock.setTimeout(() => {
-      if (this.#cutOff) this.#cutOff()
-      else controller.error(new Error('The client read nothing for 30 seconds.'))
-      this.cancel()
+      this.#sink.cutOff()
+      this.#leave()
     }, STUCK_MS)
-    await new Promise<void>(resolve => (this.#wanted = resolve))
+    await new Promise<void>(resolve => (this.#wake = resolve))
     this.#clock.clearTimeout(timer)
+    this.#drained = undefined
   }
 
-  #scheduleKeepAlive(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  #flushLater(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    atTurnEnd(() => this.#flush())
+  }
+
+  #flush(): void {
+    this.#isDue = false
+    if (this.#state === 'over') return
+    this.#sink.write(this.#waiting)
+    this.#waiting = ''
+    if (this.#state === 'open') return
+    this.#state = 'over'
+    this.#sink.end()
+  }
+
+  #scheduleKeepAlive(): void {
     this.#keepAlive = this.#clock.setTimeout(() => {
-      if (this.#waiting === '' && roomOf(controller) > 0) controller.enqueue(UTF8.encode(':\n\n'))
-      this.#scheduleKeepAlive(controller)
+      if (this.#sink.room > 0) this.send(':\n\n')
+      this.#scheduleKeepAlive()
     }, KEEP_ALIVE_MS)
   }
 
-  #end(): void {
-    this.#isOver = true
-    clearImmediate(this.#flush)
+  #leave(): void {
+    const wasOpen = this.isOpen
+    this.#state = 'over'
     this.#clock.clearTimeout(this.#keepAlive)
+    this.#wake()
+    if (wasOpen) this.#left()
   }
-}
-
-/** Bytes that may still wait; 0 once the stream has failed. */
-function roomOf({ desiredSize }: ReadableStreamDefaultController<Uint8Array>): number {
-  return Number(desiredSize)
 }

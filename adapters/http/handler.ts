@@ -3,6 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { turnEnd } from '../../runtime/turn-end.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
 import type { Dialect } from '../legacy/dialect.ts'
@@ -45,15 +46,16 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   const { settings } = runtime
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)
-  return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, outgoing) => {
+  return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, served) => {
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     if (refusal) return refusalAnswer(refusal, headers)
     const tenant = settings.hasTenants && request.method === 'POST' && !routeOf('POST', path) ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
-    const call: HttpCall = { request, outgoing, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
-    if (isRpc) return answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant })
-    return answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call)
+    const call: HttpCall = { request, served, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
+    await turnEnd()
+    return answer
   })
 }
 
@@ -69,7 +71,7 @@ type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfaces'>
 
 /** Lets requests in, answers those for the card and the page, which everyone may see, and hands over the rest. */
-function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered, outgoing: HttpCall['outgoing']) => Promise<Response>): Handler {
+function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
   const { settings } = runtime
   const base = path.replace(/\/+$/, '')
   const since = new Date(settings.clock.now())
@@ -96,7 +98,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     return listed.interfaces
   }
 
-  const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>, outgoing: HttpCall['outgoing']): Promise<Response> => {
+  const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> => {
     const interfaces = interfacesFor(publicUrl ?? `${origin}${base}/`)
     const below = pathBelow(base, pathname)
     const terms = termsOf(request, query, settings.extensions)
@@ -109,16 +111,16 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const isHome = below === '/' || pathname === '/'
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
-    return answer(request, { path: below, query, terms, headers, interfaces }, outgoing)
+    return answer(request, { path: below, query, terms, headers, interfaces }, served)
   }
 
-  return async (request, { outgoing } = {}) => {
+  return async (request, served = {}) => {
     const address = new URL(request.url)
     const [origin, host] = [request.headers.get('origin') ?? undefined, request.headers.get('host') ?? address.host]
     const refusal = hostRefusal(host, undefined, settings) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
     if (refusal) return refusalAnswer(refusal)
     if (request.method === 'OPTIONS') return preflight(origin, request)
-    return admitted(request, address, crossOrigin(origin), outgoing)
+    return admitted(request, address, crossOrigin(origin), served)
   }
 }
 

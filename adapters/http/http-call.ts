@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
@@ -5,17 +6,21 @@ import type { BodySize } from './body.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import type { TraceTerms } from '../json-rpc/trace-terms.ts'
+import { goneWith } from './gone.ts'
 
-/** Node's response to a request, which hono's node server hands over with it: by it a client is cut off that reads nothing. */
+/** Node's response to a request, as it comes with it. */
 export interface NodeResponse {
+  /** What hono's node server hands over: by it a client is cut off that reads nothing. */
   readonly outgoing?: { destroy(): unknown } | undefined
+  /** The same where nobody stands between it and the handler, so that streams may be written to it at once. */
+  readonly direct?: ServerResponse | undefined
 }
 
 /** A request that was let in, and what its bindings need to know of it. */
 export interface HttpCall {
   readonly request: Request
-  /** Node's response to it, if the server has told. */
-  readonly outgoing: NodeResponse['outgoing']
+  /** Node's response to it, as far as the server has told. */
+  readonly served: NodeResponse
   /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
   readonly path: string
   readonly size: BodySize
@@ -52,10 +57,19 @@ export function termsOf({ headers }: Request, query: URLSearchParams, supported:
   return callTerms(parameters satisfies ServiceParameters, defaults, supported)
 }
 
-/** The context of a call, whose waiting ends when its client is gone. */
-export function contextOf({ request, size, principal, tenant, terms, interfaces, traced }: HttpCall): CallContext {
-  const { activated: _, ...context } = terms
-  return { ...context, signal: request.signal, interfaces, bytes: size.bytes, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }), ...traced }
+/** What a stream adds to the context of its call. */
+export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
+
+/** The context of a call, whose waiting ends when its client is gone unless a stream has terms of its own. */
+export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
+  const { size, principal, tenant, terms, interfaces, traced } = call
+  const { version, extensions, conditions } = terms
+  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, ...(streamTerms ?? { signal: goneSignal(call) }) }
+  return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
+}
+
+function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
+  return direct?.socket ? goneWith(direct.socket) : request.signal
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

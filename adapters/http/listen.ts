@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -38,7 +38,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
-  const answer = getRequestListener(handler, { overrideGlobalObjects: false })
+  const answer = getRequestListener((request, { outgoing }) => handler(request, outgoing instanceof ServerResponse ? { direct: outgoing } : {}), { overrideGlobalObjects: false })
   let isDraining = false
   let underWay = 0
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {

@@ -25,10 +25,10 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
   const type = { 'Content-Type': answerType(request) }
   try {
     const params = await parametersOf(runtime, call, routed)
-    const context = { ...contextOf(call), ...(routed.tenant !== undefined && { tenant: decoded('tenant', routed.tenant) }) }
+    const placed = routed.tenant === undefined ? call : { ...call, tenant: decoded('tenant', routed.tenant) }
     const method = operations[routed.method]
-    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, { ...context, ...terms }), REST)
-    const answer = JSON.stringify(await method.answer(params, context))
+    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(placed, terms)), REST)
+    const answer = JSON.stringify(await method.answer(params, contextOf(placed)))
     return jsonAnswer(answer, { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
     await holdBack(error, runtime.settings)

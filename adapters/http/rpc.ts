@@ -37,7 +37,7 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
   try {
     const method = methods(name, call.terms.version)
     if (!method) throw noSuchMethod(name)
-    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, { ...contextOf(call), ...terms }), framesOf(id))
+    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     const answer = await method.answer(params, contextOf(call))
     return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
   } catch (error) {

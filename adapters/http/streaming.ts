@@ -1,9 +1,12 @@
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { eventStream, sentEvent } from './event-stream.ts'
-import type { HttpCall } from './http-call.ts'
+import { BodySink } from './body-sink.ts'
+import { EventStream, sentEvent } from './event-stream.ts'
+import type { HttpCall, StreamTerms } from './http-call.ts'
 import { LightResponse } from './light-response.ts'
+import { ResponseSink } from './response-sink.ts'
 
 /** How a binding writes an event, and an error that ends the stream, both in one line. */
 export interface Encoding {
@@ -11,36 +14,45 @@ export interface Encoding {
   readonly encodeError: (error: unknown) => string
 }
 
-/** What a stream adds to the context of its call. */
-interface StreamTerms {
-  readonly signal: AbortSignal
-  readonly numbered: (generation: number) => void
-}
+type Events = AsyncGenerator<object, void, undefined>
 
 /** What a stream's first event may take before the response begins without it. */
 const FIRST_EVENT_MS = 1000
+
+/** Events that one stream sends before the others, and the other work of the process, get their turn. */
+const EVENTS_PER_TURN = 32
 
 /**
  * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with what goes wrong before the
  * first of them, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request run out.
  */
-export async function streamed(
-  { settings: { clock } }: Runtime,
-  { principal, headers, outgoing }: HttpCall,
-  open: (terms: StreamTerms) => AsyncGenerator<object, void, undefined>,
-  encoding: Encoding
-): Promise<Response> {
+export async function streamed({ settings: { clock } }: Runtime, call: HttpCall, open: (terms: StreamTerms) => Events, encoding: Encoding): Promise<Response> {
   const gone = new AbortController()
   let generation: number | undefined
-  // Who leaves while nothing has come yet is noticed when the response begins: its body is canceled then.
+  // Who leaves while nothing has come yet is noticed when the response begins.
   const events = open({ signal: gone.signal, numbered: number => void (generation = number) })
   const first = events.next()
   await early(first, clock)
-  const { expiresAtMs = Infinity } = principal ?? {}
+  const { expiresAtMs = Infinity } = call.principal ?? {}
   const expiry = clock.setTimeout(() => gone.abort(expired()), expiresAtMs - clock.now())
-  const framed = frames(first, events, { ...encoding, generation: () => generation, reason: () => gone.signal.reason, ended: () => clock.clearTimeout(expiry) })
-  const body = eventStream(framed, clock, () => gone.abort(), outgoing && (() => outgoing.destroy()))
-  return new LightResponse(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers } })
+  const { response, stream } = begun(call, clock, () => gone.abort())
+  const encode = (event: object) => sentEvent(encoding.encode(event), generation)
+  void tell(first, events, stream, encode, () => gone.signal.reason)
+    .catch((error: unknown) => stream.send(sentEvent(encoding.encodeError(error), undefined)))
+    .finally(() => {
+      clock.clearTimeout(expiry)
+      stream.end()
+      void events.return()
+    })
+  return response
+}
+
+/** The response of a stream, which has begun. */
+function begun({ headers, served: { direct, outgoing } }: HttpCall, clock: Clock, left: () => void): { response: Response; stream: EventStream } {
+  const all = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers }
+  if (direct) return { response: RESPONSE_ALREADY_SENT, stream: new EventStream(new ResponseSink(direct, all), clock, left) }
+  const sink = new BodySink(outgoing && (() => void outgoing.destroy()))
+  return { response: new LightResponse(sink.body, { headers: all }), stream: new EventStream(sink, clock, left) }
 }
 
 /** Waits for the first event, but not for long: a client wants to know that its stream is open. */
@@ -54,28 +66,16 @@ async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
   }
 }
 
-/** What the text of a stream is made with. */
-interface Framing extends Encoding {
-  readonly generation: () => number | undefined
-  /** Why the stream was stopped, if it was. */
-  readonly reason: () => unknown
-  readonly ended: () => void
-}
-
-async function* frames(
-  first: Promise<IteratorResult<object, void>>,
-  events: AsyncGenerator<object, void, undefined>,
-  { encode, encodeError, generation, reason, ended }: Framing
-): AsyncGenerator<string, void, undefined> {
-  try {
-    for (let step = await first; !step.done; step = await events.next()) yield sentEvent(encode(step.value), generation())
-    if (isA2AError(reason())) throw reason()
-  } catch (error) {
-    yield sentEvent(encodeError(error), undefined)
-  } finally {
-    ended()
-    await events.return()
+/** Sends every event until the last, or until the client has left. Throws `reason` if that is an error of ours which has stopped the events. */
+async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, encode: (event: object) => string, reason: () => unknown): Promise<void> {
+  let step = await first
+  for (let sent = 1; !step.done && stream.isOpen; sent += 1) {
+    stream.send(encode(step.value))
+    if (stream.drained) await stream.drained
+    else if (sent % EVENTS_PER_TURN === 0) await new Promise(resolve => setImmediate(resolve))
+    step = await events.next()
   }
+  if (isA2AError(reason())) throw reason()
 }
 
 function expired(): A2AError {

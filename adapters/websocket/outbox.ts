@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/clock.ts'
+import { atTurnEnd } from '../../runtime/turn-end.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 
 /** Bytes that may wait on one connection before its streams stop and wait. */
@@ -39,7 +40,7 @@ export class Outbox {
     if (!this.#corked) {
       this.#corked = true
       this.#stream.cork()
-      setImmediate(() => {
+      atTurnEnd(() => {
         this.#corked = false
         this.#stream.uncork()
       })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { request as nodeRequest, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { connect, Socket } from 'node:net'
 import { createAdaptorServer, getRequestListener } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
@@ -8,7 +8,9 @@ import { Hono } from 'hono'
 import t from 'tap'
 import { statusAnswer } from '../../adapters/http/answers.ts'
 import { bodyOf } from '../../adapters/http/body.ts'
-import { eventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
+import { BodySink } from '../../adapters/http/body-sink.ts'
+import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
+import { goneWith } from '../../adapters/http/gone.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { httpHandler, serve } from '../../adapters/http/serve.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -429,11 +431,20 @@ await t.test('an error by HTTP has its status, says when to come again, and tell
 await t.test('events wait for the client that reads them, and end with it', async t => {
   const clock = new TestClock()
   let made = 0
-  const many = async function* () {
-    for (made = 0; made < 1000; made += 1) yield sentEvent('x'.repeat(1024), made)
-  }
   let stops = 0
-  const reader = eventStream(many(), clock, () => (stops += 1)).getReader()
+  const many = (sink: BodySink) => {
+    const stream = new EventStream(sink, clock, () => (stops += 1))
+    const tell = async () => {
+      for (made = 0; made < 1000 && stream.isOpen; made += 1) {
+        stream.send(sentEvent('x'.repeat(1024), made))
+        await stream.drained
+      }
+      stream.end()
+    }
+    void tell()
+    return sink.body
+  }
+  const reader = many(new BodySink()).getReader()
   await rest()
   t.ok(made < 100, 'no more is made than fits')
   await reader.read()
@@ -446,13 +457,29 @@ await t.test('events wait for the client that reads them, and end with it', asyn
   t.equal(stops, 1)
   t.ok(made < 1000)
   t.equal(clock.size, 0, 'no timer is left')
-  const stuck = eventStream(many(), clock, () => (stops += 1))
+  const stuck = many(new BodySink())
   await rest()
   clock.increment(STUCK_MS)
   await rest()
   t.equal(stops, 2)
   t.equal(clock.size, 0)
   await t.rejects(stuck.getReader().read(), { message: /30 seconds/ })
+  let cuts = 0
+  many(new BodySink(() => (cuts += 1)))
+  await rest()
+  clock.increment(STUCK_MS)
+  t.strictSame([cuts, stops], [1, 3], 'where the connection is known, that is cut')
+})
+
+await t.test('the calls of one connection end with it, and those that come later at once', async t => {
+  const socket = new Socket()
+  const signal = goneWith(socket)
+  t.equal(goneWith(socket), signal)
+  t.notOk(signal.aborted)
+  const closed = once(socket.destroy(), 'close')
+  t.ok(goneWith(socket).aborted, 'it is about to close')
+  await closed
+  t.ok(signal.aborted)
 })
 
 await t.test('a server that drains takes nothing new, and closes twice without harm', async t => {

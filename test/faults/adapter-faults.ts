@@ -12,7 +12,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id))`, replace: '' },
   { name: 'a stream over WebSocket is not canceled', file: CONNECTION, find: '?.stop?.abort()', replace: '?.stop' },
   { name: 'who reads slowly is not waited for', file: 'adapters/websocket/outbox.ts', unit: 'test/adapters/websocket.test.ts', find: 'if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()', replace: '' },
-  { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'yield sentEvent(encode(step.value), generation())', replace: 'yield sentEvent(encode(step.value), undefined)' },
+  { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'sentEvent(encoding.encode(event), generation)', replace: 'sentEvent(encoding.encode(event), undefined)' },
   { name: 'an error by REST has the status of another', file: 'adapters/http/answers.ts', find: '{ ...headers, ...headersFor(error) }, http)', replace: '{ ...headers, ...headersFor(error) }, 500)' },
   { name: 'a client goes on one generation too far', file: REQUESTS, find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}', replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}' },
   { name: 'a client sends a message again that may be taken twice', file: REQUESTS, unit: 'test/adapters/websocket-reconnect.test.ts', find: 'return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed', replace: 'return reliable || this.frame ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed' },

@@ -1,0 +1,20 @@
+let waiting: (() => void)[] = []
+
+/**
+ * Calls back once this turn of the event loop has done what came in with it, together with all others that wait for that.
+ * What is sent then leaves in one go: a client that gets its answers one by one is woken up for each of them, which costs
+ * the server more than the sending does. None of the callbacks may throw.
+ */
+export function atTurnEnd(callback: () => void): void {
+  if (waiting.push(callback) > 1) return
+  setImmediate(() => {
+    const due = waiting
+    waiting = []
+    for (const each of due) each()
+  })
+}
+
+/** Resolves when {@link atTurnEnd} would call back. */
+export function turnEnd(): Promise<void> {
+  return new Promise(atTurnEnd)
+}
