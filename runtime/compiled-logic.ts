@@ -110,7 +110,7 @@ class TableInterpreter {
 
   #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
     const draft = new Draft(before)
-    for (const { actions, invoked } of steps) perform(actions, draft, invoked ? { ...step, deferredActorIds: invoked } : step)
+    for (const { actions, invoked } of steps) perform(actions, draft, invoked ? startingStep(step, invoked) : step)
     if (ends) Object.assign(draft.own, { status: 'done', output: this.#outputAt(ends, draft.snapshot, step) })
     if (draft.snapshot.status === 'done') perform(target.exits, draft, step)
     if (!before._nodes.includes(target.leaf)) {
@@ -138,6 +138,11 @@ class TableInterpreter {
     }
     throw new TypeError('This snapshot is not one of this chart.')
   }
+}
+
+/** A step in which these actors start. */
+function startingStep({ event, scope, internalQueue }: Step, deferredActorIds: readonly string[]): Step {
+  return { event, scope, internalQueue, deferredActorIds }
 }
 
 /** The context's factory as an action, which is how XState runs it too. */

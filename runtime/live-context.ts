@@ -1,4 +1,4 @@
-import { createActor, type Actor, type AnyActorRef } from 'xstate'
+import type { Actor, AnyActorRef } from 'xstate'
 import type { ContextFact, ContextInput } from '../machines/context.machine.ts'
 import type { ContextRequest } from '../machines/negotiation-events.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
@@ -16,6 +16,7 @@ import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { isNegotiation } from './negotiation.ts'
+import { newActor } from './new-actor.ts'
 import type { LiveActors } from './observers.ts'
 import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './outside-event.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
@@ -87,7 +88,7 @@ export class LiveContext implements LiveActors {
     const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
     const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
+    this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
     const { context, status, error } = this.#root.getSnapshot()

@@ -69,7 +69,7 @@ export class MemoryContext {
 
   /** Writes a commit's snapshot and rows, and gives the tasks that are new. */
   writeRows({ snapshot, tasks, journal, atMs }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
-    const fresh = tasks.filter(({ taskId }) => !isKnown(taskId)).map(({ taskId }) => this.#newTask(taskId))
+    const fresh = tasks.filter(({ taskId }) => !this.#isLive(taskId) && !isKnown(taskId)).map(({ taskId }) => this.#newTask(taskId))
     for (const task of fresh) this.tasks = appended(this.tasks, task)
     for (const row of tasks) {
       const others = this.live.filter(({ taskId }) => taskId !== row.taskId)

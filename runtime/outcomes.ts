@@ -28,7 +28,7 @@ export function workEventOf(words: unknown): WorkWord {
   const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
   if (word.type === 'artifact') {
     const { append, lastChunk } = word
-    return { type: 'work.produced', artifact: artifactOf(word.artifact), ...(append === true && { append }), ...(lastChunk === true && { lastChunk }) }
+    return Object.assign({ type: 'work.produced' as const, artifact: artifactOf(word.artifact) }, append === true && { append }, lastChunk === true && { lastChunk })
   }
   return {
     type: 'work.progressed',

@@ -57,7 +57,8 @@ export class TaskLedger {
     if (!entry) return undefined
     entry.generation += 1
     const update = fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact)
-    return { taskId, generation: entry.generation, update, ...(fact.ordinal !== undefined && { ordinal: fact.ordinal }) }
+    const { generation } = entry
+    return fact.ordinal === undefined ? { taskId, generation, update } : { taskId, generation, update, ordinal: fact.ordinal }
   }
 
   /** The task's row for a commit, with its actor's snapshot and next wake unless it has ended; then it leaves the ledger. */
@@ -68,13 +69,13 @@ export class TaskLedger {
     const { generation, state } = entry
     if (isTerminal(state)) this.#entries.delete(taskId)
     if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state }
-    return { taskId, generation, state, snapshot, ...(wakeAtMs < Infinity && { wakeAtMs }) }
+    return wakeAtMs < Infinity ? { taskId, generation, state, snapshot, wakeAtMs } : { taskId, generation, state, snapshot }
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
     const identified = Object.assign({ artifactId: '' }, artifact)
     identified.artifactId ||= this.#makers.ids()
-    return { artifactUpdate: { taskId, contextId: this.#contextId, artifact: identified, ...(append && { append: true }), ...(lastChunk && { lastChunk: true }) } }
+    return { artifactUpdate: Object.assign({ taskId, contextId: this.#contextId, artifact: identified }, append && { append: true }, lastChunk && { lastChunk: true }) }
   }
 
   #status(taskId: string, entry: LedgerEntry, fact: Extract<TaskFact, { type: 'status.changed' }>): TaskEvent['update'] {

@@ -3,9 +3,15 @@ import type { DelayedEvent } from './delayed-events.ts'
 import { FORMAT, stampOf } from './format.ts'
 import { persistTask } from './persistence.ts'
 
+/** An actor, and the snapshot that it had. */
+interface Seen {
+  readonly actor: AnyActorRef
+  readonly snapshot: unknown
+}
+
 interface Text {
-  /** The snapshots that it was made of: of the task's actor and of all below it. */
-  readonly snapshots: readonly unknown[]
+  /** What it was made of: the task's actor and all below it. */
+  readonly seen: readonly Seen[]
   readonly text: string
 }
 
@@ -21,11 +27,10 @@ export class TaskTexts {
 
   /** The text of a task with the delayed events of its charts. Throws TypeError as {@link persistTask} does. */
   of(task: AnyActorRef, events: readonly DelayedEvent[]): string {
-    const snapshots = snapshotsBelow(task)
     const known = this.#texts.get(task.id)
-    if (known && events.length === 0 && isSame(known.snapshots, snapshots)) return known.text
+    if (known && events.length === 0 && known.seen.every(isAsSeen)) return known.text
     const text = persistTask(task, events, this.#stamp)
-    if (events.length === 0) this.#texts.set(task.id, { snapshots, text })
+    if (events.length === 0) this.#texts.set(task.id, { seen: seenBelow(task), text })
     else this.#texts.delete(task.id)
     return text
   }
@@ -36,13 +41,14 @@ export class TaskTexts {
   }
 }
 
-function snapshotsBelow(actor: AnyActorRef, found: unknown[] = []): unknown[] {
+function seenBelow(actor: AnyActorRef, seen: Seen[] = []): Seen[] {
   const snapshot = actor.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined
-  found.push(snapshot)
-  for (const child of Object.values(snapshot?.children ?? {})) snapshotsBelow(child, found)
-  return found
+  seen.push({ actor, snapshot })
+  for (const child of Object.values(snapshot?.children ?? {})) seenBelow(child, seen)
+  return seen
 }
 
-function isSame(some: readonly unknown[], others: readonly unknown[]): boolean {
-  return some.length === others.length && some.every((each, index) => each === others[index])
+/** Which children an actor has is part of its snapshot: where none has changed, there are no others. */
+function isAsSeen({ actor, snapshot }: Seen): boolean {
+  return actor.getSnapshot() === snapshot
 }

@@ -105,7 +105,7 @@ export function progress(message?: Words): Progress {
  * last.
  */
 export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): Produced {
-  return { type: 'artifact', artifact: content, ...chunk }
+  return Object.assign({ type: 'artifact' as const, artifact: content }, chunk)
 }
 
 /** Ends the task as rejected: the agent will not do it. */

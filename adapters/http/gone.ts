@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
 import { KeptWith } from '../../runtime/kept-with.ts'
+import { onAbort } from '../../runtime/on-abort.ts'
 
 const signals = new KeptWith<Socket, AbortSignal>()
 
@@ -13,5 +14,7 @@ export function goneWith(socket: Socket): AbortSignal {
   setMaxListeners(0, controller.signal)
   socket.once('close', () => controller.abort())
   signals.set(socket, controller.signal)
+  // With one who waits always, the listener that all share stays from request to request.
+  onAbort(controller.signal, () => {})
   return controller.signal
 }
