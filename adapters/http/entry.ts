@@ -50,6 +50,7 @@ export function originRefusal(origin: string | undefined, host = '', settings: S
 
 /** Credentials in an address are refused: they end up in logs. */
 export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
+  if (parameters.size === 0) return undefined
   const credential = [...parameters.keys()].find(name => CREDENTIAL_PARAMETERS.includes(name.toLowerCase()))
   if (credential === undefined) return undefined
   return { status: 400, message: `Credentials in an address end up in logs. Send ${credential} in the Authorization header.` }

@@ -2,6 +2,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import { remembering } from '../../runtime/remembering.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
@@ -92,15 +93,13 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     return cardAnswer(Object.assign({}, ...offer.dialects.map(dialect => dialect.card(made)).toReversed()), since, request, headers)
   }
 
-  let listed: { readonly address: string; readonly interfaces: readonly AgentInterface[] } | undefined
-  const interfacesFor = (address: string) => {
-    if (listed?.address !== address) listed = { address, interfaces: interfacesAt(address, offer) }
-    return listed.interfaces
-  }
+  const interfacesFor = remembering(address => interfacesAt(address, offer))
+  const belowBase = remembering(pathname => pathBelow(base, pathname))
+  const addressOf = remembering(url => new URL(url))
 
   const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> => {
     const interfaces = interfacesFor(publicUrl ?? `${origin}${base}/`)
-    const below = pathBelow(base, pathname)
+    const below = belowBase(pathname)
     const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const tenant = settings.hasTenants && below.endsWith(AGENT_CARD_PATH) ? tenantIn(below.slice(0, -AGENT_CARD_PATH.length)) : undefined
@@ -115,7 +114,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   }
 
   return async (request, served = {}) => {
-    const address = new URL(request.url)
+    const address = addressOf(request.url)
     const [origin, host] = [request.headers.get('origin') ?? undefined, request.headers.get('host') ?? address.host]
     const refusal = hostRefusal(host, undefined, settings) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
     if (refusal) return refusalAnswer(refusal)

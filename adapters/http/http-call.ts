@@ -73,6 +73,7 @@ function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
 }
 
 function queried(query: URLSearchParams, wanted: string): string {
+  if (query.size === 0) return ''
   for (const [name, value] of query) if (name.toLowerCase() === wanted) return value
   return ''
 }

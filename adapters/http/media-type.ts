@@ -1,5 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { A2A_JSON } from '../../machines/protocol/media-types.ts'
+import { remembering } from '../../runtime/remembering.ts'
 
 /** True when a request says that its body is JSON. */
 export function isJson(request: Request): boolean {
@@ -20,5 +21,8 @@ export function wrongType(request: Request): A2AError {
 }
 
 function typeOf({ headers }: Request): string {
-  return headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
+  return nameOf(headers.get('content-type') ?? '')
 }
+
+/** The name of a type without its parameters. */
+const nameOf = remembering(type => type.replace(/;.*/s, '').trim().toLowerCase())

@@ -17,19 +17,16 @@ export function callTerms(
   defaults: { readonly version: string; readonly extensions: string },
   supported: readonly string[]
 ): CallTerms {
-  const conditions = CONDITIONS.flatMap(([name, condition]) => {
+  const conditions: { -readonly [Name in keyof Conditions]: number } = {}
+  for (const [name, condition] of CONDITIONS) {
     const value = parameters.get(name)
-    return value === undefined ? [] : [[condition, /^\d{1,15}$/.test(value) ? Number(value) : NaN]]
-  })
-  const extensions = urisIn(parameters.get('a2a-extensions') ?? defaults.extensions)
-  return {
-    version: parameters.get('a2a-version') ?? defaults.version,
-    extensions,
-    conditions: Object.fromEntries(conditions),
-    activated: supported.filter(uri => extensions.includes(uri))
+    if (value !== undefined) conditions[condition] = /^\d{1,15}$/.test(value) ? Number(value) : NaN
   }
+  const extensions = urisIn(parameters.get('a2a-extensions') ?? defaults.extensions)
+  const activated = supported.filter(uri => extensions.includes(uri))
+  return { version: parameters.get('a2a-version') ?? defaults.version, extensions, conditions, activated }
 }
 
 function urisIn(list: string): string[] {
-  return list.split(',').map(uri => uri.trim()).filter(uri => uri !== '')
+  return list === '' ? [] : list.split(',').map(uri => uri.trim()).filter(uri => uri !== '')
 }
