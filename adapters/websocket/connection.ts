@@ -181,12 +181,12 @@ export class Connection {
     let sent = 0
     for await (const event of events) {
       if (signal.aborted) break
-      this.#outbox.send(resultFrame(id, encodeOnce(event), activated))
+      this.#outbox.send(resultFrame(id, encodeOnce(event), activated), true)
       sent += 1
       if (this.#outbox.drained) await this.#outbox.drained
       else if (sent % EVENTS_PER_TURN === 0) await new Promise(resolve => setImmediate(resolve))
     }
-    this.#outbox.send(streamEndFrame(id))
+    this.#outbox.send(streamEndFrame(id), true)
   }
 
   /** Why a request may not start now. */

@@ -14,7 +14,8 @@ export const STUCK_MS = 30_000
 const CLOSE_MS = 5_000
 
 /**
- * What goes out on one connection. Everything that one run of the event loop sends leaves with one flush. While more
+ * What goes out on one connection. Everything that one run of the event loop sends leaves with one flush, and what may
+ * wait with that of the next: where many streams tell, a flush is the dearest part of an event. While more
  * than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and nothing is read from the client; if
  * nothing drains for {@link STUCK_MS} the connection is closed with 4413.
  */
@@ -23,7 +24,8 @@ export class Outbox {
   readonly #stream: Socket
   readonly #clock: Clock
   readonly #see: ((frame: string) => void) | undefined
-  #corked = false
+  /** What it waits for until it is flushed. */
+  #corked: 'turn' | 'next turn' | undefined
   #drained: Promise<void> | undefined
 
   /** `see` hears of each frame. */
@@ -35,16 +37,9 @@ export class Outbox {
   }
 
   /** Sends one text frame, in the order of the calls. Nothing happens once the connection is closing. */
-  send(frame: string): void {
+  send(frame: string, mayWait = false): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return
-    if (!this.#corked) {
-      this.#corked = true
-      this.#stream.cork()
-      atTurnEnd(() => {
-        this.#corked = false
-        this.#stream.uncork()
-      })
-    }
+    this.#cork(mayWait ? 'next turn' : 'turn')
     this.#socket.send(frame)
     this.#see?.(frame)
     if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()
@@ -53,6 +48,19 @@ export class Outbox {
   /** Resolves when there is room again, or the connection is gone; `undefined` when there is room now. */
   get drained(): Promise<void> | undefined {
     return this.#drained
+  }
+
+  #cork(until: 'turn' | 'next turn'): void {
+    if (this.#corked === 'turn' || this.#corked === until) return
+    if (!this.#corked) this.#stream.cork()
+    this.#corked = until
+    atTurnEnd(until === 'turn' ? () => this.#flush() : () => atTurnEnd(() => this.#flush()))
+  }
+
+  #flush(): void {
+    if (!this.#corked) return
+    this.#corked = undefined
+    this.#stream.uncork()
   }
 
   async #wait(): Promise<void> {
