@@ -14,6 +14,11 @@ export function atTurnEnd(callback: () => void): void {
   })
 }
 
+/** The same after so many turns: 1 is the end of this one. A server with nothing to do takes its turns in microseconds. */
+export function afterTurns(turns: number, callback: () => void): void {
+  atTurnEnd(turns === 1 ? callback : () => afterTurns(turns - 1, callback))
+}
+
 /** Resolves when {@link atTurnEnd} would call back. */
 export function turnEnd(): Promise<void> {
   return new Promise(atTurnEnd)

@@ -1,5 +1,5 @@
 import type { Clock } from '../../runtime/clock.ts'
-import { atTurnEnd } from '../../runtime/turn-end.ts'
+import { afterTurns } from '../../runtime/turn-end.ts'
 import type { Sink } from './sink.ts'
 
 /** How often a stream says that it lives when it has nothing else to say. */
@@ -8,8 +8,11 @@ export const KEEP_ALIVE_MS = 15_000
 /** How long a client may read nothing while events wait for it. */
 export const STUCK_MS = 30_000
 
-/** Characters that may wait for the end of a turn. */
+/** Characters that may wait to be written with others. */
 const AT_ONCE = 64 * 1024
+
+/** Turns of the event loop within which events are written together: a write of its own costs as much as making the event. */
+const TURNS = 4
 
 /** One server-sent event; `id` is what a client that comes back names in `Last-Event-ID`. */
 export function sentEvent(data: string, id: number | undefined): string {
@@ -17,7 +20,7 @@ export function sentEvent(data: string, id: number | undefined): string {
 }
 
 /**
- * The server-sent events that go to one client. Those of one turn of the event loop leave together. While its sink has no
+ * The server-sent events that go to one client. Those of a few turns of the event loop leave together. While its sink has no
  * room {@link drained} makes senders wait; a client that reads nothing for {@link STUCK_MS} is cut off.
  */
 export class EventStream {
@@ -37,7 +40,7 @@ export class EventStream {
     this.#clock = clock
     this.#left = left
     this.#scheduleKeepAlive()
-    this.#flushLater()
+    this.#flushAfter(1)
     sink.open({ drained: () => this.#wake(), gone: () => this.#leave() })
   }
 
@@ -51,7 +54,7 @@ export class EventStream {
     if (!this.isOpen) return
     this.#waiting += event
     if (this.#waiting.length > AT_ONCE) this.#flush()
-    else this.#flushLater()
+    else if (!this.#isDue) this.#flushAfter(TURNS)
   }
 
   /** Resolves when there is room again, or the client has left; `undefined` when there is room now. */
@@ -65,7 +68,7 @@ export class EventStream {
     if (!this.isOpen) return
     this.#state = 'ending'
     this.#clock.clearTimeout(this.#keepAlive)
-    this.#flushLater()
+    this.#flushAfter(1)
   }
 
   async #wait(): Promise<void> {
@@ -78,10 +81,9 @@ export class EventStream {
     this.#drained = undefined
   }
 
-  #flushLater(): void {
-    if (this.#isDue) return
+  #flushAfter(turns: number): void {
     this.#isDue = true
-    atTurnEnd(() => this.#flush())
+    afterTurns(turns, () => this.#flush())
   }
 
   #flush(): void {

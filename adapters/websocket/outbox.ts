@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/clock.ts'
-import { atTurnEnd } from '../../runtime/turn-end.ts'
+import { afterTurns } from '../../runtime/turn-end.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 
 /** Bytes that may wait on one connection before its streams stop and wait. */
@@ -54,7 +54,7 @@ export class Outbox {
     if (this.#corked === 'turn' || this.#corked === until) return
     if (!this.#corked) this.#stream.cork()
     this.#corked = until
-    atTurnEnd(until === 'turn' ? () => this.#flush() : () => atTurnEnd(() => this.#flush()))
+    afterTurns(until === 'turn' ? 1 : 2, () => this.#flush())
   }
 
   #flush(): void {
