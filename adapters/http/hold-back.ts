@@ -1,11 +1,12 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { spread } from '../../runtime/spread.ts'
 
-/** How long a client whose quota is used up waits for that answer: meanwhile nothing else comes over its connection. */
-const HELD_MS = 200
+/** How long a client whose quota is used up waits for that answer, in milliseconds: meanwhile nothing else comes over its connection. */
+const heldMs = spread(200)
 
 /** Holds the answer to a request back for a moment if a quota refuses it, so that clients that go on all the same get others no work. */
 export async function holdBack(error: unknown, { clock }: Runtime['settings']): Promise<void> {
   if (!isA2AError(error) || error.metadata['quota'] === undefined) return
-  await new Promise<void>(resolve => void clock.setTimeout(resolve, HELD_MS))
+  await new Promise<void>(resolve => void clock.setTimeout(resolve, heldMs()))
 }

@@ -8,6 +8,7 @@ import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { fault } from '../../runtime/fault.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { spread } from '../../runtime/spread.ts'
 import { Table } from '../../runtime/table.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
@@ -54,8 +55,8 @@ const EVENTS_PER_TURN = 32
 /** Requests of a client that its quota refuses one after the other, before it is heard more slowly. */
 const REFUSALS = 16
 
-/** How long nothing is read from such a client. */
-const PAUSE_MS = 1000
+/** How long nothing is read from such a client, in milliseconds. */
+const pauseMs = spread(1000)
 
 /** One client's WebSocket: its frames in, its calls and streams, and the frames out. */
 export class Connection {
@@ -212,7 +213,7 @@ export class Connection {
     if (this.#refusals < REFUSALS || this.#socket.isPaused) return
     this.#refusals = 0
     this.#socket.pause()
-    this.#pause = this.#runtime.settings.clock.setTimeout(() => this.#socket.resume(), PAUSE_MS)
+    this.#pause = this.#runtime.settings.clock.setTimeout(() => this.#socket.resume(), pauseMs())
   }
 
   #countStray(): void {

@@ -25,41 +25,57 @@ const FLOODS: readonly (Omit<FloodOptions, 'port'> & { readonly name: string })[
   { name: 'a flood over WebSocket, within its quota', over: 'WebSocket', tenant: 'endless', connections: CONNECTIONS, inFlight: IN_FLIGHT }
 ]
 
+/** What was found beside one flood, by rounds: p99s in milliseconds. */
+interface Row {
+  readonly name: string
+  readonly alone: number[]
+  readonly apart: number[]
+  readonly beside: number[]
+  readonly busy: number[]
+  readonly flood: FloodTold[]
+}
+
 interface Quiet {
   readonly tookMs: readonly number[]
   readonly serverBusy: number
 }
 
-/** How long the requests of one tenant take while another floods the same server, beside how long they take without: in turns. */
+/**
+ * How long the requests of one tenant take: alone, while another floods a server of its own, which takes the machine's cores
+ * as well and nothing else, and while it floods the same server. In turns.
+ */
 export async function tenantTable({ pacedMs, rounds }: Scale): Promise<string> {
   const server = await ServerProcess.start(oursServed.file, { work: 'artifact', tenants: TENANTS })
+  const other = await ServerProcess.start(oursServed.file, { work: 'artifact', tenants: TENANTS })
   const load = await webSocketLoad(server.port, 1)
-  const found: { name: string; alone: number[]; beside: number[]; ratios: number[]; busy: number[]; flood: FloodTold[] }[] = []
+  const found: Row[] = []
+  const besideFlood = async (flooding: Omit<FloodOptions, 'port'>, { port }: ServerProcess) => {
+    const flood = await Flood.start({ port, ...flooding })
+    const { tookMs, serverBusy } = await quiet(load, server, pacedMs)
+    return { p99: at(0.99, tookMs), serverBusy, told: await flood.stop() }
+  }
   try {
     await quiet(load, server, pacedMs)
     for (const { name, ...flooding } of FLOODS) {
-      const row = { name, alone: [] as number[], beside: [] as number[], ratios: [] as number[], busy: [] as number[], flood: [] as FloodTold[] }
+      const row: Row = { name, alone: [], apart: [], beside: [], busy: [], flood: [] }
       for (let round = 0; round < rounds; round += 1) {
-        const alone = at(0.99, (await quiet(load, server, pacedMs)).tookMs)
-        const flood = await Flood.start({ port: server.port, ...flooding })
-        const { tookMs, serverBusy } = await quiet(load, server, pacedMs)
-        row.flood.push(await flood.stop())
-        const beside = at(0.99, tookMs)
-        row.alone.push(alone)
-        row.beside.push(beside)
-        row.ratios.push(beside / alone)
+        row.alone.push(at(0.99, (await quiet(load, server, pacedMs)).tookMs))
+        row.apart.push((await besideFlood(flooding, other)).p99)
+        const { p99, serverBusy, told } = await besideFlood(flooding, server)
+        row.beside.push(p99)
         row.busy.push(serverBusy)
+        row.flood.push(told)
       }
       found.push(row)
     }
   } finally {
     await load.close()
-    await server.stop()
+    await Promise.all([server.stop(), other.stop()])
   }
   return table(
-    ['Beside', 'p99 alone, ms', 'p99 beside, ms', 'ratio', 'busy: server', 'taken of it a second', 'refused'],
-    found.map(({ name, alone, beside, ratios, busy, flood }) => [
-      name, short(median(alone)), short(median(beside)), times(median(ratios)), percent(median(busy)), whole(median(flood.map(({ taken }) => taken))), whole(median(flood.map(({ refused }) => refused)))
+    ['Beside', 'p99 alone, ms', 'p99 with the flood at another server, ms', 'p99 beside, ms', '× alone', '× at another server', 'busy: server', 'taken of it a second', 'refused'],
+    found.map(({ name, alone, apart, beside, busy, flood }) => [
+      name, short(median(alone)), short(median(apart)), short(median(beside)), times(median(quotients(beside, alone))), times(median(quotients(beside, apart))), percent(median(busy)), whole(median(flood.map(({ taken }) => taken))), whole(median(flood.map(({ refused }) => refused)))
     ])
   )
 }
@@ -109,6 +125,10 @@ class Flood {
     await ended
     return { taken: median(this.#told.map(({ taken }) => taken)), refused: median(this.#told.map(({ refused }) => refused)) }
   }
+}
+
+function quotients(some: readonly number[], others: readonly number[]): number[] {
+  return some.map((value, i) => value / (others[i] ?? NaN))
 }
 
 function at(part: number, tookMs: readonly number[]): number {

@@ -9,6 +9,7 @@ import { limitsWith, defaultLimits } from '../../runtime/limits.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import { Recent } from '../../runtime/recent.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import { spread } from '../../runtime/spread.ts'
 import type { Store } from '../../runtime/store.ts'
 import type { TenantOptions } from '../../runtime/tenants.ts'
 import { progress, reply } from '../../runtime/words.ts'
@@ -441,4 +442,11 @@ await t.test('what nobody asks for is forgotten after a while, and what is asked
   t.ok(recent.size <= 200_000, 'however many come')
   t.not(recent.get('a', 2 * REFILL_MS), first)
   t.end()
+})
+
+await t.test('who is made to wait at the same time does not come back at the same time', async t => {
+  const waits = spread(200)
+  const given = Array.from({ length: 32 }, waits).toSorted((a, b) => a - b)
+  t.ok(given.every(ms => ms >= 100 && ms < 300))
+  t.ok(given.every((ms, i) => i === 0 || ms - Number(given[i - 1]) > 2))
 })
