@@ -8,8 +8,8 @@ const WRITER = 'adapters/storage/commit-writer.ts'
 /** Faults of the bindings, the clients and the engine. */
 export const adapterFaults: readonly Fault[] = [
   { name: 'a request without an id is done', file: ENVELOPE, find: `if (id === undefined) return { kind: 'notification', method, params }`, replace: `if (id === undefined && method === 'cancelStream') return { kind: 'notification', method, params }` },
-  { name: 'a condition that is no number is left out', file: 'adapters/json-rpc/service-parameters.ts', find: 'return value === undefined ? [] :', replace: `return value === undefined || !/^\\d{1,15}$/.test(value) ? [] :` },
-  { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id))`, replace: '' },
+  { name: 'a condition that is no number is left out', file: 'adapters/json-rpc/service-parameters.ts', find: 'if (value !== undefined) conditions', replace: `if (value !== undefined && /^\\d{1,15}$/.test(value)) conditions` },
+  { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id), true)`, replace: '' },
   { name: 'a stream over WebSocket is not canceled', file: CONNECTION, find: '?.stop?.abort()', replace: '?.stop' },
   { name: 'who reads slowly is not waited for', file: 'adapters/websocket/outbox.ts', unit: 'test/adapters/websocket.test.ts', find: 'if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()', replace: '' },
   { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'sentEvent(encoding.encode(event), generation)', replace: 'sentEvent(encoding.encode(event), undefined)' },
