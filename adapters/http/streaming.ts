@@ -4,7 +4,8 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { BodySink } from './body-sink.ts'
 import { EventStream, sentEvent } from './event-stream.ts'
-import type { HttpCall, StreamTerms } from './http-call.ts'
+import { goneWith } from './gone.ts'
+import type { HttpCall, NodeResponse, StreamTerms } from './http-call.ts'
 import { LightResponse } from './light-response.ts'
 import { ResponseSink } from './response-sink.ts'
 
@@ -27,17 +28,17 @@ const EVENTS_PER_TURN = 32
  * first of them, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request run out.
  */
 export async function streamed({ settings: { clock } }: Runtime, call: HttpCall, open: (terms: StreamTerms) => Events, encoding: Encoding): Promise<Response> {
-  const gone = new AbortController()
+  const { expiresAtMs = Infinity } = call.principal ?? {}
+  const end = endOf(call.served, expiresAtMs)
   let generation: number | undefined
   // Who leaves while nothing has come yet is noticed when the response begins.
-  const events = open({ signal: gone.signal, numbered: number => void (generation = number) })
+  const events = open({ signal: end.signal, numbered: number => void (generation = number) })
   const first = events.next()
   await early(first, clock)
-  const { expiresAtMs = Infinity } = call.principal ?? {}
-  const expiry = clock.setTimeout(() => gone.abort(expired()), expiresAtMs - clock.now())
-  const { response, stream } = begun(call, clock, () => gone.abort())
+  const expiry = expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
+  const { response, stream } = begun(call, clock, () => end.abort())
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
-  void tell(first, events, stream, encode, () => gone.signal.reason)
+  void tell(first, events, stream, encode, () => end.signal.reason)
     .catch((error: unknown) => stream.send(sentEvent(encoding.encodeError(error), undefined)))
     .finally(() => {
       clock.clearTimeout(expiry)
@@ -45,6 +46,11 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
       void events.return()
     })
   return response
+}
+
+/** What ends a stream early: that its client leaves, or that credentials run out. Without those the connection's end is the stream's. */
+function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortController, 'signal' | 'abort'> {
+  return direct?.socket && expiresAtMs === Infinity ? { signal: goneWith(direct.socket), abort: () => {} } : new AbortController()
 }
 
 /** The response of a stream, which has begun. */
