@@ -21,7 +21,11 @@ interface Made {
 }
 
 /** Logic of an actor that has none yet. */
-const UNBORN: AnyActorLogic = { getInitialSnapshot: () => undefined as never, transition: snapshot => snapshot, getPersistedSnapshot: snapshot => snapshot }
+const UNBORN: AnyActorLogic = { getInitialSnapshot: nothing, transition: nothing, getPersistedSnapshot: nothing }
+
+function nothing(): never {
+  return undefined as never
+}
 
 /**
  * XState's `createActor`, an order of magnitude faster on Node 20: its constructor copies the options to behind its own in
@@ -36,9 +40,10 @@ export function newActor<Logic extends AnyActorLogic>(logic: Logic, options: New
   made.options = Object.assign({}, actor.options, options)
   made.logic = logic
   made.src = src ?? logic
-  made.id = id ?? actor.sessionId
   if (parent) adopt(made, parent)
+  made.id = id ?? made.sessionId
   made._actorScope.id = made.id
+  if (parent) made.system._sendInspectionEvent({ type: '@xstate.actor', actorRef: made })
   made._initState(snapshot)
   return actor as Actor<Logic>
 }
@@ -53,5 +58,4 @@ function adopt(made: Made, parent: AnyActorRef): void {
   made.logger = made.system._logger
   const { sessionId, logger, system } = made
   Object.assign(made._actorScope, { sessionId, logger, system })
-  system._sendInspectionEvent({ type: '@xstate.actor', actorRef: made })
 }

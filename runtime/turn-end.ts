@@ -1,3 +1,6 @@
+/** As it is when this is loaded: one that a test replaces for a while would leave those waiting who came meanwhile, and all after them. */
+const { setImmediate } = globalThis
+
 let waiting: (() => void)[] = []
 
 /**

@@ -8,7 +8,7 @@ export const KEEP_ALIVE_MS = 15_000
 /** How long a client may read nothing while events wait for it. */
 export const STUCK_MS = 30_000
 
-/** Characters that may wait to be written with others. */
+/** Characters that are written at once. Longer texts go in pieces, so that it shows whether their client reads. */
 const AT_ONCE = 64 * 1024
 
 /** Turns of the event loop within which events are written together: a write of its own costs as much as making the event. */
@@ -31,6 +31,7 @@ export class EventStream {
   #waiting = ''
   #isDue = false
   #keepAlive: unknown
+  #stuck: unknown
   #drained: Promise<void> | undefined
   #wake = () => {}
 
@@ -41,7 +42,7 @@ export class EventStream {
     this.#left = left
     this.#scheduleKeepAlive()
     this.#flushAfter(1)
-    sink.open({ drained: () => this.#wake(), gone: () => this.#leave() })
+    sink.open({ drained: () => this.#goOn(), gone: () => this.#leave() })
   }
 
   /** False once it was ended, or its client has left. */
@@ -60,7 +61,8 @@ export class EventStream {
   /** Resolves when there is room again, or the client has left; `undefined` when there is room now. */
   get drained(): Promise<void> | undefined {
     if (this.#drained || !this.isOpen || this.#sink.room > 0) return this.#drained
-    return (this.#drained = this.#wait())
+    this.#watch()
+    return (this.#drained = new Promise(resolve => (this.#wake = resolve)))
   }
 
   /** Ends the stream after what was sent. Nothing happens if it is not open. */
@@ -71,14 +73,27 @@ export class EventStream {
     this.#flushAfter(1)
   }
 
-  async #wait(): Promise<void> {
-    const timer = this.#clock.setTimeout(() => {
+  /** Cuts the client off unless it has read something soon. */
+  #watch(): void {
+    this.#clock.clearTimeout(this.#stuck)
+    this.#stuck = this.#clock.setTimeout(() => {
       this.#sink.cutOff()
       this.#leave()
     }, STUCK_MS)
-    await new Promise<void>(resolve => (this.#wake = resolve))
-    this.#clock.clearTimeout(timer)
+  }
+
+  /** The client has read what it was sent. */
+  #goOn(): void {
+    if (this.#state === 'over') return
+    this.#clock.clearTimeout(this.#stuck)
+    if (this.#waiting !== '' && !this.#isDue) this.#flush()
+    if (this.#sink.room > 0) this.#resume()
+    else if (this.#drained) this.#watch()
+  }
+
+  #resume(): void {
     this.#drained = undefined
+    this.#wake()
   }
 
   #flushAfter(turns: number): void {
@@ -89,8 +104,14 @@ export class EventStream {
   #flush(): void {
     this.#isDue = false
     if (this.#state === 'over') return
-    this.#sink.write(this.#waiting)
-    this.#waiting = ''
+    do {
+      const text = this.#waiting
+      const end = wholeCharacters(text, AT_ONCE)
+      // First of all: a sink may ask for more at once.
+      this.#waiting = text.slice(end)
+      this.#sink.write(text.slice(0, end))
+    } while (this.#waiting !== '' && this.#sink.room > 0)
+    if (this.#waiting !== '') return this.#watch()
     if (this.#state === 'open') return
     this.#state = 'over'
     this.#sink.end()
@@ -107,7 +128,14 @@ export class EventStream {
     const wasOpen = this.isOpen
     this.#state = 'over'
     this.#clock.clearTimeout(this.#keepAlive)
-    this.#wake()
+    this.#clock.clearTimeout(this.#stuck)
+    this.#resume()
     if (wasOpen) this.#left()
   }
+}
+
+/** The length, or one less where the text would be cut within a character. */
+function wholeCharacters(text: string, length: number): number {
+  const last = text.charCodeAt(length - 1)
+  return last >= 0xd800 && last < 0xdc00 ? length - 1 : length
 }

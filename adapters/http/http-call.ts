@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
@@ -12,8 +13,14 @@ import { goneWith } from './gone.ts'
 export interface NodeResponse {
   /** What hono's node server hands over: by it a client is cut off that reads nothing. */
   readonly outgoing?: { destroy(): unknown } | undefined
-  /** The same where nobody stands between it and the handler, so that streams may be written to it at once. */
-  readonly direct?: ServerResponse | undefined
+  /** The same, and its connection, where nobody stands between it and the handler, so that streams may be written to it at once. */
+  readonly direct?: DirectResponse | undefined
+}
+
+/** A response, which has no socket while another one before it on the connection is not at its end, and the connection. */
+export interface DirectResponse {
+  readonly response: ServerResponse
+  readonly socket: Socket
 }
 
 /** A request that was let in, and what its bindings need to know of it. */
@@ -69,7 +76,7 @@ export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContex
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct?.socket ? goneWith(direct.socket) : request.signal
+  return direct ? goneWith(direct.socket) : request.signal
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
-import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
+import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { refusalText } from './answers.ts'
 import { isLoopback, type Refusal } from './entry.ts'
+import { goneWith } from './gone.ts'
 import type { Handler } from './handler.ts'
 import { incomingRefusal } from './incoming.ts'
 
@@ -38,17 +40,25 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
-  const answer = getRequestListener((request, { outgoing }) => handler(request, outgoing instanceof ServerResponse ? { direct: outgoing } : {}), { overrideGlobalObjects: false })
+  const answer = getRequestListener(
+    (request, { incoming, outgoing }) => handler(request, { direct: { response: outgoing as ServerResponse, socket: incoming.socket } }),
+    { overrideGlobalObjects: false }
+  )
   let isDraining = false
-  let underWay = 0
+  const underWay = new Set<ServerResponse>()
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = isDraining ? GOING : underWay >= settings.limits.connections ? FULL : incomingRefusal(request, settings)
+    const refusal = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : incomingRefusal(request, settings)
     if (refusal) {
       response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(refusalText(refusal))
       return
     }
-    underWay += 1
-    response.once('close', () => (underWay -= 1))
+    underWay.add(response)
+    // A response that stands behind another on its connection does not close when that breaks.
+    const stopListening = onAbort(goneWith(request.socket), () => underWay.delete(response))
+    response.once('close', () => {
+      stopListening()
+      underWay.delete(response)
+    })
     void answer(request, response)
   })
   server.listen(port, host)

@@ -15,6 +15,9 @@ export interface Encoding {
   readonly encodeError: (error: unknown) => string
 }
 
+// Hono's light Response, if it has taken the global one's place before this was loaded, would be sent once more. It is light no more once it was looked into.
+void RESPONSE_ALREADY_SENT.body
+
 type Events = AsyncGenerator<object, void, undefined>
 
 /** What a stream's first event may take before the response begins without it. */
@@ -50,7 +53,7 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
 
 /** What ends a stream early: that its client leaves, or that credentials run out. Without those the connection's end is the stream's. */
 function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortController, 'signal' | 'abort'> {
-  return direct?.socket && expiresAtMs === Infinity ? { signal: goneWith(direct.socket), abort: () => {} } : new AbortController()
+  return direct && expiresAtMs === Infinity ? { signal: goneWith(direct.socket), abort: () => {} } : new AbortController()
 }
 
 /** The response of a stream, which has begun. */

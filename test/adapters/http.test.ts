@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request as nodeRequest, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { connect, Socket } from 'node:net'
@@ -11,6 +12,8 @@ import { bodyOf } from '../../adapters/http/body.ts'
 import { BodySink } from '../../adapters/http/body-sink.ts'
 import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
 import { goneWith } from '../../adapters/http/gone.ts'
+import { ResponseSink } from '../../adapters/http/response-sink.ts'
+import type { Sink, SinkEvents } from '../../adapters/http/sink.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { httpHandler, serve } from '../../adapters/http/serve.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -450,8 +453,7 @@ await t.test('events wait for the client that reads them, and end with it', asyn
   await reader.read()
   await rest()
   const before = made
-  await reader.read()
-  await until(() => made > before)
+  await until(async () => !(await reader.read()).done && made > before)
   await reader.cancel()
   await rest()
   t.equal(stops, 1)
@@ -469,6 +471,106 @@ await t.test('events wait for the client that reads them, and end with it', asyn
   await rest()
   clock.increment(STUCK_MS)
   t.strictSame([cuts, stops], [1, 3], 'where the connection is known, that is cut')
+})
+
+/** A stream whose client is the test: `read` has it take what it was sent. */
+function streamTo(clock: TestClock) {
+  const sent: string[] = []
+  const seen = { left: 0, cut: 0, ends: 0 }
+  let events: SinkEvents | undefined
+  let room = 1
+  const sink: Sink = {
+    open: given => void (events = given),
+    get room() { return room },
+    write: text => void (text !== '' && (sent.push(text), (room = 0))),
+    end: () => void (seen.ends += 1),
+    cutOff: () => void (seen.cut += 1)
+  }
+  const stream = new EventStream(sink, clock, () => (seen.left += 1))
+  return { stream, sent, seen, leave: () => events?.gone(), read: () => ((room = 1), events?.drained()) }
+}
+
+await t.test('a client that reads a long event slowly gets all of it, and is cut off when it reads no more', async t => {
+  const clock = new TestClock()
+  const { stream, sent, seen, read } = streamTo(clock)
+  const long = `${'x'.repeat(64 * 1024 - 1)}${'\u{1f600}'.repeat(40_000)}`
+  stream.send(long)
+  const drained = stream.drained
+  t.ok(drained)
+  t.equal(sent.length, 1)
+  for (const wanted of [2, 3]) {
+    clock.increment(STUCK_MS - 1)
+    read()
+    t.equal(sent.length, wanted)
+  }
+  t.equal(sent.join(''), long)
+  t.ok(sent.every(text => !/[\ud800-\udbff]$/.test(text)), 'no character is cut in two')
+  read()
+  await drained
+  t.equal(stream.drained, undefined)
+  stream.send(long)
+  stream.end()
+  t.equal(seen.ends, 0)
+  clock.increment(STUCK_MS)
+  t.strictSame(seen, { left: 0, cut: 1, ends: 0 }, 'also at its end')
+  read()
+  await rest()
+  t.strictSame(seen, { left: 0, cut: 1, ends: 0 })
+  t.equal(clock.size, 0)
+})
+
+await t.test('a client that leaves just before the end is not told it, and one that left before the beginning nothing', async t => {
+  const clock = new TestClock()
+  const { stream, sent, seen, leave } = streamTo(clock)
+  stream.send('event')
+  stream.end()
+  stream.end()
+  leave()
+  stream.send('late')
+  await rest()
+  t.strictSame([sent, seen], [[], { left: 0, cut: 0, ends: 0 }])
+  const socket = new Socket().destroy()
+  let left = 0
+  const response = { writeHead: () => t.fail('it is gone') } as unknown as ServerResponse
+  const gone = new EventStream(new ResponseSink({ response, socket }, {}), clock, () => (left += 1))
+  t.notOk(gone.isOpen)
+  t.equal(left, 1)
+  await rest()
+  t.equal(clock.size, 0)
+})
+
+await t.test('requests that wait behind another one on their connection end with it, and take up no room after that', async t => {
+  const { work, run } = steeredWork()
+  const { url, clock } = await serveAll(t, { work }, { limits: { connections: 3 } })
+  const before = clock.size
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  const body = JSON.stringify(say('a'))
+  const request = `POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  socket.write(request.repeat(3))
+  await run(2)
+  t.equal((await ask(`${url}tasks`)).status, 503)
+  socket.destroy()
+  await until(async () => (await ask(`${url}tasks`)).status === 200)
+  await until(() => clock.size === before, 'no stream is left')
+})
+
+await t.test("streams are whole where hono's Response stands in place of the global one", async t => {
+  const here = (path: string) => JSON.stringify(new URL(path, import.meta.url).href)
+  const code = `
+    const { getRequestListener } = await import('@hono/node-server')
+    getRequestListener(() => {}, { overrideGlobalObjects: true })
+    const { serve } = await import(${here('../../adapters/http/serve.js')})
+    const { createRuntime } = await import(${here('../../runtime/runtime.js')})
+    const { defineAgent } = await import(${here('../../runtime/agent.js')})
+    const served = await serve(createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: () => ({ message: 'done' }) }) }), { port: 0 })
+    const body = JSON.stringify({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } })
+    const answer = await fetch(served.url + 'message:stream', { method: 'POST', body, headers: { 'content-type': 'application/json', 'a2a-version': '1.0' } })
+    process.stdout.write(await answer.text())
+    await served.close()
+    process.exit()`
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' })
+  t.equal(stderr, '')
+  t.match(told(sentEvents(stdout)).at(-1), /completed/)
 })
 
 await t.test('the calls of one connection end with it, and those that come later at once', async t => {

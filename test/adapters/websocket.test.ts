@@ -11,6 +11,7 @@ import type { Authenticate, Principal } from '../../runtime/authentication.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { setupWork } from '../../runtime/setup-work.ts'
+import { atTurnEnd } from '../../runtime/turn-end.ts'
 import { artifact, reply } from '../../runtime/words.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../fixtures/raw-socket.ts'
@@ -826,6 +827,28 @@ await t.test('a connection that drains a little in 30 seconds goes on, one that 
   stream.emit('close')
   await drained
   t.equal(clock.pending, 0)
+})
+
+await t.test('a frame that may wait leaves with the next turn, and with one of this turn that may not', async t => {
+  const flushes: string[][] = []
+  let corked: string[] = []
+  const stream = { writableLength: 0, cork() {}, uncork: () => void flushes.push(corked.splice(0)) }
+  const socket = { readyState: 1, OPEN: 1, send: (frame: string) => corked.push(frame) }
+  const outbox = new Outbox(socket as never, stream as never, new TestClock())
+  const turn = () => new Promise<void>(atTurnEnd)
+  outbox.send('event', true)
+  await turn()
+  t.strictSame(flushes, [])
+  await turn()
+  t.strictSame(flushes, [['event']])
+  outbox.send('event 2', true)
+  outbox.send('answer')
+  outbox.send('event 3', true)
+  await turn()
+  t.strictSame(flushes, [['event'], ['event 2', 'answer', 'event 3']])
+  await turn()
+  await turn()
+  t.equal(flushes.length, 2)
 })
 
 await t.test('frames over the rate are refused one by one, and close with 4429 in the third second in a row', async t => {

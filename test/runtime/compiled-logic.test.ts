@@ -330,8 +330,10 @@ await t.test('an actor that is made without its options is in all things one tha
   t.ok(told[1]?.includes('@xstate.actor'))
   const snapshot = roots[0].getPersistedSnapshot()
   t.strictSame(newActor(taskMachine, { input, snapshot }).getPersistedSnapshot(), snapshot)
-  const unnamed = newActor(counter, {})
-  t.equal(unnamed.id, unnamed.sessionId)
+  for (const unnamed of [newActor(counter, {}), newActor(counter, { parent: roots[1] })]) {
+    t.equal(unnamed.id, unnamed.sessionId)
+    t.equal(Reflect.get(unnamed, '_actorScope').id, unnamed.id)
+  }
 })
 
 /** What an object has of its own, without what each has another of. */

@@ -19,6 +19,7 @@ import { Table } from '../../runtime/table.ts'
 import { TaskTail } from '../../runtime/task-tail.ts'
 import { toldWhenFull } from '../../runtime/told-when-full.ts'
 import { Turn, type Effect } from '../../runtime/turn.ts'
+import { afterTurns, atTurnEnd } from '../../runtime/turn-end.ts'
 import { echo } from '../fixtures/agents.ts'
 import { collect, deferred, recordingLogger, rejection, rest, textOf, until, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
@@ -438,4 +439,18 @@ await t.test('of a task that has as many events as it may only its end is told, 
   t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 7), {
     type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'The task was ended: it had 7 events, more than this agent keeps of one task.' }] }
   })
+})
+
+await t.test('what waits for the end of a turn is called in order, and what comes of it a turn later', async t => {
+  const called: string[] = []
+  const ended = new Promise<void>(resolve => afterTurns(3, resolve))
+  afterTurns(2, () => called.push('second turn'))
+  atTurnEnd(() => {
+    called.push('first')
+    atTurnEnd(() => called.push('of the first'))
+  })
+  atTurnEnd(() => called.push('after it'))
+  t.strictSame(called, [])
+  await ended
+  t.strictSame(called, ['first', 'after it', 'second turn', 'of the first'])
 })
