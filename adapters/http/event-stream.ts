@@ -73,10 +73,9 @@ export class EventStream {
     this.#flushAfter(1)
   }
 
-  /** Cuts the client off unless it has read something soon. */
+  /** Cuts the client off unless it reads something soon. */
   #watch(): void {
-    this.#clock.clearTimeout(this.#stuck)
-    this.#stuck = this.#clock.setTimeout(() => {
+    this.#stuck ??= this.#clock.setTimeout(() => {
       this.#sink.cutOff()
       this.#leave()
     }, STUCK_MS)
@@ -86,6 +85,7 @@ export class EventStream {
   #goOn(): void {
     if (this.#state === 'over') return
     this.#clock.clearTimeout(this.#stuck)
+    this.#stuck = undefined
     if (this.#waiting !== '' && !this.#isDue) this.#flush()
     if (this.#sink.room > 0) this.#resume()
     else if (this.#drained) this.#watch()
@@ -104,13 +104,16 @@ export class EventStream {
   #flush(): void {
     this.#isDue = false
     if (this.#state === 'over') return
-    do {
+    if (this.#waiting === '') this.#sink.write('')
+    while (this.#waiting !== '' && this.#sink.room > 0) {
       const text = this.#waiting
-      const end = wholeCharacters(text, AT_ONCE)
+      // A character of two units is not cut in two.
+      const last = text.charCodeAt(AT_ONCE - 1)
+      const end = last >= 0xd800 && last < 0xdc00 ? AT_ONCE - 1 : AT_ONCE
       // First of all: a sink may ask for more at once.
       this.#waiting = text.slice(end)
       this.#sink.write(text.slice(0, end))
-    } while (this.#waiting !== '' && this.#sink.room > 0)
+    }
     if (this.#waiting !== '') return this.#watch()
     if (this.#state === 'open') return
     this.#state = 'over'
@@ -132,10 +135,4 @@ export class EventStream {
     this.#resume()
     if (wasOpen) this.#left()
   }
-}
-
-/** The length, or one less where the text would be cut within a character. */
-function wholeCharacters(text: string, length: number): number {
-  const last = text.charCodeAt(length - 1)
-  return last >= 0xd800 && last < 0xdc00 ? length - 1 : length
 }

@@ -519,6 +519,21 @@ await t.test('a client that reads a long event slowly gets all of it, and is cut
   t.equal(clock.size, 0)
 })
 
+await t.test('a stream that was ended ends when its client has read all of a long last event', async t => {
+  const clock = new TestClock()
+  const { stream, sent, seen, read } = streamTo(clock)
+  stream.send('x'.repeat(150_000))
+  stream.end()
+  for (const ends of [0, 0, 1]) {
+    await rest()
+    t.equal(seen.ends, ends)
+    clock.increment(STUCK_MS - 1)
+    read()
+  }
+  t.equal(sent.join('').length, 150_000)
+  t.strictSame([seen.cut, clock.size], [0, 0])
+})
+
 await t.test('a client that leaves just before the end is not told it, and one that left before the beginning nothing', async t => {
   const clock = new TestClock()
   const { stream, sent, seen, leave } = streamTo(clock)
@@ -529,6 +544,20 @@ await t.test('a client that leaves just before the end is not told it, and one t
   stream.send('late')
   await rest()
   t.strictSame([sent, seen], [[], { left: 0, cut: 0, ends: 0 }])
+  const full = streamTo(clock)
+  full.stream.send('x'.repeat(100_000))
+  const { drained } = full.stream
+  full.leave()
+  await drained
+  t.equal(full.seen.left, 1, 'who waits for room hears of it')
+  const stuck = streamTo(clock)
+  stuck.stream.send('x'.repeat(100_000))
+  const waiting = stuck.stream.drained
+  stuck.read()
+  t.equal(stuck.sent.length, 2)
+  clock.increment(STUCK_MS)
+  await waiting
+  t.equal(stuck.seen.cut, 1, 'also with the last piece')
   const socket = new Socket().destroy()
   let left = 0
   const response = { writeHead: () => t.fail('it is gone') } as unknown as ServerResponse
@@ -550,8 +579,22 @@ await t.test('requests that wait behind another one on their connection end with
   await run(2)
   t.equal((await ask(`${url}tasks`)).status, 503)
   socket.destroy()
-  await until(async () => (await ask(`${url}tasks`)).status === 200)
   await until(() => clock.size === before, 'no stream is left')
+  for (const _ of [1, 2, 3]) {
+    const { response } = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')) })
+    t.equal(response.status, 200)
+  }
+})
+
+await t.test('a stream whose credentials run out some day ends with its client, too', async t => {
+  const { work, run } = steeredWork()
+  const authenticate = async () => ({ id: 'anna', expiresAtMs: Number.MAX_SAFE_INTEGER })
+  const { url, clock } = await serveAll(t, { work }, { authenticate })
+  const before = clock.size
+  const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
+  await run(0)
+  stream.cut()
+  await until(() => clock.size === before, 'no timer is left')
 })
 
 await t.test("streams are whole where hono's Response stands in place of the global one", async t => {

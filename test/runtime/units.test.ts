@@ -453,4 +453,6 @@ await t.test('what waits for the end of a turn is called in order, and what come
   t.strictSame(called, [])
   await ended
   t.strictSame(called, ['first', 'after it', 'second turn', 'of the first'])
+  await new Promise<void>(atTurnEnd)
+  t.equal(called.length, 4, 'each once')
 })
