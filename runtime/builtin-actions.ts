@@ -1,5 +1,5 @@
 import { createActor } from 'xstate'
-import type { ActionArgs, AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyTransitionDefinition, EventObject, MachineContext, UnknownAction } from 'xstate'
+import type { ActionArgs, AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, AnyTransitionDefinition, EventObject, MachineContext, UnknownAction } from 'xstate'
 import { newActor } from './new-actor.ts'
 
 /** In what an action is performed: `internalQueue` takes the events that the chart raises to itself. */
@@ -54,8 +54,29 @@ export class Draft {
   }
 }
 
+/** An action of a chart, with what its name stands for there. */
+export interface PreparedAction {
+  readonly type: string
+  readonly params: unknown
+  /** What is resolved and executed; one of the author's is executed only, and may be missing. */
+  readonly known: unknown
+  /** What resolves it here. */
+  readonly resolver: Resolver | undefined
+}
+
+/** Looks up what actions stand for in a chart. Done once for those that stand in the chart itself. */
+export function prepared(actions: readonly UnknownAction[], machine: AnyStateMachine): PreparedAction[] {
+  return actions.map(action => {
+    const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
+    const params: unknown = typeof action === 'object' && 'params' in action ? action.params : undefined
+    return isBuiltin(known)
+      ? { type: known.type, params, known, resolver: RESOLVERS[known.type] }
+      : { type: nameOf(action), params, known, resolver: undefined }
+  })
+}
+
 /** Performs actions one after the other, as XState does. */
-export function perform(actions: readonly UnknownAction[], draft: Draft, step: Step): void {
+export function perform(actions: readonly PreparedAction[], draft: Draft, step: Step): void {
   if (actions.length === 0) return
   const retries: [BuiltinAction, unknown][] | undefined = step.deferredActorIds && []
   performAll(actions, draft, step, retries)
@@ -68,18 +89,16 @@ export function tellInspectors(snapshot: AnyMachineSnapshot, { event, scope }: S
   system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: scope.self, event, snapshot, _transitions: transitions })
 }
 
-function performAll(actions: readonly UnknownAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {
+function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {
   const { event, scope } = step
-  for (const action of actions) {
+  for (const { type, params: wanted, known, resolver } of actions) {
     const { snapshot } = draft
-    const known: unknown = typeof action === 'function' ? action : snapshot.machine.implementations.actions[nameOf(action)]
     const args: Args = { context: snapshot.context, event, self: scope.self, system: scope.system }
-    const given = paramsOf(action, snapshot, event)
+    const given: unknown = typeof wanted === 'function' ? wanted({ context: snapshot.context, event }) : wanted
     if (!isBuiltin(known)) {
-      scope.actionExecutor({ type: nameOf(action), info: args, params: given, exec: known as () => void })
+      scope.actionExecutor({ type, info: args, params: given, exec: known as () => void })
       continue
     }
-    const resolver = RESOLVERS[known.type]
     let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
     let enqueued: UnknownAction[] | undefined
     if (params === LEFT) {
@@ -89,8 +108,8 @@ function performAll(actions: readonly UnknownAction[], draft: Draft, step: Step,
       enqueued = resolved[2]
     }
     if (known.retryResolve) retries?.push([known, params])
-    if (known.execute) scope.actionExecutor({ type: known.type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
-    if (enqueued) performAll(enqueued, draft, step, retries)
+    if (known.execute) scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
+    if (enqueued) performAll(prepared(enqueued, snapshot.machine), draft, step, retries)
   }
 }
 
@@ -192,10 +211,4 @@ function isBuiltin(action: unknown): action is BuiltinAction {
 function nameOf(action: UnknownAction): string {
   if (typeof action === 'function') return action.name || '(anonymous)'
   return typeof action === 'string' ? action : action.type
-}
-
-function paramsOf(action: UnknownAction, { context }: AnyMachineSnapshot, event: EventObject): unknown {
-  if (typeof action !== 'object' || !('params' in action)) return undefined
-  const { params } = action
-  return typeof params === 'function' ? params({ context, event }) : params
 }

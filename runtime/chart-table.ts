@@ -1,9 +1,10 @@
 import { pathToStateValue, spawnChild, stopChild } from 'xstate'
 import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode, AnyTransitionDefinition, UnknownAction } from 'xstate'
+import { prepared, type PreparedAction } from './builtin-actions.ts'
 
 /** The actions of one state that is left or entered; `invoked` are the ids of the actors that start with it. */
 export interface Actions {
-  readonly actions: readonly UnknownAction[]
+  readonly actions: readonly PreparedAction[]
   readonly invoked?: readonly string[]
 }
 
@@ -22,7 +23,7 @@ export interface Configuration {
   /** A snapshot in this configuration, of which all but context and children is taken. */
   readonly template: AnyMachineSnapshot
   /** What is done when the chart ends here: the exits of every state. */
-  readonly exits: readonly UnknownAction[]
+  readonly exits: readonly PreparedAction[]
   /** The moves that an event of this type may make, in the order in which their guards are asked. */
   moves(type: string): readonly Move[]
   /** The moves without an event, likewise. */
@@ -43,7 +44,7 @@ export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
   for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))
   const path = initialPath(machine.root)
-  return { start: { steps: stepsOf(path.map(node => entered(node))), ...arrival(path, at) }, configurations }
+  return { start: { steps: stepsOf(path.map(node => entered(node)), machine), ...arrival(path, at) }, configurations }
 }
 
 function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Configuration {
@@ -57,7 +58,7 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
   return {
     leaf,
     template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
-    exits: nodes.flatMap(node => node.exit),
+    exits: prepared(nodes.flatMap(node => node.exit), machine),
     moves: type => {
       // Types that the chart does not name share what their wildcards give: there is no end of such types.
       const name = named.has(type) ? type : wildcards.filter(descriptor => matches(type, descriptor)).join(' ')
@@ -77,14 +78,14 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
 function moveOf(transition: AnyTransitionDefinition, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Move {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
-  if (!target) return { transition, steps: stepsOf([{ actions }]), target: at(leaf), ends: undefined }
+  if (!target) return { transition, steps: stepsOf([{ actions }], leaf.machine), target: at(leaf), ends: undefined }
   const staysInside = !reenter && (target === source || isInside(target, source))
   const domain = staysInside ? source : (ancestorsOf(target).find(node => isInside(source, node)) as AnyStateNode)
   const exited = [leaf, ...ancestorsOf(leaf)].filter(node => isInside(node, domain))
   const around = ancestorsOf(target).filter(node => isInside(node, domain)).toReversed()
   const inner = initialPath(target)
   const entries = [...around.map(node => entered(node, false)), ...inner.filter(node => node !== domain).map(node => entered(node))]
-  return { transition, steps: stepsOf([...exited.map(left), { actions }, ...entries]), ...arrival(inner, at) }
+  return { transition, steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine), ...arrival(inner, at) }
 }
 
 function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Configuration): Pick<Move, 'target' | 'ends'> {
@@ -92,19 +93,22 @@ function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Conf
   return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
 }
 
-function left(node: AnyStateNode): Actions {
+/** As they stand in the chart. */
+type Given = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
+
+function left(node: AnyStateNode): Given {
   return { actions: [...node.exit, ...node.invoke.map(({ id }) => stopChild(id))] }
 }
 
-function entered(node: AnyStateNode, byDefault = true): Actions {
+function entered(node: AnyStateNode, byDefault = true): Given {
   const spawns = node.invoke.map(invoke => spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object))
   const initial = byDefault ? node.initial.actions : []
   const actions = [...node.entry, ...spawns, ...initial] as UnknownAction[]
   return spawns.length > 0 ? { actions, invoked: node.invoke.map(({ id }) => id) } : { actions }
 }
 
-function stepsOf(steps: readonly Actions[]): readonly Actions[] {
-  return steps.filter(({ actions }) => actions.length > 0)
+function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Actions[] {
+  return steps.filter(({ actions }) => actions.length > 0).map(({ actions, ...invoked }) => ({ actions: prepared(actions, machine), ...invoked }))
 }
 
 /** A node's transitions for an event: of its own type first, then of wildcards, the longest first. */

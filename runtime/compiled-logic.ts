@@ -1,7 +1,7 @@
 import { assign, stopChild } from 'xstate'
 import type { AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, AnyTransitionDefinition, ErrorActorEvent, EventObject, Snapshot, UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
-import { Draft, perform, tellInspectors, type Step } from './builtin-actions.ts'
+import { Draft, perform, prepared, tellInspectors, type PreparedAction, type Step } from './builtin-actions.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './chart-table.ts'
 import { persistedChart } from './persisted-chart.ts'
 
@@ -29,7 +29,7 @@ class TableInterpreter {
   readonly #machine: AnyStateMachine
   readonly #table: ChartTable
   /** What gives an actor its first context, and its snapshot before that. */
-  readonly #birth: UnknownAction[]
+  readonly #birth: readonly PreparedAction[]
   readonly #unborn: AnyMachineSnapshot
 
   constructor(machine: AnyStateMachine, table: ChartTable) {
@@ -38,7 +38,7 @@ class TableInterpreter {
     const given = typeof context === 'function' ? {} : context ?? {}
     this.#machine = machine
     this.#table = table
-    this.#birth = typeof context === 'function' ? [birthOf(context)] : []
+    this.#birth = typeof context === 'function' ? prepared([birthOf(context)], machine) : []
     this.#unborn = { ...table.start.target.template, status: 'active', context: given, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
   }
 
@@ -184,6 +184,6 @@ function stopped(before: AnyMachineSnapshot, step: Step, end: Partial<Snapshot<u
   return snapshot
 }
 
-function stopsOf({ children }: AnyMachineSnapshot): UnknownAction[] {
-  return Object.values(children as Record<string, AnyActorRef>).map(child => stopChild(child))
+function stopsOf({ children, machine }: AnyMachineSnapshot): PreparedAction[] {
+  return prepared(Object.values(children as Record<string, AnyActorRef>).map(child => stopChild(child)), machine)
 }
