@@ -8,15 +8,17 @@ const AT_ONCE = 32
 /** How much the `finally` blocks of a generator may yield, which nobody hears, before it is left where it is. */
 const LAST_WORDS = 1000
 
+type Step = IteratorResult<unknown, WorkEnd>
+type MaybeStep = Step | Promise<Step>
+
 /** Has a generator say what it yields, and gives it the answers to what it asks, until it returns or its run is over. */
 export async function driven(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
   run.onStop(() => finished(generator, run))
   let step = await generator.next()
+  const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : generator.next(answer))
+  const fail = (error: unknown): MaybeStep => (run.isOver ? step : generator.throw(error))
   for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
-    step = await heard(step.value, run).then(
-      answer => (run.isOver ? step : generator.next(answer)),
-      error => (run.isOver ? step : generator.throw(error))
-    )
+    step = await heard(step.value, run, goOn, fail)
     if (yielded % AT_ONCE === 0) await run.flow()
   }
   return step.done ? step.value : undefined
@@ -31,14 +33,18 @@ export function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknow
 async function finished(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<void> {
   let step = await generator.return(undefined)
   for (let yielded = 1; !step.done && yielded < LAST_WORDS; yielded += 1) {
-    step = await heard(step.value, run).then(
-      answer => generator.next(answer),
-      error => generator.throw(error)
-    )
+    step = await heard(step.value, run, answer => generator.next(answer), error => generator.throw(error))
     await new Promise(resolve => setImmediate(resolve))
   }
 }
 
-async function heard(word: unknown, run: WorkRun): Promise<unknown> {
-  return isQuestion(word) ? run.ask(word) : run.emit(word)
+/** Says what was yielded, and goes on with the answer to it or with the error that it was met with. */
+function heard(word: unknown, run: WorkRun, goOn: (answer?: unknown) => MaybeStep, fail: (error: unknown) => MaybeStep): MaybeStep {
+  try {
+    if (isQuestion(word)) return run.ask(word).then(goOn, fail)
+    run.emit(word)
+  } catch (error) {
+    return fail(error)
+  }
+  return goOn()
 }

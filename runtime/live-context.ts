@@ -99,8 +99,8 @@ export class LiveContext implements LiveActors {
 
   /** True while nothing is under way and nothing is due, so that the context may leave memory without a loss. */
   get isAtRest(): boolean {
-    if (this.isLeaving || !this.#pipeline.isSettled) return false
-    return this.#root.getSnapshot().context.negotiations.length === 0 && this.nextWakeMs > this.#services.clock.now()
+    if (this.isLeaving || !this.#pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0) return false
+    return this.nextWakeMs > this.#services.clock.now()
   }
 
   /** When the context has to be in memory: 0 while it is at work, Infinity if only a message needs it. */
@@ -270,8 +270,8 @@ export class LiveContext implements LiveActors {
 
   /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */
   #wakeOf(taskId: string): number {
-    const actor = this.#actorOf(taskId)
-    return actor && this.#tasks.isInterrupted(taskId) && !isAtWork(actor) ? this.#timers.nextOf(taskId) : 0
+    const actor = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
+    return actor && !isAtWork(actor) ? this.#timers.nextOf(taskId) : 0
   }
 
   /** A task's actor as text; if it cannot be saved the task has failed, and there is nothing to save any more. */

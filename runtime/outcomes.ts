@@ -117,8 +117,13 @@ function checked<T>(schema: Schema<T>, value: unknown, name: string): T {
 
 /** The content with free-form JSON of its own, so that it can be sent, and the author's later changes do not reach it. */
 function owned<T extends { parts: Part[]; metadata?: Record<string, unknown> }>(given: T, name: string): T {
-  const parts = given.parts.map((part, i) => ('data' in part || part.metadata ? plain(part, `${name}.parts[${i}]`) : part))
+  if (!given.metadata && !given.parts.some(hasJson)) return given
+  const parts = given.parts.map((part, i) => (hasJson(part) ? plain(part, `${name}.parts[${i}]`) : part))
   return { ...given, parts, ...(given.metadata && { metadata: plain(given.metadata, `${name}.metadata`) }) }
+}
+
+function hasJson(part: Part): boolean {
+  return 'data' in part || part.metadata !== undefined
 }
 
 function plain<T>(value: T, name: string): T {

@@ -1,5 +1,5 @@
 import type { StreamResponse } from '../machines/protocol/objects.ts'
-import type { Admitted } from './call.ts'
+import type { Admitted, CallContext } from './call.ts'
 import type { OperationServices } from './operation-services.ts'
 import { shownEvent } from './shown.ts'
 import type { Scope, TaskEvent } from './store.ts'
@@ -11,7 +11,7 @@ export function tailOf(
   scope: Scope,
   taskId: string,
   endsAfter: (event: TaskEvent) => boolean,
-  signal: AbortSignal | undefined
+  signal: CallContext['signal']
 ): TaskTail {
   return new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter, signal })
 }
@@ -66,34 +66,36 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
 
   async #step(): Promise<IteratorResult<StreamResponse, undefined>> {
     try {
-      const step = (this.#state === 'new' ? await this.#begin() : undefined) ?? (await this.#goOn())
-      this.#asked -= 1
-      return step
+      const first = this.#state === 'new' ? await this.#begin() : undefined
+      if (first) return { done: false, value: first }
+      if (!this.#following) return OVER
+      const { tail, call } = this.#following
+      let event = tail.take()
+      while (!event) {
+        const coming = tail.more()
+        if (!coming) return OVER
+        await coming
+        event = tail.take()
+      }
+      call.numbered?.(event.generation)
+      return { done: false, value: shownEvent(event, call.reliable) }
     } catch (error) {
-      this.#asked -= 1
       this.#end()
       throw this.#failure(error)
+    } finally {
+      this.#asked -= 1
     }
   }
 
   /** Opens the stream, and gives what it begins with. */
-  async #begin(): Promise<IteratorResult<StreamResponse, undefined> | undefined> {
+  async #begin(): Promise<StreamResponse | undefined> {
     this.#state = 'open'
     const { first, following } = await this.#open()
     this.#following = following
-    // Its reader may have left meanwhile.
-    if (this.#state !== 'open') this.#end()
-    else if (first) return { done: false, value: first }
+    if (this.#state === 'open') return first
+    // Its reader has left meanwhile.
+    this.#end()
     return undefined
-  }
-
-  async #goOn(): Promise<IteratorResult<StreamResponse, undefined>> {
-    if (!this.#following) return OVER
-    const { tail, call } = this.#following
-    const event = tail.take() ?? (await tail.taken())
-    if (!event) return OVER
-    call.numbered?.(event.generation)
-    return { done: false, value: shownEvent(event, call.reliable) }
   }
 
   #end(): void {

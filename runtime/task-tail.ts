@@ -1,5 +1,6 @@
 import type { Feeds } from './feeds.ts'
 import { onAbort } from './on-abort.ts'
+import type { Stop } from './stop.ts'
 import type { Scope, Store, TaskEvent } from './store.ts'
 
 /** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
@@ -10,7 +11,7 @@ export interface TailOptions {
   readonly taskId: string
   readonly limit: number
   readonly endsAfter: (event: TaskEvent) => boolean
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignal | Stop | undefined
 }
 
 /**
@@ -27,7 +28,7 @@ export class TaskTail {
   #open = true
   #isDrained = false
   #error: { error: unknown } | undefined
-  #wake = () => {}
+  #wake = asleep
 
   constructor(options: TailOptions) {
     this.#options = options
@@ -62,37 +63,29 @@ export class TaskTail {
     return event && this.#passed(event)
   }
 
-  /** The next event, as soon as there is one; `undefined` when no more comes. Rejects if that is because of an error. */
-  async taken(): Promise<TaskEvent | undefined> {
-    await this.#filled()
-    const event = this.take()
-    if (!event && this.#error) throw this.#error.error
-    return event
+  /** Resolves when it is time to {@link take} again; `undefined` when no more comes. Throws the error because of which that is so. */
+  more(): Promise<void> | undefined {
+    if (this.#error) throw this.#error.error
+    if (!this.#open) return undefined
+    return this.#newest > this.#after ? this.#readLog() : new Promise(resolve => (this.#wake = resolve))
   }
 
   /** Reads on to the end, for the sake of having got there. */
   async drain(): Promise<void> {
     this.#isDrained = true
-    while (this.#open) {
-      await this.#filled()
+    for (;;) {
       while (this.take()) continue
+      const more = this.more()
+      if (!more) return
+      await more
     }
-    if (this.#error) throw this.#error.error
   }
 
   /** Listens no more: nothing that comes is told. May be called twice. */
   end(): void {
     this.#open = false
     this.#stopListening()
-    this.#wake()
-  }
-
-  /** Waits until there is an event to pass, or nothing more to come. */
-  async #filled(): Promise<void> {
-    while (this.#open && this.#waiting.length === 0) {
-      if (this.#newest > this.#after) await this.#readLog()
-      else await new Promise<void>(resolve => (this.#wake = resolve))
-    }
+    this.#rouse()
   }
 
   #passed(event: TaskEvent): TaskEvent {
@@ -109,12 +102,19 @@ export class TaskTail {
       if (this.#isDrained && this.#waiting.length === 0) this.#passed(event)
       else if (this.#waiting.length < this.#options.limit) this.#waiting.push(event)
     }
-    if (this.#waiting.length > 0 || this.#newest > this.#after) this.#wake()
+    if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
   }
 
   #advanced(generation: number): void {
     this.#newest = Math.max(this.#newest, generation)
-    this.#wake()
+    this.#rouse()
+  }
+
+  /** Wakes up who waits, once: to resolve a promise again is slow. */
+  #rouse(): void {
+    const wake = this.#wake
+    this.#wake = asleep
+    wake()
   }
 
   async #readLog(): Promise<void> {
@@ -128,3 +128,6 @@ export class TaskTail {
     this.end()
   }
 }
+
+/** Wakes nobody up. */
+function asleep(): void {}

@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { DelayedEvent } from './delayed-events.ts'
 import { FORMAT, stampOf } from './format.ts'
 import { persistTask } from './persistence.ts'
+import { remembering } from './remembering.ts'
 
 /** An actor, and the snapshot that it had. */
 interface Seen {
@@ -15,6 +16,9 @@ interface Text {
   readonly text: string
 }
 
+/** The stamp of texts, for the version of an agent. */
+const stampFor = remembering(version => stampOf({ format: FORMAT, version }))
+
 /** The texts as which the tasks of a context are saved: made anew only when an actor of the task has changed. */
 export class TaskTexts {
   readonly #texts = new Map<string, Text>()
@@ -22,7 +26,7 @@ export class TaskTexts {
 
   /** `version`: the agent's, which goes with each text. */
   constructor(version: string) {
-    this.#stamp = stampOf({ format: FORMAT, version })
+    this.#stamp = stampFor(version)
   }
 
   /** The text of a task with the delayed events of its charts. Throws TypeError as {@link persistTask} does. */

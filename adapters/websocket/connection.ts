@@ -9,6 +9,7 @@ import type { CallContext } from '../../runtime/call.ts'
 import { fault } from '../../runtime/fault.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { spread } from '../../runtime/spread.ts'
+import { Stop } from '../../runtime/stop.ts'
 import { Table } from '../../runtime/table.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
@@ -80,7 +81,7 @@ export class Connection {
   #refusals = 0
   #pause: unknown
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
-  readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
+  readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: Stop | undefined }>()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
   #streams = 0
@@ -145,13 +146,13 @@ export class Connection {
     const refusal = this.#refusal(id, called?.streaming ?? false)
     if (!called || refusal) return this.#outbox.send(errorFrame(id, refusal ?? noSuchMethod(method)))
     const { streaming } = called
-    const stop = streaming ? new AbortController() : undefined
+    const stop = streaming ? new Stop() : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
-    void this.#perform(request, called, terms, bytes, stop?.signal ?? this.#gone.signal)
+    void this.#perform(request, called, terms, bytes, stop ?? this.#gone.signal)
   }
 
-  async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal): Promise<void> {
+  async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal | Stop): Promise<void> {
     const { activated, version, extensions, conditions } = terms
     try {
       const { telemetry } = this.#runtime.settings
@@ -178,7 +179,7 @@ export class Connection {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
-  async #stream(id: RequestId, events: AsyncIterable<object>, activated: readonly string[], signal: AbortSignal): Promise<void> {
+  async #stream(id: RequestId, events: AsyncIterable<object>, activated: readonly string[], signal: AbortSignal | Stop): Promise<void> {
     let sent = 0
     for await (const event of events) {
       if (signal.aborted) break

@@ -8,6 +8,7 @@ import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../runtime/authentication.ts'
+import type { CallContext } from '../../runtime/call.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { setupWork } from '../../runtime/setup-work.ts'
@@ -283,7 +284,7 @@ await t.test('a task goes on when the client that waits for it goes', async t =>
 
 await t.test('when a client goes, all that it had under way is told to stop', async t => {
   const { runtime } = start(t, { work: obedient })
-  const signals: (AbortSignal | undefined)[] = []
+  const signals: CallContext['signal'][] = []
   const watched: Runtime = {
     ...runtime,
     sendMessage: (params, call) => (signals.push(call?.signal), runtime.sendMessage(params, call)),

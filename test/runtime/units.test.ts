@@ -13,6 +13,8 @@ import { artifact, data, defineAgent, file, memoryStore, progress, setupWork, te
 import { checkInputModes, inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits, limitsWith } from '../../runtime/limits.ts'
 import { consoleLogger } from '../../runtime/logger.ts'
+import { onAbort } from '../../runtime/on-abort.ts'
+import { Stop } from '../../runtime/stop.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
 import { Table } from '../../runtime/table.ts'
@@ -52,9 +54,19 @@ await t.test('a table keeps what is in it while others come and go', async t => 
   t.strictSame([table.size, table.get('stays'), table.entries()], [1, { n: 0 }, [['stays', { n: 0 }]]])
 })
 
+/** The next event of a tail, as soon as there is one; nothing when no more comes. */
+async function taken(tail: TaskTail): Promise<TaskEvent | undefined> {
+  for (;;) {
+    const event = tail.take()
+    const more = event ? undefined : tail.more()
+    if (!more) return event
+    await more
+  }
+}
+
 /** What a tail tells until it ends. */
 async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined> {
-  for (let event = await tail.taken(); event; event = await tail.taken()) yield event
+  for (let event = await taken(tail); event; event = await taken(tail)) yield event
 }
 
 await t.test('a tail', async t => {
@@ -127,13 +139,13 @@ await t.test('a tail', async t => {
       const stop = new AbortController()
       const { tail, tell, feeds } = tailed([], 2, stop.signal)
       tell(event(1))
-      const reading = tail.taken().then(() => tail.taken())
+      const reading = taken(tail).then(() => taken(tail))
       await rest()
       if (aborts) stop.abort()
       else tail.end()
       t.equal(await reading, undefined)
       tell(event(2))
-      t.equal(await tail.taken(), undefined)
+      t.equal(await taken(tail), undefined)
       tail.end()
       t.equal(feeds.size, 0)
       t.equal(getEventListeners(stop.signal, 'abort').length, 0)
@@ -142,7 +154,7 @@ await t.test('a tail', async t => {
 
   await t.test('ends with the error of the feed that closes', async t => {
     const { tail, feeds } = tailed()
-    const reading = rejection(tail.taken())
+    const reading = rejection(taken(tail))
     feeds.close(new Error('closing'))
     t.equal((await reading).message, 'closing')
     t.equal(feeds.size, 0)
@@ -152,11 +164,32 @@ await t.test('a tail', async t => {
     const { tail, feeds } = tailed()
     const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, scope, taskId: 't', limit: 1, endsAfter: ends })
     feeds.publish('t', [event(2)])
-    t.equal((await rejection(broken.taken())).message, 'disk')
+    t.equal((await rejection(taken(broken))).message, 'disk')
     broken.end()
     tail.end()
     t.equal(feeds.size, 0)
   })
+})
+
+await t.test('a stop tells who waits for it once, and nobody who has gone', t => {
+  const stop = new Stop()
+  const heard: string[] = []
+  const gone = stop.onAbort(() => heard.push('gone'))
+  const late = onAbort(stop, () => heard.push('waits'))
+  gone()
+  gone()
+  t.strictSame([stop.aborted, stop.reason], [false, undefined])
+  t.doesNotThrow(() => stop.throwIfAborted())
+  stop.abort()
+  const { reason } = stop
+  stop.abort()
+  late()
+  t.strictSame(heard, ['waits'])
+  t.ok(stop.aborted)
+  t.match(reason, { name: 'AbortError' })
+  t.equal(stop.reason, reason)
+  t.throws(() => stop.throwIfAborted(), { name: 'AbortError' })
+  t.end()
 })
 
 await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
