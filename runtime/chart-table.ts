@@ -60,10 +60,12 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
     template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
     exits: prepared(nodes.flatMap(node => node.exit), machine),
     moves: type => {
+      const found = known.get(type)
+      if (found) return found
       // Types that the chart does not name share what their wildcards give: there is no end of such types.
       const name = named.has(type) ? type : wildcards.filter(descriptor => matches(type, descriptor)).join(' ')
-      const found = known.get(name)
-      if (found) return found
+      const shared = known.get(name)
+      if (shared) return shared
       const moves = nodes.flatMap(node => transitionsOf(node, type)).map(move)
       known.set(name, moves)
       return moves

@@ -69,13 +69,13 @@ export class MemoryContext {
 
   /** Writes a commit's snapshot and rows, and gives the tasks that are new. */
   writeRows({ snapshot, tasks, journal, atMs }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
-    const fresh = tasks.filter(({ taskId }) => !this.#isLive(taskId) && !isKnown(taskId)).map(({ taskId }) => this.#newTask(taskId))
-    for (const task of fresh) this.tasks = appended(this.tasks, task)
+    const fresh: LoggedTask[] = []
     for (const row of tasks) {
-      const others = this.live.filter(({ taskId }) => taskId !== row.taskId)
-      this.live = isLive(row) ? appended(others, row) : others
-      if (!isLive(row)) this.#forget(row.taskId)
+      const place = this.#placeOf(row.taskId)
+      if (place < 0 && !isKnown(row.taskId)) fresh.push(this.#newTask(row.taskId))
+      this.#writeRow(row, place)
     }
+    for (const task of fresh) this.tasks = appended(this.tasks, task)
     this.#keep(journal)
     this.commit += 1
     this.atMs = atMs
@@ -125,14 +125,23 @@ export class MemoryContext {
     for (const task of this.tasks) this.#replay(task, logs.shift() as TaskEvent[])
   }
 
-  #isLive(taskId: string): boolean {
-    return this.live.some(row => row.taskId === taskId)
+  /** Where the row of a live task is; -1 if there is none. */
+  #placeOf(taskId: string): number {
+    return this.live.findIndex(row => row.taskId === taskId)
+  }
+
+  #writeRow(row: TaskRow, place: number): void {
+    if (!isLive(row)) {
+      if (place >= 0) this.live = this.live.toSpliced(place, 1)
+      this.#forget(row.taskId)
+    } else if (place >= 0) this.live[place] = row
+    else this.live = appended(this.live, row)
   }
 
   /** Adds rows of live tasks to the journal, each in the place of the one with its key. */
   #keep(rows: readonly JournalRow[]): void {
     for (const row of rows) {
-      if (!this.#isLive(row.taskId)) continue
+      if (this.#placeOf(row.taskId) < 0) continue
       this.#journal ??= new Map<string, JournalRow>()
       this.#journal.set(`${row.taskId.length}:${row.taskId}${row.key}`, row)
     }

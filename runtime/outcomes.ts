@@ -27,8 +27,10 @@ export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthoriz
 export function workEventOf(words: unknown): WorkWord {
   const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
   if (word.type === 'artifact') {
-    const { append, lastChunk } = word
-    return Object.assign({ type: 'work.produced' as const, artifact: artifactOf(word.artifact) }, append === true && { append }, lastChunk === true && { lastChunk })
+    const produced: WorkWord = { type: 'work.produced', artifact: artifactOf(word.artifact) }
+    if (word.append === true) produced.append = true
+    if (word.lastChunk === true) produced.lastChunk = true
+    return produced
   }
   return {
     type: 'work.progressed',

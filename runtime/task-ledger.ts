@@ -1,6 +1,7 @@
+import type { Artifact, TaskArtifactUpdateEvent } from '../machines/protocol/objects.ts'
 import type { TaskState } from '../machines/protocol/states.ts'
 import { isInterrupted, isTerminal } from '../machines/protocol/states.ts'
-import type { TaskFact } from '../machines/task-events.ts'
+import type { ArtifactContent, TaskFact } from '../machines/task-events.ts'
 import { agentMessage } from './agent-message.ts'
 import { timestamp, type Clock } from './clock.ts'
 import type { Ids } from './ids.ts'
@@ -73,9 +74,11 @@ export class TaskLedger {
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
-    const identified = Object.assign({ artifactId: '' }, artifact)
-    identified.artifactId ||= this.#makers.ids()
-    return { artifactUpdate: Object.assign({ taskId, contextId: this.#contextId, artifact: identified }, append && { append: true }, lastChunk && { lastChunk: true }) }
+    const identified = isIdentified(artifact) ? artifact : { ...artifact, artifactId: this.#makers.ids() }
+    const artifactUpdate: TaskArtifactUpdateEvent = { taskId, contextId: this.#contextId, artifact: identified }
+    if (append) artifactUpdate.append = true
+    if (lastChunk) artifactUpdate.lastChunk = true
+    return { artifactUpdate }
   }
 
   #status(taskId: string, entry: LedgerEntry, fact: Extract<TaskFact, { type: 'status.changed' }>): TaskEvent['update'] {
@@ -87,4 +90,8 @@ export class TaskLedger {
     const status = { state: fact.state, ...(message && { message }), timestamp: timestamp(clock) }
     return { statusUpdate: { taskId, contextId, status, ...(metadata && { metadata }) } }
   }
+}
+
+function isIdentified(artifact: ArtifactContent): artifact is Artifact {
+  return Boolean(artifact.artifactId)
 }

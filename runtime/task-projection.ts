@@ -62,9 +62,12 @@ function applyArtifact(record: TaskRecord, artifact: Artifact, append = false): 
 }
 
 /** Appends a chunk to an artifact: its parts come after those that are there, its other members win (§4.2.2). */
-export function appendTo(known: Artifact, { parts, metadata, ...others }: Artifact): void {
-  for (const part of parts) known.parts.push(part)
-  Object.assign(known, others, metadata && { metadata: { ...known.metadata, ...metadata } })
+export function appendTo(known: Artifact, chunk: Artifact): void {
+  const { parts, metadata } = known
+  for (const part of chunk.parts) parts.push(part)
+  Object.assign(known, chunk)
+  known.parts = parts
+  if (metadata && chunk.metadata) known.metadata = { ...metadata, ...chunk.metadata }
 }
 
 /** A copy to which more can be appended. */

@@ -130,7 +130,9 @@ export class WorkRun {
     if (!event) return
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
-    if (word) this.#say(Object.assign({}, word, { ordinal }))
+    if (!word) return
+    word.ordinal = ordinal
+    this.#say(word)
   }
 
   ask<Answer>(question: Question<Answer>): Promise<Answer> {
