@@ -50,6 +50,24 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
     return step
   }
 
+  /** Hands the rest of the stream to `see`, as {@link TaskTail.each} does. */
+  async each(see: (event: StreamResponse) => Promise<void> | undefined): Promise<void> {
+    try {
+      const first = this.#state === 'new' ? await this.#begin() : undefined
+      if (first) await see(first)
+      if (!this.#following) return
+      const { tail, call } = this.#following
+      await tail.each(event => {
+        call.numbered?.(event.generation)
+        return see(shownEvent(event, call.reliable))
+      })
+    } catch (error) {
+      throw this.#failure(error)
+    } finally {
+      this.#end()
+    }
+  }
+
   async return(): Promise<IteratorResult<StreamResponse, undefined>> {
     this.#end()
     return OVER
@@ -106,3 +124,9 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
 }
 
 const OVER = { done: true, value: undefined } as const
+
+/** Hands every event of a stream, or of what is left of it, to `see`; what that answers is waited for before the next. */
+export async function eachOf(events: AsyncGenerator<object, void, undefined>, see: (event: object) => Promise<void> | undefined): Promise<void> {
+  if (events instanceof TaskStream) return events.each(see)
+  for await (const event of events) await see(event)
+}

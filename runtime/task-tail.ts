@@ -26,9 +26,10 @@ export class TaskTail {
   #after = 0
   #newest = 0
   #open = true
-  #isDrained = false
   #error: { error: unknown } | undefined
   #wake = asleep
+  /** Who gets what is told at once. */
+  #reader: ((event: TaskEvent) => boolean) | undefined
 
   constructor(options: TailOptions) {
     this.#options = options
@@ -63,22 +64,47 @@ export class TaskTail {
     return event && this.#passed(event)
   }
 
-  /** Resolves when it is time to {@link take} again; `undefined` when no more comes. Throws the error because of which that is so. */
-  more(): Promise<void> | undefined {
+  /**
+   * Resolves when it is time to {@link take} again; `undefined` when no more comes. Throws the error because of which that is
+   * so. Until then `reader` gets what is told as it is told, and goes on as long as it answers `true`.
+   */
+  more(reader?: (event: TaskEvent) => boolean): Promise<void> | undefined {
     if (this.#error) throw this.#error.error
     if (!this.#open) return undefined
-    return this.#newest > this.#after ? this.#readLog() : new Promise(resolve => (this.#wake = resolve))
+    if (this.#newest > this.#after) return this.#readLog()
+    this.#reader = reader
+    return new Promise(resolve => (this.#wake = resolve))
+  }
+
+  /**
+   * Hands every event to `see` until the end, as soon as it is told: a promise for each is a seventh of all that a streamed
+   * event takes. What `see` answers is waited for before the next. Rejects with what it throws, and with the error because of
+   * which no more comes.
+   */
+  async each(see: (event: TaskEvent) => Promise<void> | undefined): Promise<void> {
+    let busy: Promise<void> | undefined
+    const reader = (event: TaskEvent) => {
+      try {
+        busy = see(event)
+      } catch (error) {
+        // Who tells must not get it.
+        busy = Promise.reject(error)
+      }
+      return busy === undefined
+    }
+    for (;;) {
+      const event = this.take()
+      const more = event ? undefined : this.more(reader)
+      if (event) reader(event)
+      else if (more) await more
+      else return
+      if (busy) await busy
+    }
   }
 
   /** Reads on to the end, for the sake of having got there. */
-  async drain(): Promise<void> {
-    this.#isDrained = true
-    for (;;) {
-      while (this.take()) continue
-      const more = this.more()
-      if (!more) return
-      await more
-    }
+  drain(): Promise<void> {
+    return this.each(() => undefined)
   }
 
   /** Listens no more: nothing that comes is told. May be called twice. */
@@ -99,7 +125,7 @@ export class TaskTail {
       this.#newest = event.generation
       const last = this.#waiting.at(-1)?.generation ?? this.#after
       if (event.generation !== last + 1) continue
-      if (this.#isDrained && this.#waiting.length === 0) this.#passed(event)
+      if (this.#reader && this.#waiting.length === 0) this.#handOver(event, this.#reader)
       else if (this.#waiting.length < this.#options.limit) this.#waiting.push(event)
     }
     if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
@@ -110,10 +136,16 @@ export class TaskTail {
     this.#rouse()
   }
 
+  #handOver(event: TaskEvent, reader: (event: TaskEvent) => boolean): void {
+    this.#passed(event)
+    if (!reader(event)) this.#rouse()
+  }
+
   /** Wakes up who waits, once: to resolve a promise again is slow. */
   #rouse(): void {
     const wake = this.#wake
     this.#wake = asleep
+    this.#reader = undefined
     wake()
   }
 

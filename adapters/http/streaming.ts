@@ -2,6 +2,8 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { eachOf } from '../../runtime/task-stream.ts'
+import { turnEnd } from '../../runtime/turn-end.ts'
 import { BodySink } from './body-sink.ts'
 import { EventStream, sentEvent } from './event-stream.ts'
 import { goneWith } from './gone.ts'
@@ -77,12 +79,16 @@ async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
 
 /** Sends every event until the last, or until the client has left. Throws `reason` if that is an error of ours which has stopped the events. */
 async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, encode: (event: object) => string, reason: () => unknown): Promise<void> {
-  let step = await first
-  for (let sent = 1; !step.done && stream.isOpen; sent += 1) {
-    stream.send(encode(step.value))
-    if (stream.drained) await stream.drained
-    else if (sent % EVENTS_PER_TURN === 0) await new Promise(resolve => setImmediate(resolve))
-    step = await events.next()
+  let sent = 0
+  const see = (event: object): Promise<void> | undefined => {
+    stream.send(encode(event))
+    sent += 1
+    return stream.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
+  }
+  const { done, value } = await first
+  if (!done) {
+    await see(value)
+    await eachOf(events, see)
   }
   if (isA2AError(reason())) throw reason()
 }

@@ -11,6 +11,8 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { spread } from '../../runtime/spread.ts'
 import { Stop } from '../../runtime/stop.ts'
 import { Table } from '../../runtime/table.ts'
+import { eachOf } from '../../runtime/task-stream.ts'
+import { turnEnd } from '../../runtime/turn-end.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
@@ -179,15 +181,14 @@ export class Connection {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
-  async #stream(id: RequestId, events: AsyncIterable<object>, activated: readonly string[], signal: AbortSignal | Stop): Promise<void> {
+  async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal | Stop): Promise<void> {
     let sent = 0
-    for await (const event of events) {
-      if (signal.aborted) break
+    await eachOf(events, event => {
+      if (signal.aborted) return undefined
       this.#outbox.send(resultFrame(id, encodeOnce(event), activated), true)
       sent += 1
-      if (this.#outbox.drained) await this.#outbox.drained
-      else if (sent % EVENTS_PER_TURN === 0) await new Promise(resolve => setImmediate(resolve))
-    }
+      return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
+    })
     this.#outbox.send(streamEndFrame(id), true)
   }
 

@@ -71,7 +71,7 @@ async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined>
 
 await t.test('a tail', async t => {
   const ends = ({ update }: TaskEvent) => 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
-  const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
+  const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal | Stop) => {
     const feeds = new Feeds()
     const reads: number[] = []
     const store: Store = { ...memoryStore(), readEvents: async (_, __, after, most) => (reads.push(after), log.filter(({ generation }) => generation > after).slice(0, most)) }
@@ -152,11 +152,86 @@ await t.test('a tail', async t => {
     }
   })
 
+  await t.test('hands over what is told at once, and what came meanwhile to who was busy', async t => {
+    const { tail, tell, feeds, reads } = tailed([], 10)
+    tell(event(1))
+    const seen: number[] = []
+    const gate = deferred<void>()
+    const reading = tail.each(({ generation }) => {
+      seen.push(generation)
+      return generation === 3 ? gate.promise : undefined
+    })
+    t.strictSame(seen, [1])
+    tell(event(2))
+    t.strictSame(seen, [1, 2], 'before anything else can happen')
+    tell(event(3), event(4))
+    tell(event(5))
+    await rest()
+    t.strictSame(seen, [1, 2, 3])
+    gate.resolve()
+    await rest()
+    t.strictSame(seen, [1, 2, 3, 4, 5])
+    tell(event(6), event(7, 'TASK_STATE_COMPLETED'))
+    t.strictSame(seen, [1, 2, 3, 4, 5, 6, 7])
+    await reading
+    t.strictSame(reads, [])
+    t.equal(feeds.size, 0)
+  })
+
+  await t.test('reads on from the log for who was busy for too long', async t => {
+    const { tail, tell, reads } = tailed([], 2)
+    const seen: number[] = []
+    const gate = deferred<void>()
+    const reading = tail.each(({ generation }) => {
+      seen.push(generation)
+      return generation === 1 ? gate.promise : undefined
+    })
+    for (let n = 1; n <= 6; n += 1) tell(event(n))
+    gate.resolve()
+    await until(() => seen.length === 6)
+    tell(event(7))
+    tell(event(8, 'TASK_STATE_COMPLETED'))
+    await reading
+    t.strictSame(seen, [1, 2, 3, 4, 5, 6, 7, 8])
+    t.ok(reads.length > 0)
+  })
+
+  await t.test('gives what a reader throws to who reads, not to who tells', async t => {
+    for (const early of [true, false]) {
+      const { tail, tell, feeds } = tailed([], 10)
+      if (early) tell(event(1))
+      const reading = rejection(tail.each(() => {
+        throw new Error('blind')
+      }))
+      await rest()
+      if (!early) t.doesNotThrow(() => tell(event(1)))
+      t.equal((await reading).message, 'blind')
+      tail.end()
+      t.equal(feeds.size, 0)
+    }
+  })
+
+  await t.test('that is read ends with its signal', async t => {
+    const stop = new Stop()
+    const { tail, tell, feeds } = tailed([], 2, stop)
+    const seen: number[] = []
+    const reading = tail.each(({ generation }) => void seen.push(generation))
+    tell(event(1))
+    stop.abort()
+    await reading
+    tell(event(2))
+    t.strictSame([seen, feeds.size], [[1], 0])
+  })
+
   await t.test('ends with the error of the feed that closes', async t => {
     const { tail, feeds } = tailed()
     const reading = rejection(taken(tail))
+    const following = tailed()
+    const seeing = rejection(following.tail.each(() => undefined))
     feeds.close(new Error('closing'))
+    following.feeds.close(new Error('closing, too'))
     t.equal((await reading).message, 'closing')
+    t.equal((await seeing).message, 'closing, too')
     t.equal(feeds.size, 0)
   })
 
