@@ -1,7 +1,16 @@
 /** As it is when this is loaded: one that a test replaces for a while would leave those waiting who came meanwhile, and all after them. */
 const { setImmediate } = globalThis
 
-let waiting: (() => void)[] = []
+/** Who is called back, in so many turns at the latest. */
+interface Waiting {
+  turns: number
+  readonly callback: () => void
+}
+
+let waiting: Waiting[] = []
+
+/** Whether somebody came in this turn. */
+let isBusy = false
 
 /**
  * Calls back once this turn of the event loop has done what came in with it, together with all others that wait for that.
@@ -9,20 +18,28 @@ let waiting: (() => void)[] = []
  * the server more than the sending does. None of the callbacks may throw.
  */
 export function atTurnEnd(callback: () => void): void {
-  if (waiting.push(callback) > 1) return
-  setImmediate(() => {
-    const due = waiting
-    waiting = []
-    for (const each of due) each()
-  })
+  afterTurns(1, callback)
 }
 
-/** The same after so many turns: 1 is the end of this one. A server with nothing to do takes its turns in microseconds. */
+/**
+ * The same after so many turns, 1 being the end of this one, or after the first that nobody else has waited for: a server that
+ * has little to do lets nobody wait.
+ */
 export function afterTurns(turns: number, callback: () => void): void {
-  atTurnEnd(turns === 1 ? callback : () => afterTurns(turns - 1, callback))
+  isBusy = true
+  if (waiting.push({ turns, callback }) === 1) setImmediate(endTurn)
 }
 
 /** Resolves when {@link atTurnEnd} would call back. */
 export function turnEnd(): Promise<void> {
   return new Promise(atTurnEnd)
+}
+
+function endTurn(): void {
+  for (const one of waiting) one.turns = isBusy ? one.turns - 1 : 0
+  const due = waiting.filter(({ turns }) => turns === 0)
+  waiting = waiting.filter(({ turns }) => turns > 0)
+  isBusy = false
+  if (waiting.length > 0) setImmediate(endTurn)
+  for (const { callback } of due) callback()
 }

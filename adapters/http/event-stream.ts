@@ -12,7 +12,7 @@ export const STUCK_MS = 30_000
 const AT_ONCE = 64 * 1024
 
 /** Turns of the event loop within which events are written together: a write of its own costs as much as making the event. */
-const TURNS = 4
+const TURNS = 8
 
 /** One server-sent event; `id` is what a client that comes back names in `Last-Event-ID`. */
 export function sentEvent(data: string, id: number | undefined): string {

@@ -156,7 +156,7 @@ await t.test('a tail', async t => {
     const { tail, tell, feeds, reads } = tailed([], 10)
     tell(event(1))
     const seen: number[] = []
-    const gate = deferred<void>()
+    const gate = deferred()
     const reading = tail.each(({ generation }) => {
       seen.push(generation)
       return generation === 3 ? gate.promise : undefined
@@ -181,7 +181,7 @@ await t.test('a tail', async t => {
   await t.test('reads on from the log for who was busy for too long', async t => {
     const { tail, tell, reads } = tailed([], 2)
     const seen: number[] = []
-    const gate = deferred<void>()
+    const gate = deferred()
     const reading = tail.each(({ generation }) => {
       seen.push(generation)
       return generation === 1 ? gate.promise : undefined
@@ -547,6 +547,20 @@ await t.test('of a task that has as many events as it may only its end is told, 
   t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 7), {
     type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'The task was ended: it had 7 events, more than this agent keeps of one task.' }] }
   })
+})
+
+await t.test('who may wait for some turns waits as long as others come, and no longer', async t => {
+  for (const [company, waited] of [[0, 2], [2, 3], [9, 5]] as const) {
+    let turns = 0
+    const called: number[] = []
+    afterTurns(5, () => called.push(turns))
+    while (called.length === 0) {
+      if (turns < company) atTurnEnd(() => {})
+      await new Promise(resolve => setImmediate(resolve))
+      turns += 1
+    }
+    t.equal(turns, waited, `${company} turns with others`)
+  }
 })
 
 await t.test('what waits for the end of a turn is called in order, and what comes of it a turn later', async t => {
