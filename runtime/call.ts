@@ -8,7 +8,6 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../machines/protocol/version
 import type { Caller } from './authentication.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from './extensions.ts'
 import type { TaskName } from './named-tasks.ts'
-import type { Stop } from './stop.ts'
 import type { Scope } from './store.ts'
 import type { TraceCarrier } from './telemetry.ts'
 
@@ -37,7 +36,7 @@ export interface CallContext {
   /** Hears the generation of each event of a stream, just before the stream gives that. */
   readonly numbered?: ((generation: number) => void) | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
-  readonly signal?: AbortSignal | Stop | undefined
+  readonly signal?: AbortSignal | undefined
   /** The trace that the call belongs to. Default: that within which it is called. Counts only where the runtime traces. */
   readonly trace?: TraceCarrier | undefined
   /** The binding over which the call came, such as `WEBSOCKET`: for the trace alone. */
@@ -68,7 +67,7 @@ export interface Admitted<Params> {
   /** The version in which its webhooks are told. */
   readonly dialect: string
   readonly numbered: CallContext['numbered']
-  readonly signal: CallContext['signal']
+  readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
 }
 

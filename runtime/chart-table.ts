@@ -53,20 +53,19 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
   const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
   const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
   const wildcards = [...named].filter(descriptor => descriptor.endsWith('*'))
-  const known = new Map<string, Move[]>()
+  const ofTypes = new Map<string, Move[]>()
+  const ofWildcards = new Map<string, Move[]>()
   let always: Move[] | undefined
   return {
     leaf,
     template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
     exits: prepared(nodes.flatMap(node => node.exit), machine),
     moves: type => {
-      const found = known.get(type)
+      const found = ofTypes.get(type)
       if (found) return found
       // Types that the chart does not name share what their wildcards give: there is no end of such types.
-      const name = named.has(type) ? type : wildcards.filter(descriptor => matches(type, descriptor)).join(' ')
-      const shared = known.get(name)
-      if (shared) return shared
-      const moves = nodes.flatMap(node => transitionsOf(node, type)).map(move)
+      const [known, name] = named.has(type) ? [ofTypes, type] : [ofWildcards, wildcards.filter(descriptor => matches(type, descriptor)).join(' ')]
+      const moves = known.get(name) ?? nodes.flatMap(node => transitionsOf(node, type)).map(move)
       known.set(name, moves)
       return moves
     },

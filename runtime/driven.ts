@@ -1,4 +1,4 @@
-import { isQuestion } from './questions.ts'
+import { isQuestion, type Question } from './questions.ts'
 import type { WorkEnd } from './work-arguments.ts'
 import type { WorkRun } from './work-run.ts'
 
@@ -41,10 +41,15 @@ async function finished(generator: AsyncGenerator<unknown, WorkEnd, unknown>, ru
 /** Says what was yielded, and goes on with the answer to it or with the error that it was met with. */
 function heard(word: unknown, run: WorkRun, goOn: (answer?: unknown) => MaybeStep, fail: (error: unknown) => MaybeStep): MaybeStep {
   try {
-    if (isQuestion(word)) return run.ask(word).then(goOn, fail)
+    if (isQuestion(word)) return answered(word, run).then(goOn, fail)
     run.emit(word)
   } catch (error) {
     return fail(error)
   }
   return goOn()
+}
+
+/** Takes a promise more than it needs: a stream that the answer opens begins with the task as the answer left it, before the work has gone on. */
+async function answered(question: Question, run: WorkRun): Promise<unknown> {
+  return run.ask(question)
 }

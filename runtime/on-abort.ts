@@ -1,5 +1,4 @@
 import { KeptWith } from './kept-with.ts'
-import { Stop } from './stop.ts'
 import { Table } from './table.ts'
 
 /** Who waits for one signal to abort, each under a number of its own. */
@@ -33,8 +32,7 @@ const waiting = new KeptWith<AbortSignal, Waiters>()
  * Calls back when a signal aborts, unless the answer was called before; it may be called twice. All who wait for one signal
  * share one listener: of a connection's thousands come and go in a second, for which an EventTarget is slow.
  */
-export function onAbort(signal: AbortSignal | Stop, callback: () => void): () => void {
-  if (signal instanceof Stop) return signal.onAbort(callback)
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let waiters = waiting.get(signal)
   if (!waiters) waiting.set(signal, (waiters = new Waiters(signal)))
   return waiters.add(callback)

@@ -81,7 +81,7 @@ function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerm
  * Waits until the task pauses: at once if it already does as the message left it, else at its next pause. Gives the task as
  * it is then, if that is known without reading it: the message opened it, no other can have come to it, and it has ended.
  */
-async function paused(services: OperationServices, placed: Placed, signal: Call['signal']): Promise<TaskRecord | undefined> {
+async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
   const { key, row, isRepeated } = placed
   const seen = services.takesMessages ? undefined : openedIn(placed)
   if (isTerminal(row.state)) return seen
@@ -107,7 +107,7 @@ function openedIn({ opened }: Placed): TaskRecord | undefined {
 }
 
 /** What a stream that begins with this message tells: the task, if the message opened it, and the events after that. */
-function following(services: OperationServices, placed: Placed, signal: Call['signal']) {
+function following(services: OperationServices, placed: Placed, signal: AbortSignal | undefined) {
   const tail = tailOf(services, placed.key, placed.row.taskId, endsReply, signal)
   if (!placed.opened) return { placed, tail }
   const { record: opened, later } = placed.opened()

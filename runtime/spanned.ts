@@ -1,4 +1,3 @@
-import type { CallContext } from './call.ts'
 import type { TelemetrySpan } from './telemetry.ts'
 import { answerAttributes, errorAttributes, errorTypeOf } from './trace-attributes.ts'
 
@@ -7,7 +6,7 @@ export interface SpannedCall {
   readonly begin: () => TelemetrySpan
   readonly binding: string | undefined
   /** Gives the call up, which is no error of it. */
-  readonly signal: CallContext['signal']
+  readonly signal: AbortSignal | undefined
 }
 
 /** Makes a call within a span, which ends with it and says of what task it was. */

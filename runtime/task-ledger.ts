@@ -74,7 +74,7 @@ export class TaskLedger {
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
-    const identified = isIdentified(artifact) ? artifact : { ...artifact, artifactId: this.#makers.ids() }
+    const identified = isIdentified(artifact) ? artifact : Object.assign({ artifactId: '' }, artifact, { artifactId: this.#makers.ids() })
     const artifactUpdate: TaskArtifactUpdateEvent = { taskId, contextId: this.#contextId, artifact: identified }
     if (append) artifactUpdate.append = true
     if (lastChunk) artifactUpdate.lastChunk = true

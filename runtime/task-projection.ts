@@ -67,7 +67,7 @@ export function appendTo(known: Artifact, chunk: Artifact): void {
   for (const part of chunk.parts) parts.push(part)
   Object.assign(known, chunk)
   known.parts = parts
-  if (metadata && chunk.metadata) known.metadata = { ...metadata, ...chunk.metadata }
+  if (metadata || chunk.metadata) known.metadata = { ...metadata, ...chunk.metadata }
 }
 
 /** A copy to which more can be appended. */

@@ -1,9 +1,9 @@
 import type { StreamResponse } from '../machines/protocol/objects.ts'
-import type { Admitted, CallContext } from './call.ts'
+import type { Admitted } from './call.ts'
 import type { OperationServices } from './operation-services.ts'
 import { shownEvent } from './shown.ts'
 import type { Scope, TaskEvent } from './store.ts'
-import { TaskTail } from './task-tail.ts'
+import { TaskTail, type Seen } from './task-tail.ts'
 
 /** A tail of one of the scope's tasks, listening from now on. */
 export function tailOf(
@@ -11,7 +11,7 @@ export function tailOf(
   scope: Scope,
   taskId: string,
   endsAfter: (event: TaskEvent) => boolean,
-  signal: CallContext['signal']
+  signal: AbortSignal | undefined
 ): TaskTail {
   return new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter, signal })
 }
@@ -51,10 +51,10 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
   }
 
   /** Hands the rest of the stream to `see`, as {@link TaskTail.each} does. */
-  async each(see: (event: StreamResponse) => Promise<void> | undefined): Promise<void> {
+  async each(see: (event: StreamResponse) => Seen): Promise<void> {
     try {
       const first = this.#state === 'new' ? await this.#begin() : undefined
-      if (first) await see(first)
+      if (first && (await see(first)) === false) return
       if (!this.#following) return
       const { tail, call } = this.#following
       await tail.each(event => {
@@ -85,23 +85,13 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
   async #step(): Promise<IteratorResult<StreamResponse, undefined>> {
     try {
       const first = this.#state === 'new' ? await this.#begin() : undefined
-      if (first) return { done: false, value: first }
-      if (!this.#following) return OVER
-      const { tail, call } = this.#following
-      let event = tail.take()
-      while (!event) {
-        const coming = tail.more()
-        if (!coming) return OVER
-        await coming
-        event = tail.take()
-      }
-      call.numbered?.(event.generation)
-      return { done: false, value: shownEvent(event, call.reliable) }
+      const step = first ? { done: false as const, value: first } : await this.#goOn()
+      this.#asked -= 1
+      return step
     } catch (error) {
+      this.#asked -= 1
       this.#end()
       throw this.#failure(error)
-    } finally {
-      this.#asked -= 1
     }
   }
 
@@ -116,6 +106,21 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
     return undefined
   }
 
+  async #goOn(): Promise<IteratorResult<StreamResponse, undefined>> {
+    if (!this.#following) return OVER
+    const { tail, call } = this.#following
+    for (;;) {
+      const event = tail.take()
+      const more = event ? undefined : tail.more()
+      if (event) {
+        call.numbered?.(event.generation)
+        return { done: false, value: shownEvent(event, call.reliable) }
+      }
+      if (!more) return OVER
+      await more
+    }
+  }
+
   #end(): void {
     this.#state = 'over'
     this.#following?.tail.end()
@@ -125,8 +130,10 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
 
 const OVER = { done: true, value: undefined } as const
 
-/** Hands every event of a stream, or of what is left of it, to `see`; what that answers is waited for before the next. */
-export async function eachOf(events: AsyncGenerator<object, void, undefined>, see: (event: object) => Promise<void> | undefined): Promise<void> {
+/** Hands every event of a stream, or of what is left of it, to `see`. */
+export async function eachOf(events: AsyncGenerator<object, void, undefined>, see: (event: object) => Seen): Promise<void> {
   if (events instanceof TaskStream) return events.each(see)
-  for await (const event of events) await see(event)
+  for await (const event of events) {
+    if ((await see(event)) === false) return
+  }
 }

@@ -1,7 +1,9 @@
 import type { Feeds } from './feeds.ts'
 import { onAbort } from './on-abort.ts'
-import type { Stop } from './stop.ts'
 import type { Scope, Store, TaskEvent } from './store.ts'
+
+/** What who sees an event says of the next: it is told at once, after a promise, or, by `false`, no more is. */
+export type Seen = Promise<void> | false | undefined
 
 /** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
 export interface TailOptions {
@@ -11,7 +13,7 @@ export interface TailOptions {
   readonly taskId: string
   readonly limit: number
   readonly endsAfter: (event: TaskEvent) => boolean
-  readonly signal?: AbortSignal | Stop | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -78,14 +80,15 @@ export class TaskTail {
 
   /**
    * Hands every event to `see` until the end, as soon as it is told: a promise for each is a seventh of all that a streamed
-   * event takes. What `see` answers is waited for before the next. Rejects with what it throws, and with the error because of
-   * which no more comes.
+   * event takes. Rejects with what it throws, and with the error because of which no more comes.
    */
-  async each(see: (event: TaskEvent) => Promise<void> | undefined): Promise<void> {
+  async each(see: (event: TaskEvent) => Seen): Promise<void> {
     let busy: Promise<void> | undefined
     const reader = (event: TaskEvent) => {
       try {
-        busy = see(event)
+        const seen = see(event)
+        if (seen === false) this.end()
+        busy = seen || undefined
       } catch (error) {
         // Who tells must not get it.
         busy = Promise.reject(error)
@@ -122,7 +125,7 @@ export class TaskTail {
 
   #told(events: readonly TaskEvent[]): void {
     for (const event of events) {
-      this.#newest = event.generation
+      this.#newest = Math.max(this.#newest, event.generation)
       const last = this.#waiting.at(-1)?.generation ?? this.#after
       if (event.generation !== last + 1) continue
       if (this.#reader && this.#waiting.length === 0) this.#handOver(event, this.#reader)

@@ -22,8 +22,8 @@ export function atTurnEnd(callback: () => void): void {
 }
 
 /**
- * The same after so many turns, 1 being the end of this one, or after the first that nobody else has waited for: a server that
- * has little to do lets nobody wait.
+ * The same after so many turns, 1 being the end of this one, or after the first in which nobody came: a server that has little
+ * to do lets nobody wait for long.
  */
 export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true

@@ -3,6 +3,7 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/task-stream.ts'
+import type { Seen } from '../../runtime/task-tail.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { BodySink } from './body-sink.ts'
 import { EventStream, sentEvent } from './event-stream.ts'
@@ -80,16 +81,14 @@ async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
 /** Sends every event until the last, or until the client has left. Throws `reason` if that is an error of ours which has stopped the events. */
 async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, encode: (event: object) => string, reason: () => unknown): Promise<void> {
   let sent = 0
-  const see = (event: object): Promise<void> | undefined => {
+  const see = (event: object): Seen => {
+    if (!stream.isOpen) return false
     stream.send(encode(event))
     sent += 1
     return stream.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
   }
   const { done, value } = await first
-  if (!done) {
-    await see(value)
-    await eachOf(events, see)
-  }
+  if (!done && (await see(value)) !== false) await eachOf(events, see)
   if (isA2AError(reason())) throw reason()
 }
 

@@ -7,9 +7,9 @@ import { isObject } from '../../machines/protocol/json.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { fault } from '../../runtime/fault.ts'
+import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { spread } from '../../runtime/spread.ts'
-import { Stop } from '../../runtime/stop.ts'
 import { Table } from '../../runtime/table.ts'
 import { eachOf } from '../../runtime/task-stream.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
@@ -83,9 +83,11 @@ export class Connection {
   #refusals = 0
   #pause: unknown
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
-  readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: Stop | undefined }>()
+  readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
+  /** What stops streams, of those that have ended: making one anew takes as long as telling an event. */
+  readonly #spareStops: AbortController[] = []
   #streams = 0
   #strayResponses = 0
 
@@ -148,13 +150,13 @@ export class Connection {
     const refusal = this.#refusal(id, called?.streaming ?? false)
     if (!called || refusal) return this.#outbox.send(errorFrame(id, refusal ?? noSuchMethod(method)))
     const { streaming } = called
-    const stop = streaming ? new Stop() : undefined
+    const stop = streaming ? (this.#spareStops.pop() ?? newStop()) : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
-    void this.#perform(request, called, terms, bytes, stop ?? this.#gone.signal)
+    void this.#perform(request, called, terms, bytes, stop?.signal ?? this.#gone.signal)
   }
 
-  async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal | Stop): Promise<void> {
+  async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal): Promise<void> {
     const { activated, version, extensions, conditions } = terms
     try {
       const { telemetry } = this.#runtime.settings
@@ -171,7 +173,9 @@ export class Connection {
       this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
     } finally {
       const name = JSON.stringify(id)
-      if (this.#inFlight.get(name)?.stop) this.#streams -= 1
+      const stop = this.#inFlight.get(name)?.stop
+      if (stop) this.#streams -= 1
+      if (stop && !signal.aborted) this.#spareStops.push(stop)
       this.#inFlight.delete(name)
     }
   }
@@ -181,10 +185,10 @@ export class Connection {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
-  async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal | Stop): Promise<void> {
+  async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal): Promise<void> {
     let sent = 0
     await eachOf(events, event => {
-      if (signal.aborted) return undefined
+      if (signal.aborted) return false
       this.#outbox.send(resultFrame(id, encodeOnce(event), activated), true)
       sent += 1
       return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
@@ -247,6 +251,14 @@ export class Connection {
     this.#gone.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()
   }
+}
+
+function newStop(): AbortController {
+  const stop = new AbortController()
+  setMaxListeners(0, stop.signal)
+  // With one who waits always, the listener that all share stays from stream to stream.
+  onAbort(stop.signal, () => {})
+  return stop
 }
 
 function expired(): A2AError {

@@ -21,7 +21,7 @@ import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { artifact, reply } from '../../runtime/words.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
 import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../fixtures/http-agent.ts'
-import { brief, generationOf, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { brief, deferred, generationOf, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { standsStill } from '../fixtures/stands-still.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
@@ -636,4 +636,31 @@ await t.test('a server that drains takes nothing new, and closes twice without h
   await served.close()
   await t.rejects(ask(`${served.url}tasks`))
   await t.rejects(serve(runtime, { port: 0, host: '0.0.0.0' }), { name: 'TypeError' })
+})
+
+await t.test('a stream that does not hear that its client has left ends at its next event', async t => {
+  const { runtime } = start(t, { work: obedient })
+  const steps = [deferred(), deferred()]
+  let isOver = false
+  async function* deaf(): AsyncGenerator<StreamResponse, void, undefined> {
+    try {
+      for (const { promise } of steps) {
+        yield { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'more' }] } }
+        await promise
+      }
+      yield { message: { messageId: 'n', role: 'ROLE_AGENT', parts: [{ text: 'for nobody' }] } }
+    } finally {
+      isOver = true
+    }
+  }
+  const handler = httpHandler({ ...runtime, sendStreamingMessage: deaf })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params: say('hello') })
+  const response = await handler(new Request('http://127.0.0.1/', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body }))
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  t.match(new TextDecoder().decode((await reader.read()).value), /more/)
+  await reader.cancel()
+  await rest()
+  t.notOk(isOver, 'nobody has told it')
+  steps[0]?.resolve()
+  await until(() => isOver, 'its end')
 })

@@ -8,7 +8,6 @@ import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../runtime/authentication.ts'
-import type { CallContext } from '../../runtime/call.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { setupWork } from '../../runtime/setup-work.ts'
@@ -284,7 +283,7 @@ await t.test('a task goes on when the client that waits for it goes', async t =>
 
 await t.test('when a client goes, all that it had under way is told to stop', async t => {
   const { runtime } = start(t, { work: obedient })
-  const signals: CallContext['signal'][] = []
+  const signals: (AbortSignal | undefined)[] = []
   const watched: Runtime = {
     ...runtime,
     sendMessage: (params, call) => (signals.push(call?.signal), runtime.sendMessage(params, call)),
@@ -300,6 +299,32 @@ await t.test('when a client goes, all that it had under way is told to stop', as
   client.socket.terminate()
   await until(() => signals.every(signal => signal?.aborted), 'the signals to abort')
   t.equal((await runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_WORKING')
+})
+
+await t.test('a stream that does not hear of its cancellation ends at its next event', async t => {
+  const { runtime } = start(t, { work: obedient })
+  const step = deferred()
+  let isOver = false
+  async function* deaf(): AsyncGenerator<StreamResponse, void, undefined> {
+    try {
+      yield { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'more' }] } }
+      await step.promise
+      yield { message: { messageId: 'n', role: 'ROLE_AGENT', parts: [{ text: 'for nobody' }] } }
+      await new Promise(() => {})
+    } finally {
+      isOver = true
+    }
+  }
+  const served = await serveWebSocket({ ...runtime, sendStreamingMessage: deaf }, { port: 0 })
+  t.teardown(() => served.close())
+  const client = await JsonSocket.open(t, served.url)
+  const id = client.request('SendStreamingMessage', say('hello'))
+  t.match(await client.next(id), { result: { message: { messageId: 'm' } } })
+  client.cancelStream(id)
+  await client.call('ListTasks', {})
+  step.resolve()
+  t.strictSame(await client.next(id), { jsonrpc: '2.0', id, streamEnd: true })
+  t.ok(isOver)
 })
 
 await t.test('of 200 tasks on one connection each stream tells its own events, in order and without a gap', async t => {

@@ -27,7 +27,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
   { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, extensions }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, extensions }, undefined)' },
-  { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'negotiations.length === 0 && this.nextWakeMs > this.#services.clock.now()', replace: 'negotiations.length === 0' },
+  { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'return this.nextWakeMs > this.#services.clock.now()', replace: 'return true' },
   { name: 'who waits for a task is forgotten when it leaves memory', file: 'runtime/contexts.ts', find: 'this.#wakes.expect(live.nextWakeMs)', replace: '' },
   { name: 'a timer that has fired stays among those to come', file: 'runtime/event-clock.ts', find: `this.#drop(timer)
       callback()`, replace: 'callback()' },

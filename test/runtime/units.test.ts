@@ -13,11 +13,10 @@ import { artifact, data, defineAgent, file, memoryStore, progress, setupWork, te
 import { checkInputModes, inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits, limitsWith } from '../../runtime/limits.ts'
 import { consoleLogger } from '../../runtime/logger.ts'
-import { onAbort } from '../../runtime/on-abort.ts'
-import { Stop } from '../../runtime/stop.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/task-projection.ts'
 import { Table } from '../../runtime/table.ts'
+import { eachOf, TaskStream } from '../../runtime/task-stream.ts'
 import { TaskTail } from '../../runtime/task-tail.ts'
 import { toldWhenFull } from '../../runtime/told-when-full.ts'
 import { Turn, type Effect } from '../../runtime/turn.ts'
@@ -71,7 +70,7 @@ async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined>
 
 await t.test('a tail', async t => {
   const ends = ({ update }: TaskEvent) => 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
-  const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal | Stop) => {
+  const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
     const feeds = new Feeds()
     const reads: number[] = []
     const store: Store = { ...memoryStore(), readEvents: async (_, __, after, most) => (reads.push(after), log.filter(({ generation }) => generation > after).slice(0, most)) }
@@ -211,9 +210,23 @@ await t.test('a tail', async t => {
     }
   })
 
+  await t.test('tells no more to a reader who has enough', async t => {
+    for (const early of [true, false]) {
+      const { tail, tell, feeds } = tailed([], 10)
+      if (early) tell(event(1), event(2), event(3))
+      const seen: number[] = []
+      const reading = tail.each(({ generation }) => (seen.push(generation) === 2 ? false : undefined))
+      await rest()
+      if (!early) tell(event(1), event(2), event(3))
+      await reading
+      tell(event(4))
+      t.strictSame([seen, feeds.size], [[1, 2], 0])
+    }
+  })
+
   await t.test('that is read ends with its signal', async t => {
-    const stop = new Stop()
-    const { tail, tell, feeds } = tailed([], 2, stop)
+    const stop = new AbortController()
+    const { tail, tell, feeds } = tailed([], 2, stop.signal)
     const seen: number[] = []
     const reading = tail.each(({ generation }) => void seen.push(generation))
     tell(event(1))
@@ -246,25 +259,21 @@ await t.test('a tail', async t => {
   })
 })
 
-await t.test('a stop tells who waits for it once, and nobody who has gone', t => {
-  const stop = new Stop()
-  const heard: string[] = []
-  const gone = stop.onAbort(() => heard.push('gone'))
-  const late = onAbort(stop, () => heard.push('waits'))
-  gone()
-  gone()
-  t.strictSame([stop.aborted, stop.reason], [false, undefined])
-  t.doesNotThrow(() => stop.throwIfAborted())
-  stop.abort()
-  const { reason } = stop
-  stop.abort()
-  late()
-  t.strictSame(heard, ['waits'])
-  t.ok(stop.aborted)
-  t.match(reason, { name: 'AbortError' })
-  t.equal(stop.reason, reason)
-  t.throws(() => stop.throwIfAborted(), { name: 'AbortError' })
-  t.end()
+await t.test('a stream that is handed over ends with who has enough, and gives its errors as its steps do', async t => {
+  const first = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: 'hello' }] } }
+  const failure = (error: unknown) => new Error('for its client', { cause: error })
+  const tail = () => new TaskTail({ feeds: new Feeds(), store: memoryStore(), scope, taskId: 't', limit: 2, endsAfter: () => false })
+  for (const enough of [true, false]) {
+    const following = { tail: tail(), call: { reliable: false, numbered: undefined } }
+    const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
+    const seen: object[] = []
+    await eachOf(stream, told => (seen.push(told), enough ? false : undefined))
+    t.strictSame(seen, [first])
+    if (enough) t.equal(following.tail.more(), undefined, 'it listens no more')
+    following.tail.end()
+  }
+  const broken = new TaskStream(() => Promise.reject(new Error('closed')), failure)
+  t.match(await rejection(eachOf(broken, () => undefined)), { message: 'for its client', cause: { message: 'closed' } })
 })
 
 await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
