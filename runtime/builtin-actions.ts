@@ -1,5 +1,6 @@
 import { createActor } from 'xstate'
 import type { ActionArgs, AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, AnyTransitionDefinition, EventObject, MachineContext, UnknownAction } from 'xstate'
+import { enqueuedBy, type EnqueueActions } from './enqueued-actions.ts'
 import { newActor } from './new-actor.ts'
 
 /** In what an action is performed: `internalQueue` takes the events that the chart raises to itself. */
@@ -12,7 +13,7 @@ export interface Step {
 }
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
-type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
+type Resolved = [snapshot: AnyMachineSnapshot, params: unknown]
 type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
 
 /**
@@ -30,8 +31,11 @@ interface BuiltinAction {
 /** Says that an action is to be resolved by XState. */
 const LEFT = Symbol('left to XState')
 
+/** What performs other actions, to which it is resolved. */
+const ENQUEUE = 'xstate.enqueueActions'
+
 /** Those that change a snapshot are resolved here: XState works out all states anew with each of them. They give what they are executed with. */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped }
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: enqueued }
 
 /** A snapshot in the making: the one before until something changes, then a copy that nobody else has seen yet. */
 export class Draft {
@@ -100,16 +104,14 @@ function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step
       continue
     }
     let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
-    let enqueued: UnknownAction[] | undefined
     if (params === LEFT) {
-      const resolved = known.resolve(scope, snapshot, args, given, known, step)
-      if (resolved[0] !== snapshot) Object.assign(draft.own, resolved[0])
-      params = resolved[1]
-      enqueued = resolved[2]
+      const [next, resolved] = known.resolve(scope, snapshot, args, given, known, step)
+      if (next !== snapshot) Object.assign(draft.own, next)
+      params = resolved
     }
     if (known.retryResolve) retries?.push([known, params])
     if (known.execute) scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
-    if (enqueued) performAll(prepared(enqueued, snapshot.machine), draft, step, retries)
+    if (type === ENQUEUE) performAll(prepared(params as UnknownAction[], snapshot.machine), draft, step, retries)
   }
 }
 
@@ -185,6 +187,10 @@ function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, 
   if (child) delete others[child.id]
   draft.own.children = others
   return child
+}
+
+function enqueued({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
+  return enqueuedBy(collect, snapshot, args, params)
 }
 
 /** A copy of a snapshot: its members one by one, as XState makes it, which takes a third of the time that a spread takes. */

@@ -2,6 +2,8 @@ import type { AnyActorRef, EventObject } from 'xstate'
 import { familyOf, pathOf } from './actor-host.ts'
 import type { EventClock, Scheduled } from './event-clock.ts'
 
+type Schedule = AnyActorRef['system']['scheduler']['schedule']
+
 /** An event under way in an author's chart, as it is saved: its actors by the ids on the way to them. */
 export interface DelayedEvent {
   /** From the task down to the actor that scheduled it. */
@@ -23,22 +25,21 @@ export interface DelayedEvent {
 export class DelayedEvents {
   readonly #root: AnyActorRef
   readonly #clock: EventClock
-  readonly #begin: (event: Scheduled) => void
+  /** XState's own. */
+  readonly #schedule: Schedule
 
   /** Follows what the actors below `root` schedule: their system has this clock, and has not started. */
   constructor(root: AnyActorRef, clock: EventClock, moved: (taskId: string) => void) {
     const { scheduler } = root.system
-    const schedule = scheduler.schedule.bind(scheduler)
     this.#root = root
     this.#clock = clock
-    this.#begin = about => {
-      const { source, target, event, id, dueMs } = about
-      clock.setFor(about, () => schedule(source, target, event, Math.max(0, dueMs - clock.now()), id))
-    }
-    scheduler.schedule = (source, target, event, delayMs, id) => {
+    this.#schedule = scheduler.schedule.bind(scheduler)
+    // Named first: V8 puts a function that is written where a property is assigned among the long-lived, with all it sees.
+    const stamped: Schedule = (source, target, event, delayMs, id) => {
       this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0) })
       moved(familyOf(source))
     }
+    scheduler.schedule = stamped
   }
 
   /** Schedules again what was saved, for the actors as they are now. */
@@ -63,6 +64,11 @@ export class DelayedEvents {
     let nextMs = Infinity
     for (const { dueMs } of this.#clock.eventsOf(taskId)) nextMs = Math.min(nextMs, dueMs)
     return nextMs
+  }
+
+  #begin(about: Scheduled): void {
+    const { source, target, event, id, dueMs } = about
+    this.#clock.setFor(about, () => this.#schedule(source, target, event, Math.max(0, dueMs - this.#clock.now()), id))
   }
 
   #isThere(actor: AnyActorRef): boolean {

@@ -1,50 +1,54 @@
-/** How many entries may go before a new Map is made, where no more than these are left. */
-const OFTEN = 64
+/** An entry of a table; empty once it has gone. */
+class Entry<Value> {
+  value: Value | undefined
+
+  constructor(value: Value) {
+    this.value = value
+  }
+}
 
 /**
  * Values by name, for tables whose entries come and go all the time. A Map makes a new list of its entries whenever they
- * have changed often enough, and the old one leads to the new: once one of them has grown old, V8's quick collections keep
- * all that follow, with everything that they held. So here the Map itself is made anew from time to time, to which no old
- * list leads.
+ * have changed often enough, and the old one stays as it was: once that has grown old, V8's quick collections keep all that
+ * it held. So here the lists hold entries, which are emptied when they go.
  */
 export class Table<Value extends object, Name = string> {
-  #values = new Map<Name, Value>()
-  #gone = 0
+  readonly #entries = new Map<Name, Entry<Value>>()
 
   get size(): number {
-    return this.#values.size
+    return this.#entries.size
   }
 
   get(name: Name): Value | undefined {
-    return this.#values.get(name)
+    return this.#entries.get(name)?.value
   }
 
   has(name: Name): boolean {
-    return this.#values.has(name)
+    return this.#entries.has(name)
   }
 
   set(name: Name, value: Value): void {
-    this.#values.set(name, value)
+    const entry = this.#entries.get(name)
+    if (entry) entry.value = value
+    else this.#entries.set(name, new Entry(value))
   }
 
   delete(name: Name): void {
-    if (!this.#values.delete(name)) return
-    this.#gone += 1
-    if (this.#gone < Math.max(OFTEN, this.#values.size)) return
-    this.#values = new Map(this.#values)
-    this.#gone = 0
+    const entry = this.#entries.get(name)
+    if (!entry) return
+    entry.value = undefined
+    this.#entries.delete(name)
   }
 
   values(): Value[] {
-    return [...this.#values.values()]
+    return Array.from(this.#entries.values(), ({ value }) => value as Value)
   }
 
   entries(): [name: Name, value: Value][] {
-    return [...this.#values]
+    return Array.from(this.#entries, ([name, { value }]) => [name, value as Value])
   }
 
   clear(): void {
-    this.#values = new Map()
-    this.#gone = 0
+    for (const [name] of this.entries()) this.delete(name)
   }
 }

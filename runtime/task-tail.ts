@@ -23,7 +23,8 @@ export interface TailOptions {
  */
 export class TaskTail {
   readonly #options: TailOptions
-  readonly #stopListening: () => void
+  readonly #leaveFeed: () => void
+  readonly #leaveSignal: (() => void) | undefined
   #waiting: TaskEvent[] = []
   #after = 0
   #newest = 0
@@ -35,17 +36,13 @@ export class TaskTail {
 
   constructor(options: TailOptions) {
     this.#options = options
-    const stop = options.feeds.listen(options.taskId, {
+    this.#leaveFeed = options.feeds.listen(options.taskId, {
       scope: options.scope,
       told: events => this.#told(events),
       advanced: generation => this.#advanced(generation),
       closed: error => this.#fail(error)
     })
-    const stayed = options.signal && onAbort(options.signal, () => this.end())
-    this.#stopListening = () => {
-      stop()
-      stayed?.()
-    }
+    this.#leaveSignal = options.signal && onAbort(options.signal, () => this.end())
     if (options.signal?.aborted) this.end()
   }
 
@@ -113,7 +110,8 @@ export class TaskTail {
   /** Listens no more: nothing that comes is told. May be called twice. */
   end(): void {
     this.#open = false
-    this.#stopListening()
+    this.#leaveFeed()
+    this.#leaveSignal?.()
     this.#rouse()
   }
 

@@ -45,20 +45,23 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     { overrideGlobalObjects: false }
   )
   let isDraining = false
-  const underWay = new Set<ServerResponse>()
+  let underWay = 0
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : incomingRefusal(request, settings)
+    const refusal = isDraining ? GOING : underWay >= settings.limits.connections ? FULL : incomingRefusal(request, settings)
     if (refusal) {
       response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(refusalText(refusal))
       return
     }
-    underWay.add(response)
-    // A response that stands behind another on its connection does not close when that breaks.
-    const stopListening = onAbort(goneWith(request.socket), () => underWay.delete(response))
-    response.once('close', () => {
+    underWay += 1
+    let isOver = false
+    const over = () => {
+      if (!isOver) underWay -= 1
+      isOver = true
       stopListening()
-      underWay.delete(response)
-    })
+    }
+    // A response that stands behind another on its connection does not close when that breaks.
+    const stopListening = onAbort(goneWith(request.socket), over)
+    response.once('close', over)
     void answer(request, response)
   })
   server.listen(port, host)

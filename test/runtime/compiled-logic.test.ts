@@ -181,6 +181,42 @@ await t.test('an actor that cannot begin is in error alike', async t => {
   }
 })
 
+await t.test('what enqueues actions is given what XState gives it, and all that it enqueues is performed in its order', async t => {
+  const given: unknown[] = []
+  const child: AnyStateMachine = createMachine({
+    context: { n: 1 },
+    initial: 'a',
+    states: { a: {} },
+    on: {
+      go: {
+        actions: enqueueActions(args => {
+          const { enqueue, check, self } = args
+          given.push([Object.keys(args).toSorted(), Object.keys(enqueue).toSorted(), args.context, args.event, self.id, args.system === self.system])
+          enqueue.assign({ n: 5 })
+          enqueue.raise({ type: 'raised' }, { id: 'soon', delay: 10 })
+          enqueue.cancel('soon')
+          enqueue.spawnChild(counter, { id: 'counter' })
+          enqueue.sendTo('counter', { type: 'count' })
+          enqueue.stopChild('counter')
+          enqueue.sendParent({ type: 'reported' })
+          if (check(({ context, event }) => context['n'] === 1 && event.type === 'go')) enqueue.emit({ type: 'told' })
+          enqueue(({ context }) => given.push(context))
+        })
+      }
+    }
+  })
+  const parent = (logic: AnyStateMachine): Chart => ({
+    machine: createMachine({ invoke: { id: 'child', src: logic }, on: { go: { actions: sendTo('child', { type: 'go' }) } } }),
+    input: {},
+    events: () => [],
+    memory: () => null
+  })
+  const sights = [child, compiled(child)].map(logic => sightsOf(parent(logic), false, [{ type: 'go' }, { type: 'go' }]))
+  t.strictSame(sights[1], sights[0])
+  t.match(JSON.stringify(sights[0]), /reported/)
+  t.strictSame(given.slice(given.length / 2), given.slice(0, given.length / 2))
+})
+
 await t.test('a chart that ends at once, or has neither context nor output, is the same', async t => {
   const brief = (change: object): Chart => ({
     machine: createMachine({ id: 'brief', initial: 'a', states: { a: { type: 'final', entry: emit({ type: 'hi' }) } }, ...change }),

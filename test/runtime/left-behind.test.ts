@@ -1,0 +1,14 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const leftBehind = fileURLToPath(new URL('../fixtures/left-behind.js', import.meta.url))
+
+await t.test('what a task needed while it ran goes with the next quick garbage collection', async t => {
+  // Before V8 has optimized anything, and with room for all of a round: what is promoted then is what something holds on to.
+  const flags = ['--expose-gc', '--no-opt', '--min-semi-space-size=16']
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, leftBehind], { env: {} })
+  const { held, inUse } = JSON.parse(stdout) as { held: number; inUse: number }
+  t.ok(inUse > 0 && held < 1.5 * inUse, `a task leaves ${held.toFixed(0)} bytes, ${inUse.toFixed(0)} of them in use`)
+})
