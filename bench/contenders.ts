@@ -15,26 +15,20 @@ export interface Contender {
 /** taskchart over WebSocket; all requests over one connection. */
 export const ours: Contender = { name: 'taskchart, WebSocket', file: 'ours', load: port => webSocketLoad(port, 1) }
 
-/** The same as `taskchart serve` runs it, which tunes the garbage collector of its process. */
-export const oursServed: Contender = { name: 'taskchart, WebSocket, as `taskchart serve`', file: 'served', load: port => webSocketLoad(port, 1) }
-
 /** The same, every event synced to a SQLite file before anybody hears of it. */
-export const oursDurable: Contender = { ...oursServed, name: 'taskchart, WebSocket, SQLite, as `taskchart serve --db`', options: { durable: true } }
+export const oursDurable: Contender = { ...ours, name: 'taskchart, WebSocket, SQLite', options: { durable: true } }
 
 /** The same with a connection for each request in flight: as many clients that know nothing of each other. */
 export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }
 
 /** The same with its inspector beside it, at which nobody looks. */
-export const oursInspectable: Contender = { ...oursServed, name: 'taskchart with its inspector, nobody looks', options: { inspected: true } }
+export const oursInspectable: Contender = { ...ours, name: 'taskchart with its inspector, nobody looks', options: { inspected: true } }
 
 /** The same while a page is connected, which reads what it is told. */
 export const oursInspected: Contender = { ...oursInspectable, name: 'taskchart with its inspector, a page looks', load: inspectedLoad }
 
 /** taskchart over HTTP: JSON-RPC, streams as server-sent events; a connection for each request in flight. */
 export const oursHttp: Contender = { name: 'taskchart, HTTP', file: 'ours', load: httpLoad }
-
-/** The same as `taskchart serve` runs it. */
-export const oursHttpServed: Contender = { name: 'taskchart, HTTP, as `taskchart serve`', file: 'served', load: httpLoad }
 
 /** The official SDK as its README serves it, which the others are compared with. */
 export const express: Contender = { name: 'official SDK, Express', file: 'express', load: httpLoad }

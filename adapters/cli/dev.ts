@@ -17,7 +17,6 @@ import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } fr
 import { registeredTelemetry } from './telemetry.ts'
 import { jsonLine, oneLine, plain } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
-import { tuneCollection } from './tuning.ts'
 
 /** `taskchart dev`: serves an agent while it is being written. */
 export const devCommand: Command = {
@@ -56,7 +55,6 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 async function serve(module: AgentModule, reloader: Reloader, settings: ServeSettings, { signal, clock, cwd, stdout, stderr }: Io): Promise<void> {
   const { file, address, db, json, logger } = settings
   settings.runtimeOptions(module)
-  tuneCollection()
   const tested = coverageFile(resolve(cwd, file))
   const inspector = new Inspector({ redact: redacted, draw: drawChart, coverage: () => tested.read(), page: builtPage, loadStately })
   const { store, broken } = openStore(db, cwd, logger)

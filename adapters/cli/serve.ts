@@ -11,7 +11,6 @@ import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } fr
 import { registeredTelemetry } from './telemetry.ts'
 import { jsonLine } from './terminal-text.ts'
 import { surviveRejections } from './unhandled-rejections.ts'
-import { tuneCollection } from './tuning.ts'
 
 /** `taskchart serve`: serves the agent of a module until it is told to stop. */
 export const serveCommand: Command = {
@@ -45,7 +44,6 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 async function serve(module: AgentModule, { address, legacy, db, json, logger, runtimeOptions }: ServeSettings, { signal, clock, cwd, stdout }: Io): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)
-  tuneCollection()
   const { store, broken } = openStore(db, cwd, logger)
   const traced = await registeredTelemetry(logger)
   const runtime = createRuntime({ agent, store, clock, ...options, ...(traced && { telemetry: traced.telemetry }) })

@@ -1,5 +1,5 @@
 import { completed } from '../checks.ts'
-import { core, echo, express, ours, oursCrowd, oursDurable, oursHttp, oursHttpServed, oursServed } from '../contenders.ts'
+import { core, echo, express, ours, oursCrowd, oursDurable, oursHttp } from '../contenders.ts'
 import { repeat, type Load } from '../load/load.ts'
 import type { Race } from '../race.ts'
 import type { Scale } from '../scale.ts'
@@ -10,7 +10,7 @@ export function sendRaces({ requests, warmUps }: Scale): Race[] {
   const race = (inFlight: number, times: number): Race => ({
     title: `SendMessage → completed task, ${inFlight} in flight`,
     unit: 'task',
-    contenders: [ours, oursServed, oursDurable, ...(inFlight === 1 ? [] : [oursCrowd]), oursHttp, oursHttpServed, express, core, echo],
+    contenders: [ours, oursDurable, ...(inFlight === 1 ? [] : [oursCrowd]), oursHttp, express, core, echo],
     work: 'artifact',
     inFlight,
     times,

@@ -1,5 +1,5 @@
 import { StreamCheck } from '../checks.ts'
-import { core, echo, express, ours, oursCrowd, oursHttp, oursHttpServed, oursServed } from '../contenders.ts'
+import { core, echo, express, ours, oursCrowd, oursHttp } from '../contenders.ts'
 import { repeat, type Load } from '../load/load.ts'
 import type { Race } from '../race.ts'
 import type { Scale } from '../scale.ts'
@@ -15,7 +15,7 @@ export function streamRaces({ requests, warmUps }: Scale): Race[] {
   return [{
     title,
     unit: 'event',
-    contenders: [ours, oursServed, oursCrowd, oursHttp, oursHttpServed, express, core, echo],
+    contenders: [ours, oursCrowd, oursHttp, express, core, echo],
     work: 'chunks',
     inFlight: IN_FLIGHT,
     times: requests / 4,

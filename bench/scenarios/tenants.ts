@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { completed } from '../checks.ts'
-import { oursServed } from '../contenders.ts'
+import { ours } from '../contenders.ts'
 import { median } from '../figures.ts'
 import type { FloodOptions, FloodTold } from '../load/flood.ts'
 import type { Load } from '../load/load.ts'
@@ -45,8 +45,8 @@ interface Quiet {
  * as well and nothing else, and while it floods the same server. In turns.
  */
 export async function tenantTable({ pacedMs, rounds }: Scale): Promise<string> {
-  const server = await ServerProcess.start(oursServed.file, { work: 'artifact', tenants: TENANTS })
-  const other = await ServerProcess.start(oursServed.file, { work: 'artifact', tenants: TENANTS })
+  const server = await ServerProcess.start(ours.file, { work: 'artifact', tenants: TENANTS })
+  const other = await ServerProcess.start(ours.file, { work: 'artifact', tenants: TENANTS })
   const load = await webSocketLoad(server.port, 1)
   const found: Row[] = []
   const besideFlood = async (flooding: Omit<FloodOptions, 'port'>, { port }: ServerProcess) => {

@@ -1,4 +1,0 @@
-import { tuneCollection } from '../../adapters/cli/tuning.ts'
-
-tuneCollection()
-await import('./ours.ts')
