@@ -13,13 +13,14 @@ export interface Step {
 }
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
-type Resolved = [snapshot: AnyMachineSnapshot, params: unknown]
+type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
 type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
 
 /**
  * XState's own actions (assign, emit, sendTo, spawnChild, …) as they are at run time: functions that carry how they are
- * resolved and executed. XState's types do not promise this shape, nor how the system is told of a step: this file is the
- * only one that relies on both, and `test/runtime/compiled-logic.test.ts` compares all of it with XState itself.
+ * resolved and executed. XState's types do not promise this shape, nor how the system is told of a step: this file
+ * relies on both, `enqueued-actions.ts` on the former alone. `test/runtime/compiled-logic.test.ts` compares all of it with
+ * XState itself.
  */
 interface BuiltinAction {
   readonly type: string
@@ -31,11 +32,14 @@ interface BuiltinAction {
 /** Says that an action is to be resolved by XState. */
 const LEFT = Symbol('left to XState')
 
-/** What performs other actions, to which it is resolved. */
+/** What performs other actions: what it is resolved to. */
 const ENQUEUE = 'xstate.enqueueActions'
 
-/** Those that change a snapshot are resolved here: XState works out all states anew with each of them. They give what they are executed with. */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: enqueued }
+/**
+ * What is resolved here, to what it is executed with: what changes a snapshot, since XState works out all states anew with each
+ * of these, and what enqueues actions.
+ */
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
 
 /** A snapshot in the making: the one before until something changes, then a copy that nobody else has seen yet. */
 export class Draft {
@@ -104,14 +108,16 @@ function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step
       continue
     }
     let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
+    let enqueued = type === ENQUEUE ? (params as UnknownAction[]) : undefined
     if (params === LEFT) {
-      const [next, resolved] = known.resolve(scope, snapshot, args, given, known, step)
-      if (next !== snapshot) Object.assign(draft.own, next)
-      params = resolved
+      const resolved = known.resolve(scope, snapshot, args, given, known, step)
+      if (resolved[0] !== snapshot) Object.assign(draft.own, resolved[0])
+      params = resolved[1]
+      enqueued = resolved[2]
     }
     if (known.retryResolve) retries?.push([known, params])
     if (known.execute) scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
-    if (type === ENQUEUE) performAll(prepared(params as UnknownAction[], snapshot.machine), draft, step, retries)
+    if (enqueued) performAll(prepared(enqueued, snapshot.machine), draft, step, retries)
   }
 }
 
@@ -189,7 +195,7 @@ function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, 
   return child
 }
 
-function enqueued({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
+function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
   return enqueuedBy(collect, snapshot, args, params)
 }
 

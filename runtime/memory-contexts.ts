@@ -109,8 +109,8 @@ export class MemoryContexts {
     if (context.commit > 0 && context.tasks.length === 0) this.#dropIdle(context)
     this.#moveWakes(context, commit)
     for (const task of context.writeRows(commit, taskId => this.#tasks.has(taskId))) this.#tasks.set(task.taskId, task)
-    for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#tasks.get(entry.taskId))
-    this.#moveEnds(commit)
+    for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#taskOf(context, entry.taskId))
+    this.#moveEnds(context, commit)
     for (const { told, ...webhook } of commit.webhooks) this.#writeWebhook(context, webhook, told)
     if (context.tasks.length === 0) this.#idle.add(context)
     this.#used(context)
@@ -131,15 +131,21 @@ export class MemoryContexts {
     if (task?.context === context) this.webhooks.write(task, webhook, told)
   }
 
-  #moveEnds({ tasks, atMs }: Commit): void {
+  #moveEnds(context: MemoryContext, { tasks, atMs }: Commit): void {
     for (const { taskId, snapshot } of tasks) {
       // Its row has made it, if it was not there.
-      const task = this.#tasks.get(taskId) as LoggedTask
+      const task = this.#taskOf(context, taskId) as LoggedTask
       this.#dropEnd(task)
       if (snapshot !== undefined) continue
       task.endedAtMs = atMs
       this.#ended.add(task)
     }
+  }
+
+  /** The task of an id that a context's commit names: its newest mostly, and among all of them one has to search. */
+  #taskOf({ tasks }: MemoryContext, taskId: string): LoggedTask | undefined {
+    const newest = tasks.at(-1)
+    return newest?.taskId === taskId ? newest : this.#tasks.get(taskId)
   }
 
   #dropEnd(task: LoggedTask): void {

@@ -10,11 +10,13 @@ export function keepSpawnIdsApart(system: AnyActorRef['system'], restored: reado
   if (taken.size === 0) return
   const counting = system as unknown as { _bookId: () => string }
   const book = counting._bookId
-  counting._bookId = () => {
+  // Named first, since it would be long-lived: see delayed-events.ts.
+  const bookFree = () => {
     let id = book()
     while (taken.has(id)) id = book()
     return id
   }
+  counting._bookId = bookFree
 }
 
 function countedIdsIn({ children = {} }: PersistedSnapshot): string[] {

@@ -9,8 +9,8 @@ class Entry<Value> {
 
 /**
  * Values by name, for tables whose entries come and go all the time. A Map makes a new list of its entries whenever they
- * have changed often enough, and the old one stays as it was: once that has grown old, V8's quick collections keep all that
- * it held. So here the lists hold entries, which are emptied when they go.
+ * have changed often enough. The old one stays as it was, and leads to the new: once it has grown old, V8's quick collections
+ * keep all that they held. So here the lists hold entries, which are emptied when they go.
  */
 export class Table<Value extends object, Name = string> {
   readonly #entries = new Map<Name, Entry<Value>>()

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
-import { nanoid } from 'nanoid'
 import type { WebSocket } from 'ws'
 import type { InspectionEvent } from 'xstate'
+import { randomIds } from '../../runtime/ids.ts'
 import type { LiveActors, Observation } from '../../runtime/observers.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { unheld } from '../../runtime/unheld.ts'
@@ -180,7 +180,7 @@ export class Hub {
       const owner = tasks.get(taskId)?.owner
       await runtime.authorized(taskId, data, owner)
     }
-    const looking = { instance: nanoid(), recorder, tasks, frames: this.#frames, redact, observation, authorize, stirred: () => this.#stirred() }
+    const looking = { instance: randomIds(), recorder, tasks, frames: this.#frames, redact, observation, authorize, stirred: () => this.#stirred() }
     this.#looking = looking
     void this.#readEarlier(looking)
     return looking

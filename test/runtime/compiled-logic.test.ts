@@ -188,6 +188,10 @@ await t.test('what enqueues actions is given what XState gives it, and all that 
     initial: 'a',
     states: { a: {} },
     on: {
+      fail: { actions: enqueueActions(({ enqueue }) => {
+        enqueue.emit({ type: 'told' })
+        throw new Error('not today')
+      }) },
       go: {
         actions: enqueueActions(args => {
           const { enqueue, check, self } = args
@@ -199,6 +203,7 @@ await t.test('what enqueues actions is given what XState gives it, and all that 
           enqueue.sendTo('counter', { type: 'count' })
           enqueue.stopChild('counter')
           enqueue.sendParent({ type: 'reported' })
+          enqueue(enqueueActions(({ context }) => void given.push(context)))
           if (check(({ context, event }) => context['n'] === 1 && event.type === 'go')) enqueue.emit({ type: 'told' })
           enqueue(({ context }) => given.push(context))
         })
@@ -206,12 +211,12 @@ await t.test('what enqueues actions is given what XState gives it, and all that 
     }
   })
   const parent = (logic: AnyStateMachine): Chart => ({
-    machine: createMachine({ invoke: { id: 'child', src: logic }, on: { go: { actions: sendTo('child', { type: 'go' }) } } }),
+    machine: createMachine({ invoke: { id: 'child', src: logic }, on: { '*': { actions: sendTo('child', ({ event }: Args) => event) }, reported: {} } }),
     input: {},
     events: () => [],
     memory: () => null
   })
-  const sights = [child, compiled(child)].map(logic => sightsOf(parent(logic), false, [{ type: 'go' }, { type: 'go' }]))
+  const sights = [child, compiled(child)].map(logic => sightsOf(parent(logic), false, ['go', 'go', 'fail', 'go'].map(type => ({ type }))))
   t.strictSame(sights[1], sights[0])
   t.match(JSON.stringify(sights[0]), /reported/)
   t.strictSame(given.slice(given.length / 2), given.slice(0, given.length / 2))

@@ -389,7 +389,7 @@ await t.test('a runtime needs nothing but an agent', async t => {
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: echo }) })
   t.teardown(() => runtime.close())
   const task = taskIn(await runtime.sendMessage(say('hi')))
-  t.match(task.id, /^[\w-]{21}$/)
+  t.match(task.id, /^[\w-]{22}$/)
   t.equal(stateName(task.status.state), 'completed')
   t.ok(isA2AError(new A2AError('TaskNotFound')))
   await until(() => true)
