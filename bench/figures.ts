@@ -10,7 +10,7 @@ export interface Figures {
   readonly spread: number
   /** CPU time of the server for one unit, in microseconds. */
   readonly cpuMicros: number
-  /** How often as fast as the baseline of the race, and how often as sparing of the server's CPU. */
+  /** How often as fast as the baseline of the race, and how often as sparing of the server's CPU, in the same rounds. */
   readonly timesAsFast: number
   readonly timesAsSparing: number
   /** Parts of the time in which the server, and the load generator, were busy. Above 1 where garbage is collected beside. */
@@ -25,14 +25,17 @@ export const OFFICIAL = { contender: express, name: 'Express' }
 
 /** The figures of a race, a line for each server. */
 export function figuresOf(lanes: readonly Lane[], { times, baseline: { contender: compared } = OFFICIAL }: Pick<Race, 'times' | 'baseline'>): Figures[] {
-  const alone = lanes.map(({ contender, rounds }) => ({ contender, ...summary(rounds), wallMs: median(rounds.map(({ wallMs }) => wallMs / times)) }))
-  const baseline = alone.find(({ contender }) => contender === compared)
-  return alone.map(({ contender, ...figures }) => ({
-    name: contender.name,
-    ...figures,
-    timesAsFast: figures.rate / (baseline?.rate ?? NaN),
-    timesAsSparing: (baseline?.cpuMicros ?? NaN) / figures.cpuMicros
-  }))
+  const baseline = lanes.find(({ contender }) => contender === compared)?.rounds ?? []
+  return lanes.map(({ contender, rounds }) => {
+    const compare = (of: (round: Round) => number) => median(rounds.map((round, n) => ratio(round, baseline[n], of)))
+    return {
+      name: contender.name,
+      ...summary(rounds),
+      wallMs: median(rounds.map(({ wallMs }) => wallMs / times)),
+      timesAsFast: compare(rateOf),
+      timesAsSparing: 1 / compare(cpuMicrosOf)
+    }
+  })
 }
 
 /** The middle one of the values, or the mean of the two in the middle. */
@@ -44,13 +47,25 @@ export function median(values: readonly number[]): number {
 
 function summary(rounds: readonly Round[]) {
   const of = (read: (round: Round) => number) => median(rounds.map(read))
-  const rates = rounds.map(({ units, wallMs }) => (1000 * units) / wallMs)
+  const rates = rounds.map(rateOf)
   const rate = median(rates)
   return {
     rate,
     spread: (Math.max(...rates) - Math.min(...rates)) / rate,
-    cpuMicros: of(({ serverCpuMs, units }) => (1000 * serverCpuMs) / units),
+    cpuMicros: of(cpuMicrosOf),
     serverBusy: of(({ serverCpuMs, wallMs }) => serverCpuMs / wallMs),
     loadBusy: of(({ loadCpuMs, wallMs }) => loadCpuMs / wallMs)
   }
+}
+
+function rateOf({ units, wallMs }: Round): number {
+  return (1000 * units) / wallMs
+}
+
+function cpuMicrosOf({ serverCpuMs, units }: Round): number {
+  return (1000 * serverCpuMs) / units
+}
+
+function ratio(round: Round, other: Round | undefined, of: (round: Round) => number): number {
+  return other ? of(round) / of(other) : NaN
 }

@@ -15,6 +15,8 @@ export interface Race {
   /** Which work our agent has. */
   readonly work: OursOptions['work']
   readonly inFlight: number
+  /** How often the servers take turns. */
+  readonly rounds: number
   /** How often it is done in one round. */
   readonly times: number
   /** Whether the tables say how long each of these takes. */
@@ -40,7 +42,7 @@ export interface Lane {
 }
 
 /** Runs a race: all servers are up, one at a time is loaded, and they take turns: A B C A B C. */
-export async function run(race: Race, rounds: number): Promise<Lane[]> {
+export async function run(race: Race): Promise<Lane[]> {
   const lanes: { contender: Contender; server: ServerProcess; rounds: Round[] }[] = []
   try {
     for (const contender of race.contenders) {
@@ -50,7 +52,7 @@ export async function run(race: Race, rounds: number): Promise<Lane[]> {
       await race.warmUp(load)
       await load.close()
     }
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < race.rounds; round += 1) {
       for (const { contender, server, rounds } of lanes) rounds.push(await measured(race, contender, server))
     }
   } finally {

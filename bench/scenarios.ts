@@ -31,7 +31,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
 function races(of: (scale: Scale) => Race[]): Scenario {
   return async (scale, show) => {
     for (const race of of(scale)) {
-      const lanes = await run(race, scale.rounds)
+      const lanes = await run(race)
       show(section(race.title, raceTable(race, figuresOf(lanes, race))))
     }
   }

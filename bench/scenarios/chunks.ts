@@ -8,13 +8,14 @@ import { streamed } from './stream.ts'
  * One task that appends chunk after chunk to one artifact, in three lengths: a round has as many chunks in each, so
  * that a server whose chunks cost the same however many there are takes as long for all three.
  */
-export function chunkRaces({ chunks }: Scale): Race[] {
+export function chunkRaces({ chunks, rounds }: Scale): Race[] {
   const race = (tasks: number): Race => ({
     title: `One task of ${(chunks / tasks).toLocaleString('en')} appended chunks`,
     unit: 'chunk',
     contenders: [ours, express, echo],
     work: 'chunks',
     inFlight: 1,
+    rounds,
     times: tasks,
     isTimed: true,
     warmUp: load => repeat(40, 1, async () => void (await streamed(load, 100))),

@@ -9,7 +9,7 @@ const IN_FLIGHT = 16
 const TASKS = 100
 
 /** GetTask of tasks that have completed, with their history and artifact. */
-export function getTaskRaces({ requests, warmUps }: Scale): Race[] {
+export function getTaskRaces({ requests, requestRounds: rounds, warmUps }: Scale): Race[] {
   const begin = async (load: Load) => {
     const taskIds: string[] = []
     await repeat(TASKS, IN_FLIGHT, async () => {
@@ -27,5 +27,5 @@ export function getTaskRaces({ requests, warmUps }: Scale): Race[] {
     await repeat(warmUps, IN_FLIGHT, async () => void (await once()))
   }
   const title = `GetTask of a completed task, ${IN_FLIGHT} in flight`
-  return [{ title, unit: 'answer', contenders: [ours, express, core, echo], work: 'artifact', inFlight: IN_FLIGHT, times: 2 * requests, warmUp, begin }]
+  return [{ title, unit: 'answer', contenders: [ours, express, core, echo], work: 'artifact', inFlight: IN_FLIGHT, rounds, times: 2 * requests, warmUp, begin }]
 }

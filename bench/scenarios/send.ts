@@ -6,13 +6,14 @@ import type { Scale } from '../scale.ts'
 import { messageParams } from './message.ts'
 
 /** SendMessage, answered with the completed task and its artifact, by so many clients at a time. */
-export function sendRaces({ requests, warmUps }: Scale): Race[] {
+export function sendRaces({ requests, requestRounds: rounds, warmUps }: Scale): Race[] {
   const race = (inFlight: number, times: number): Race => ({
     title: `SendMessage → completed task, ${inFlight} in flight`,
     unit: 'task',
     contenders: [ours, oursDurable, ...(inFlight === 1 ? [] : [oursCrowd]), oursHttp, express, core, echo],
     work: 'artifact',
     inFlight,
+    rounds,
     times,
     warmUp: load => repeat(warmUps, inFlight, () => send(load)),
     begin: async load => {

@@ -10,7 +10,7 @@ const IN_FLIGHT = 16
 const CHUNKS = 7
 
 /** SendStreamingMessage: short tasks that tell ten events each, many at a time. */
-export function streamRaces({ requests, warmUps }: Scale): Race[] {
+export function streamRaces({ requests, requestRounds: rounds, warmUps }: Scale): Race[] {
   const title = `SendStreamingMessage, tasks of ${CHUNKS + 3} events, ${IN_FLIGHT} in flight`
   return [{
     title,
@@ -18,6 +18,7 @@ export function streamRaces({ requests, warmUps }: Scale): Race[] {
     contenders: [ours, oursCrowd, oursHttp, express, core, echo],
     work: 'chunks',
     inFlight: IN_FLIGHT,
+    rounds,
     times: requests / 4,
     warmUp: load => repeat(warmUps / 4, IN_FLIGHT, async () => void (await streamed(load, CHUNKS))),
     begin: async load => {
