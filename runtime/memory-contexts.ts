@@ -30,7 +30,7 @@ export class MemoryContexts {
   readonly #waiting = new Set<MemoryContext>()
 
   get(key: ContextKey): MemoryContext | undefined {
-    const context = this.#scopes.get(key)?.contexts.get(key.contextId)
+    const context = this.#find(key)
     return context && this.#used(context)
   }
 
@@ -63,7 +63,7 @@ export class MemoryContexts {
 
   /** Writes a commit; nothing of one that lost its race, to which the answer is `false`. */
   write(commit: Commit): boolean {
-    const context = this.get(commit.key)
+    const context = this.#find(commit.key)
     if ((context?.commit ?? 0) !== commit.expected) return false
     this.#writeTo(context ?? this.#newContext(commit.key), commit)
     return true
@@ -96,6 +96,10 @@ export class MemoryContexts {
     return erased.length > 0
   }
 
+  #find(key: ContextKey): MemoryContext | undefined {
+    return this.#scopes.get(key)?.contexts.get(key.contextId)
+  }
+
   #newContext(key: ContextKey): MemoryContext {
     const known = this.#scopes.get(key)
     const scope: MemoryScope = known ?? { scope: key, order: new StatusOrder(), contexts: new Map() }
@@ -106,6 +110,7 @@ export class MemoryContexts {
   }
 
   #writeTo(context: MemoryContext, commit: Commit): void {
+    context.unfold()
     if (context.commit > 0 && context.tasks.length === 0) this.#dropIdle(context)
     this.#moveWakes(context, commit)
     for (const task of context.writeRows(commit, taskId => this.#tasks.has(taskId))) this.#tasks.set(task.taskId, task)

@@ -75,8 +75,8 @@ export class TaskLedger {
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
     const identified = isIdentified(artifact) ? artifact : Object.assign({ artifactId: '' }, artifact, { artifactId: this.#makers.ids() })
-    const artifactUpdate: TaskArtifactUpdateEvent = { taskId, contextId: this.#contextId, artifact: identified }
-    if (append) artifactUpdate.append = true
+    const contextId = this.#contextId
+    const artifactUpdate: TaskArtifactUpdateEvent = append ? { taskId, contextId, artifact: identified, append } : { taskId, contextId, artifact: identified }
     if (lastChunk) artifactUpdate.lastChunk = true
     return { artifactUpdate }
   }

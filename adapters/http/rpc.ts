@@ -3,7 +3,7 @@ import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame } from '../json-rpc/frames.ts'
+import { encodeOnce, errorFrame, resultFrame, resultFrames } from '../json-rpc/frames.ts'
 import { headersFor, jsonAnswer, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
 import { holdBack } from './hold-back.ts'
@@ -48,7 +48,8 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
 
 /** How events stand in the stream of a request: each in an answer to it. */
 function framesOf(id: RequestId): Encoding {
-  return { encode: event => resultFrame(id, encodeOnce(event)), encodeError: error => errorFrame(id, error) }
+  const frameOf = resultFrames(id)
+  return { encode: event => frameOf(encodeOnce(event)), encodeError: error => errorFrame(id, error) }
 }
 
 function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = TOLD_BY_STATUS.has(error.code) ? ERRORS[error.code].http : 200): Response {

@@ -7,10 +7,17 @@ import type { RequestId } from './envelope.ts'
 /** JSON text of an event, made once however many subscribers it goes to. */
 export const encodeOnce = onceATurn((event: object) => JSON.stringify(event))
 
-/** The answer to a request, or one event of its stream. `extensions` are those that the request activated. */
+/** The answer to a request. `extensions` are those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {
+  return resultFrames(id, extensions)(result)
+}
+
+/** What makes the frames of a stream, each of the JSON text of one event. */
+export function resultFrames(id: RequestId, extensions: readonly string[] = []): (result: string) => string {
   const activated = extensions.length > 0 ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}` : ''
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}${activated}}`
+  const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`
+  const end = `${activated}}`
+  return result => head + result + end
 }
 
 /** An error, which ends a request or its stream. What is not an A2AError is not for the client to see. */

@@ -15,7 +15,7 @@ import { eachOf } from '../../runtime/task-stream.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
+import { encodeOnce, errorFrame, resultFrame, resultFrames, streamEndFrame } from '../json-rpc/frames.ts'
 import type { Method } from '../json-rpc/method.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
@@ -186,10 +186,11 @@ export class Connection {
   }
 
   async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal): Promise<void> {
+    const frameOf = resultFrames(id, activated)
     let sent = 0
     await eachOf(events, event => {
       if (signal.aborted) return false
-      this.#outbox.send(resultFrame(id, encodeOnce(event), activated), true)
+      this.#outbox.send(frameOf(encodeOnce(event)), true)
       sent += 1
       return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
     })

@@ -18,9 +18,10 @@ export function chunkRaces({ chunks, rounds }: Scale): Race[] {
     rounds,
     times: tasks,
     isTimed: true,
-    warmUp: load => repeat(40, 1, async () => void (await streamed(load, 100))),
+    warmUp: load => repeat(200, 1, async () => void (await streamed(load, 100))),
     begin: async load => {
-      await streamed(load, 1)
+      // Others have had their turns for a minute: who comes back slowly is not to be slow in the first chunks.
+      await streamed(load, chunks / 8)
       return async () => {
         await streamed(load, chunks / tasks)
         return chunks / tasks

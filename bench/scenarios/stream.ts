@@ -19,8 +19,8 @@ export function streamRaces({ requests, requestRounds: rounds, warmUps }: Scale)
     work: 'chunks',
     inFlight: IN_FLIGHT,
     rounds,
-    times: requests / 4,
-    warmUp: load => repeat(warmUps / 4, IN_FLIGHT, async () => void (await streamed(load, CHUNKS))),
+    times: requests / 2,
+    warmUp: load => repeat(warmUps, IN_FLIGHT, async () => void (await streamed(load, CHUNKS))),
     begin: async load => {
       await repeat(IN_FLIGHT, IN_FLIGHT, async () => void (await streamed(load, CHUNKS)))
       return () => streamed(load, CHUNKS)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { methodsOf, noSuchMethod } from '../../adapters/json-rpc/dispatch.ts'
 import { readEnvelope } from '../../adapters/json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../../adapters/json-rpc/frames.ts'
+import { encodeOnce, errorFrame, resultFrame, resultFrames, streamEndFrame } from '../../adapters/json-rpc/frames.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS } from '../../machines/protocol/operations.ts'
 import { echo } from '../fixtures/agents.ts'
@@ -44,6 +44,11 @@ await t.test('an A2AError is on the wire as itself, its cause is not', async t =
 })
 
 await t.test('frames are exactly this text', async t => {
+  const frameOf = resultFrames('s', ['urn:a'])
+  t.same(['1', '[]'].map(frameOf), [
+    '{"jsonrpc":"2.0","id":"s","result":1,"a2a-service-parameters":{"a2a-extensions":"urn:a"}}',
+    '{"jsonrpc":"2.0","id":"s","result":[],"a2a-service-parameters":{"a2a-extensions":"urn:a"}}'
+  ], 'a stream frames each of its events')
   t.equal(resultFrame(7, '{"a":1}'), '{"jsonrpc":"2.0","id":7,"result":{"a":1}}')
   t.equal(resultFrame('7"', 'null', []), '{"jsonrpc":"2.0","id":"7\\"","result":null}')
   t.equal(resultFrame(7, '1', ['urn:a', 'urn:b']), '{"jsonrpc":"2.0","id":7,"result":1,"a2a-service-parameters":{"a2a-extensions":"urn:a,urn:b"}}')

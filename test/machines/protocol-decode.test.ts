@@ -178,6 +178,24 @@ await t.test('a part holds exactly one of text, raw, url and data', async t => {
   t.strictSame(violations(PartSchema, Object.create({ text: 'x' })), ['params must have exactly one of text, raw, url, data'], 'inherited members do not count')
 })
 
+await t.test('in a list a part is what it is alone', async t => {
+  class Written { get text() { return 'x' } }
+  const named = Object.assign(Object.create({ text: 'x' }), { media_type: 'b' })
+  const given: readonly unknown[] = [
+    { text: 'x' }, { text: '' }, { get text() { return 'x' } }, { text: 'x', kind: 'text' }, { text: 'x', media_type: 'b' }, { kind: 'text', text: 'x' },
+    { text: 5 }, { text: null }, { text: undefined }, { Text: 'x' }, {}, Object.create({ text: 'x' }), new Written(), named, Object.assign(['x'], { text: 'x' }), 'x', null, undefined
+  ]
+  for (const part of given) {
+    const alone = tryDecode(PartSchema, part, 'message.parts[0]')
+    const inList = tryDecode(MessageSchema, { ...message, parts: [part] }, 'message')
+    t.strictSame(inList.value?.parts ?? inList.violations, alone.violations ?? [alone.value])
+    if (inList.value) t.not(inList.value.parts[0], part, 'and a copy')
+  }
+  const sparse: unknown[] = [{ text: 'x' }]
+  sparse[2] = { text: 'y' }
+  t.strictSame(violations(MessageSchema, { ...message, parts: sparse }), violations(MessageSchema, { ...message, parts: [{ text: 'x' }, undefined, { text: 'y' }] }))
+})
+
 await t.test('`in` tells the kinds of part and the items of a stream apart', async t => {
   const parts: Part[] = [{ text: 'x' }, { raw: 'aGk=', filename: 'a', mediaType: 'b' }, { url: 'u' }, { data: null }]
   t.strictSame(parts.map(describe), ['X', '4 b', 'u', 'null'])
