@@ -77,10 +77,11 @@ export class ContextRecord {
     this.#inspection = actors.root.system.inspect({ next: event => this.#attempt(event) })
   }
 
-  /** Records nothing more. */
+  /** Records nothing more, and holds on to nothing of the actors: a subscription leads to all of them. */
   detach(): void {
     this.#actors = undefined
     this.#inspection?.unsubscribe()
+    this.#inspection = undefined
     for (const listening of this.#listening.values()) listening.unsubscribe()
     this.#listening.clear()
   }

@@ -22,7 +22,7 @@ export class Recorder {
   readonly #listener: RecorderListener
   readonly #live = new Table<LiveActors>()
   /** By the names of their contexts, the oldest first. */
-  readonly #records = new Map<string, ContextRecord>()
+  readonly #records = new Table<ContextRecord>()
   /** The ids of the contexts that are watched, each as often as it is. */
   readonly #watched: string[] = []
   #second = { beganMs: -Infinity, count: 0 }
@@ -34,7 +34,7 @@ export class Recorder {
 
   /** The actors that are recorded now. */
   get recorded(): LiveActors[] {
-    return [...this.#records.values()].flatMap(({ actors }) => actors ?? [])
+    return this.#records.values().flatMap(({ actors }) => actors ?? [])
   }
 
   /** The contexts in memory. */
@@ -44,7 +44,7 @@ export class Recorder {
 
   /** What is recorded of a context; of several callers' contexts with the same id the newest. */
   find(contextId: string): ContextRecord | undefined {
-    return [...this.#records.values()].findLast(({ key }) => key.contextId === contextId)
+    return this.#records.values().findLast(({ key }) => key.contextId === contextId)
   }
 
   /** Records a context from now on, whatever else is recorded. The answer takes that back, once. */
@@ -74,7 +74,7 @@ export class Recorder {
   }
 
   erased({ tenant, principal, contextId }: Erasure): void {
-    for (const [name, { key }] of this.#records) {
+    for (const [name, { key }] of this.#records.entries()) {
       if (key.tenant === tenant && key.principal === principal && (contextId === undefined || key.contextId === contextId)) this.#records.delete(name)
     }
   }
@@ -91,7 +91,8 @@ export class Recorder {
     this.#records.set(name, record)
     record.attach(actors)
     this.#listener.began(actors)
-    for (const [other, oldest] of this.#records) {
+    if (this.#records.size <= REMEMBERED_CONTEXTS) return
+    for (const [other, oldest] of this.#records.entries()) {
       if (this.#records.size <= REMEMBERED_CONTEXTS) break
       if (this.#watched.includes(oldest.key.contextId)) continue
       oldest.detach()

@@ -1,7 +1,10 @@
 import { EventEmitter, once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
+import { createActor, createMachine } from 'xstate'
 import { WebSocket, type ClientOptions } from 'ws'
 import { serve } from '../../adapters/http/serve.ts'
 import { atHost } from '../../adapters/inspector/at-host.ts'
@@ -119,6 +122,23 @@ await t.test('an inspector is served once it is given to a server, and ends with
   await served.close()
   await served.close()
   t.ok(page.socket.readyState >= page.socket.CLOSING)
+})
+
+await t.test('a context that has left memory is remembered without its actors', async t => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
+  const recorded = () => {
+    const actors = { key: { tenant: '', principal: 'ann', contextId: 'c' }, root: createActor(createMachine({})).start() }
+    recorder.entered(actors)
+    recorder.left(actors)
+    return new WeakRef(actors.root)
+  }
+  const root = recorded()
+  await new Promise(resolve => setImmediate(resolve))
+  collect()
+  t.equal(root.deref(), undefined)
+  t.ok(recorder.find('c'))
 })
 
 await t.test('a page that is slow', async t => {
