@@ -41,7 +41,7 @@ export const MessageSchema = message({
 /** What a client or an agent says in one turn (§4.1.4). `messageId` is made by whoever speaks. */
 export interface Message extends z.output<typeof MessageSchema> {}
 
-/** A part that is text and nothing else, as most are: decoding it would take longer than all else in its message. */
+/** A part that is text and nothing else, as most are: decoding it would take nearly as long as all else in its message. */
 function textAlone(part: unknown): Part | undefined {
   if (!isObject(part) || Object.keys(part).length !== 1) return undefined
   const { text } = part
