@@ -1,23 +1,29 @@
-import { randomFillSync } from 'node:crypto'
+import { customAlphabet } from 'nanoid'
 
 /** Makes a fresh id: a string without control characters, at most 128 long, never given out twice. */
 export type Ids = () => string
 
-/** Random bytes of one id. */
-const BYTES = 16
+/** Characters of one id: 131 bits. */
+const LENGTH = 22
 
-/** Random bytes for the next ids: to ask for those of each takes ten times as long. */
-const pool = Buffer.alloc(BYTES * 256)
-let used = pool.length
+/**
+ * Ids per call of nanoid: 8 in one call cost 0.6 times as much as 8 calls. More gain little, an id keeps the text of its
+ * batch in memory, and nanoid's pool for 16 is over the 64 KiB that Web Crypto fills at once.
+ */
+const BATCH = 8
 
-/** Ids of 22 random characters of `A-Za-z0-9_-`, 127 bits: the default. They begin with a letter, so that no command takes one for an option. */
+const draw = customAlphabet('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', LENGTH * BATCH)
+
+let batch = ''
+let next = 0
+
+/** Ids of 22 random letters and digits (nanoid, 131 bits): the default. */
 export const randomIds: Ids = () => {
-  if (used === pool.length) {
-    randomFillSync(pool)
-    used = 0
+  if (next === batch.length) {
+    batch = draw()
+    next = 0
   }
-  const first = used
-  used += BYTES
-  pool.writeUInt8(pool.readUInt8(first) & 0x7f, first)
-  return pool.toString('base64url', first, used)
+  const first = next
+  next += LENGTH
+  return batch.slice(first, next)
 }
