@@ -25,7 +25,7 @@ export interface OutletServices extends DeliveryServices {
 }
 
 /**
- * Tells one webhook the events of its task: one after the other, in their order, each until it is received or given up.
+ * Tells one webhook the events of its task: one after the other, in their order, each until it is received, rejected or given up.
  * How far it has come is durable before it goes on, so that a kill repeats at most the last delivery, under the same id.
  */
 export class Outlet {
@@ -138,6 +138,7 @@ export class Outlet {
     }
     this.#progress = next
     const isThere = await notes.write({ scope, taskId, id, progress: next })
+    if (next.rejected?.generation === next.told) logger.warn('a receiver rejected an event', { taskId, webhook: id, ...next.rejected })
     if (next.end === 'given up') logger.warn('a webhook is given up', { taskId, webhook: id, generation: next.told + 1, tries: next.tries, failure: next.failure })
     if (next.end || !isThere) this.#end()
   }

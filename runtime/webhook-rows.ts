@@ -31,6 +31,8 @@ export interface WebhookProgress {
   readonly dueAtMs?: number
   /** Why the last try failed, for who runs the agent. Holds no secrets. */
   readonly failure?: string
+  /** The events that its receiver rejected, if any: how many, and the generation and the answer of the newest. */
+  readonly rejected?: { readonly events: number; readonly generation: number; readonly failure: string }
   /** Why it is told nothing more: its task has ended and it has heard so, or it is a dead letter. */
   readonly end?: 'told' | 'given up'
 }

@@ -235,22 +235,23 @@ Journal
 
   await t.test('shows how far webhooks are told, dead letters too, and nothing that is secret of them', async t => {
     const sender = receivers()
-    sender.answer = ({ url }) => ({ status: url.includes('dead') ? 404 : url.includes('down') ? 503 : 200 })
+    sender.answer = ({ url }) => ({ status: url.includes('dead') ? 404 : url.includes('down') ? 503 : url.includes('picky') ? 413 : 200 })
     const { runtime, tasks, db, clock, log } = await served(t, { work: obedient }, { push: sender })
     const { id } = taskIn(await runtime.sendMessage(say('ask', {}, { taskPushNotificationConfig: { id: 'good', url: 'https://good.example/hidden' } })))
-    for (const name of ['dead', 'down']) await runtime.createTaskPushNotificationConfig({ taskId: id, id: name, url: `https://${name}.example/hidden?hidden`, token: 'hidden' })
+    for (const name of ['dead', 'down', 'picky']) await runtime.createTaskPushNotificationConfig({ taskId: id, id: name, url: `https://${name}.example/hidden?hidden`, token: 'hidden' })
     await runtime.sendMessage(say('red', { taskId: id }))
     await until(() => {
       clock.increment(50)
-      return log.length > 0
+      return log.some(({ message }) => message === 'a webhook is given up')
     })
-    await until(async () => (await tasks(['show', id, ...db])).stdout.includes('given up'))
+    await until(async () => /given up[^]*picky.*3 rejected/.test((await tasks(['show', id, ...db])).stdout))
     const { stdout } = await tasks(['show', id, ...db])
     const lines = linesOf(stdout)
-    const [good, dead, down] = lines.slice(lines.indexOf('Webhooks') + 1)
+    const [good, dead, down, picky] = lines.slice(lines.indexOf('Webhooks') + 1)
     t.equal(good, '  good  https://good.example  told 6 of 6')
     t.equal(dead, '  dead  https://dead.example  told 3 of 6; given up after 8 tries: HTTP 404')
     t.match(down, /^ {2}down {2}https:\/\/down\.example {2}told 3 of 6; tried \d+ times, the next 2026-\S+ \(.*\): HTTP 503$/)
+    t.equal(picky, '  picky  https://picky.example  told 6 of 6; 3 rejected, the newest was 6: HTTP 413')
     const [shown] = json((await tasks(['show', id, '--json', ...db])).stdout)
     t.match(shown?.['webhooks'], [{ id: 'good', host: 'https://good.example', version: '1.0', told: 6, tries: 0, end: 'told' }, { id: 'dead', tries: 8, failure: 'HTTP 404', end: 'given up' }, { id: 'down' }])
     const [exported] = json((await tasks(['export', id, ...db])).stdout)

@@ -295,7 +295,16 @@ await t.test('what follows from an answer', t => {
   for (const status of [200, 201, 202, 204, 299]) t.strictSame(after({ status }), { told: 5, tries: 0 })
   t.strictSame(after({ status: 200 }, { isLast: true }), { told: 5, tries: 0, end: 'told' })
   t.equal(after({ status: 410 }), 'gone')
-  for (const status of [101, 301, 302, 307, 400, 401, 403, 404, 422]) t.match(after({ status }), { told: 4, tries: 3, refusals: 8, failure: `HTTP ${status}`, end: 'given up' })
+  for (const status of [101, 301, 302, 307, 401, 403, 404, 405, 409, 451]) t.match(after({ status }), { told: 4, tries: 3, refusals: 8, failure: `HTTP ${status}`, end: 'given up' })
+  for (const status of [400, 413, 415, 422]) {
+    const rejected = { events: 1, generation: 5, failure: `HTTP ${status}` }
+    t.strictSame(after({ status }), { told: 5, tries: 0, rejected })
+    t.strictSame(after({ status }, { isLast: true }), { told: 5, tries: 0, rejected, end: 'told' })
+    const second = { generation: 6, isLast: false, nowMs: 50, spread: 0, triesMs: 100 }
+    t.strictSame(afterTry({ told: 5, tries: 0, rejected }, { status }, second), { told: 6, tries: 0, rejected: { events: 2, generation: 6, failure: `HTTP ${status}` } })
+    t.strictSame(afterTry({ told: 5, tries: 0, rejected }, { status: 200 }, second), { told: 6, tries: 0, rejected }, 'a success keeps what was rejected')
+    t.match(afterTry({ told: 5, tries: 0, rejected }, { status: 503 }, second), { told: 5, tries: 1, rejected }, 'and so does a failure')
+  }
   t.match(after({ failure: 'not there', isRefused: true }), { end: 'given up', failure: 'not there' })
   for (const status of [408, 429, 500, 503, 599]) t.strictSame(after({ status }), { told: 4, tries: 3, refusals: 0, failingSinceMs: 0, failure: `HTTP ${status}`, dueAtMs: 4050 })
   t.match(after({ failure: 'no connection' }, { nowMs: 99 }), { refusals: 0, dueAtMs: 4099 })
@@ -323,6 +332,19 @@ await t.test('a webhook whose receiver refuses is given up after a few tries, an
   await until(() => sender.heard.length === 6)
   t.strictSame(sender.heard.slice(1).map(each => each.replace(B, '').trim()), ['working', 'input-required: Which?', 'working', 'artifact: heard', 'completed'])
   t.notMatch(JSON.stringify(log), 'hidden')
+})
+
+await t.test('an event that its receiver rejects does not hold up the next, is logged, and is counted over a restart', async t => {
+  const { runtime, sender, store, log } = pushing(t)
+  sender.answer = ({ body }) => (body.includes('WORKING') ? { status: 422 } : { status: 200 })
+  const taskId = await asked(runtime, { id: 'w', url: A })
+  await until(() => sender.heard.length === 2)
+  t.strictSame(sender.heard.map(each => each.replace(A, '').trim()), ['submitted', 'input-required: Which?'])
+  t.strictSame(log, [{ level: 'warn', message: 'a receiver rejected an event', details: { taskId, webhook: 'w', events: 1, generation: 2, failure: 'HTTP 422' } }])
+  await runtime.sendMessage(say('this', { taskId }))
+  await until(async () => (await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId))[0]?.row.progress.end === 'told')
+  const [row] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
+  t.strictSame(row?.row.progress, { told: 6, tries: 0, rejected: { events: 2, generation: 4, failure: 'HTTP 422' }, end: 'told' })
 })
 
 await t.test('a webhook whose receiver stays in trouble is given up when its time is over', async t => {
