@@ -54,15 +54,17 @@ function withWebhooks(change: (method: string, answer: Json) => Json = (_, answe
   }
 }
 
-await t.test('webhooks are kept, read, listed and deleted', async t => {
-  const verdicts = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bounds: ONE_TASK }), 'failed').filter(id => id >= 81 && id <= 86)
+await t.test('webhooks are stored, read, listed and deleted', async t => {
+  const verdicts = async (fault: Fault, text = 'ask') => ids(await tested(await faultyServer(t, fault), { texts: [text], bounds: ONE_TASK }), 'failed').filter(id => id >= 81 && id <= 86)
   t.same(await verdicts(withWebhooks()), [])
+  t.same(await verdicts(withWebhooks(), 'x'), [], 'also if every task has ended')
   const broken = (wrong: string, result: Json) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, error: undefined, result } : answer)))
-  const refused = (wrong: string) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, result: undefined, error: { code: -32603, message: 'no' } } : answer)))
+  const refused = (wrong: string, text?: string) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, result: undefined, error: { code: -32603, message: 'no' } } : answer)), text)
   t.ok((await broken('Create', {})).includes(82))
   t.ok((await broken('Get', 5)).includes(84))
   t.ok((await broken('List', {})).includes(85))
   t.ok((await refused('Get')).includes(83))
+  t.same(await refused('Get', 'x'), [], 'a server may forget webhooks when the task ends')
   t.ok((await refused('Delete')).includes(86))
   t.same(await refused('Create'), [])
 })

@@ -20,7 +20,7 @@ export type Moves = Readonly<Partial<Record<MoveName, Wanted>>>
 const fine = 'no refusal'
 
 /** What may be tried of every task that has not ended. */
-const whileLive: Moves = { read: fine, nameAnotherContext: fine }
+const whileLive: Moves = { read: fine, nameAnotherContext: fine, keepWebhooks: fine }
 
 /** What may be tried of every task that has ended. Nothing of it may change the task, which is read again at last. */
 const whenOver: Moves = {

@@ -98,7 +98,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(80, 'M', '3.1.1', 'A task that has ended never changes', 'ended'),
   row(81, 'M', '3.3.4', 'Without the capability every operation of push notifications is refused: PushNotificationNotSupported', 'noPush', 'task'),
   row(82, 'M', '3.1.7', 'A configuration is kept, and comes back with its id; TaskNotFound for an unknown task', 'push', 'task', 'webhookTaken'),
-  row(83, 'M', '3.1.7', 'A configuration lasts until the task ends or it is deleted', 'push', 'task', 'webhookTaken'),
+  row(83, 'M', '3.1.7', 'A configuration lasts at least until the task ends, unless it is deleted before', 'push', 'task', 'webhookTaken'),
   row(84, 'M', '3.1.8', 'A configuration is read again; a missing or foreign one is an error', 'push', 'task', 'webhookTaken'),
   row(85, 'M', '3.1.9', 'All configurations of a task are listed', 'push', 'task', 'webhookTaken'),
   row(86, 'M', '3.1.10', 'A deleted configuration gets nothing more; deleting twice is as deleting once', 'push', 'task', 'webhookTaken'),

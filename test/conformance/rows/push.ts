@@ -36,12 +36,13 @@ export const push: readonly Row[] = [
     t.match(await asked(client, CREATE, { taskId, id: 'mine', url: URL }), { id: 'mine' })
     t.equal((await client.refusal(CREATE, { taskId: 'nobody', url: URL })).reason, 'TASK_NOT_FOUND')
   }),
-  row(83, 'M', '3.1.7', 'A configuration lasts until it is deleted, also beyond the end of its task', async (t, column) => {
+  row(83, 'M', '3.1.7', 'A configuration lasts at least until the task ends, unless it is deleted before', async (t, column) => {
     const { client } = await pushing(t, column)
     const { id: taskId } = await client.opened('hold', 'working')
     await client.call(CREATE, { taskId, id: 'p', url: URL })
-    await client.cancel(taskId)
     t.match(await asked(client, GET, { taskId, id: 'p' }), { id: 'p', url: URL })
+    await client.cancel(taskId)
+    t.match(await asked(client, GET, { taskId, id: 'p' }), { id: 'p', url: URL }, 'taskchart keeps it as long as the task')
     await client.call(DELETE, { taskId, id: 'p' })
     t.equal((await client.refusal(GET, { taskId, id: 'p' })).reason, 'TASK_NOT_FOUND')
   }),

@@ -73,8 +73,12 @@ export async function readAtLast(subject: Subject): Promise<void> {
   subject.trial.check(80, isDeepStrictEqual(last, subject.atEnd), `the task as it was: ${JSON.stringify(subject.atEnd)}`, last)
 }
 
-/** Webhooks: refused where the card has none (§3.3.4), else kept, read, listed and deleted (§3.1.7 to §3.1.10). */
-export async function keepWebhooks({ trial, id: taskId }: Subject): Promise<void> {
+/**
+ * Webhooks: refused if the card has none (§3.3.4), else stored, read, listed and deleted (§3.1.7 to §3.1.10). A server may forget
+ * them when the task ends (§3.1.7): then nothing more is tried.
+ */
+export async function keepWebhooks(subject: Subject): Promise<void> {
+  const { trial, id: taskId } = subject
   const { card, ledger } = trial.options
   const config = { taskId, url: NOWHERE }
   if (!card.pushNotifications) {
@@ -91,8 +95,10 @@ export async function keepWebhooks({ trial, id: taskId }: Subject): Promise<void
   const { id } = fieldsOf(made.result)
   trial.check(82, typeof id === 'string' && id !== '', 'the configuration, with an id', made.result)
   const found = await trial.ask([84], 'GetTaskPushNotificationConfig', { taskId, id })
+  if ('refusal' in found) await subject.read()
+  if ('refusal' in found && subject.course.isOver) return
   trial.check(84, 'result' in found && isObject(found.result) && found.result.url === NOWHERE, 'the configuration', outcomeText(found))
-  trial.check(83, 'result' in found, 'the configuration, as long as it is not deleted', outcomeText(found))
+  trial.check(83, 'result' in found, 'the configuration, at least until the task ends', outcomeText(found))
   const listed = await trial.result<{ configs?: readonly { id?: unknown }[] }>([85], 'ListTaskPushNotificationConfigs', { taskId })
   trial.check(85, (listed.configs ?? []).some(config => config.id === id), 'the configuration in the list', listed)
   await trial.result([86], 'DeleteTaskPushNotificationConfig', { taskId, id })
