@@ -9,6 +9,7 @@ import { isLoopback, type Refusal } from './entry.ts'
 import { goneWith } from './gone.ts'
 import type { Handler } from './handler.ts'
 import { incomingRefusal } from './incoming.ts'
+import { InTurn } from './in-turn.ts'
 
 /** A port to listen on. */
 export interface Address {
@@ -44,6 +45,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     (request, { incoming, outgoing }) => handler(request, { direct: { response: outgoing as ServerResponse, socket: incoming.socket } }),
     { overrideGlobalObjects: false }
   )
+  const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
   let underWay = 0
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -62,7 +64,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     // A response that stands behind another on its connection does not close when that breaks.
     const stopListening = onAbort(goneWith(request.socket), over)
     response.once('close', over)
-    void answer(request, response)
+    inTurn.add(request, response, () => void answer(request, response))
   })
   server.listen(port, host)
   await once(server, 'listening')

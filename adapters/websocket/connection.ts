@@ -12,6 +12,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { spread } from '../../runtime/spread.ts'
 import { Table } from '../../runtime/table.ts'
 import { eachOf } from '../../runtime/task-stream.ts'
+import type { Seen } from '../../runtime/task-tail.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
@@ -165,6 +166,7 @@ export class Connection {
       else {
         const answer = await method.answer(params, call)
         this.#refusals = 0
+        while (this.#outbox.drained) await this.#outbox.drained
         if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
         fault('P8')
       }
@@ -188,12 +190,15 @@ export class Connection {
   async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal): Promise<void> {
     const frameOf = resultFrames(id, activated)
     let sent = 0
-    await eachOf(events, event => {
+    const send = (event: object): Seen => {
       if (signal.aborted) return false
+      // Many streams of a connection may hear of their events in one turn.
+      if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)
       this.#outbox.send(frameOf(encodeOnce(event)), true)
       sent += 1
       return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
-    })
+    }
+    await eachOf(events, send)
     this.#outbox.send(streamEndFrame(id), true)
   }
 

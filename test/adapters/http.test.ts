@@ -18,6 +18,8 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { httpHandler, serve } from '../../adapters/http/serve.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { memoryStore } from '../../runtime/memory-store.ts'
+import type { Store } from '../../runtime/store.ts'
 import { artifact, reply } from '../../runtime/words.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
 import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../fixtures/http-agent.ts'
@@ -569,21 +571,50 @@ await t.test('a client that leaves just before the end is not told it, and one t
 })
 
 await t.test('requests that wait behind another one on their connection end with it, and take up no room after that', async t => {
-  const { work, run } = steeredWork()
+  const { work, run, runs } = steeredWork()
   const { url, clock } = await serveAll(t, { work }, { limits: { connections: 3 } })
   const before = clock.size
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const body = JSON.stringify(say('a'))
   const request = `POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   socket.write(request.repeat(3))
-  await run(2)
-  t.equal((await ask(`${url}tasks`)).status, 503)
+  await run(0)
+  await until(async () => (await ask(`${url}tasks`)).status === 503)
+  t.equal(runs.length, 1, 'the next is not begun before the response to this one is finished')
   socket.destroy()
   await until(() => clock.size === before, 'no stream is left')
   for (const _ of [1, 2, 3]) {
     const { response } = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')) })
     t.equal(response.status, 200)
   }
+})
+
+await t.test('requests in one write are answered one after the other, as fast as their client reads', async t => {
+  let reads = 0
+  const kept = memoryStore()
+  const store: Store = { ...kept, readTask: (...args) => ((reads += 1), kept.readTask(...args)) }
+  const { url, runtime } = await serveAll(t, { work: () => ({ artifact: 'x'.repeat(4 * 2 ** 20) }) }, { store, limits: { callsPerConnection: 5 } })
+  const { id } = taskIn(await runtime.sendMessage(say('a')))
+  const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+  t.teardown(() => socket.destroy())
+  socket.pause()
+  const get = (length: number) => `GET /tasks/${id}?historyLength=${length} HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\n\r\n`
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id } })
+  const post = `POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  reads = 0
+  socket.write((get(0) + post).repeat(20))
+  await standsStill(() => reads > 0 && reads, 'the connection to be full')
+  t.ok(reads < 10, `${reads} tasks were read`)
+  let answers = 0
+  let rest = ''
+  socket.on('data', (bytes: Buffer) => {
+    const text = rest + bytes.toString('latin1')
+    answers += text.split('HTTP/1.1 200').length - 1
+    rest = text.slice(1 - 'HTTP/1.1 200'.length)
+  })
+  socket.resume()
+  await until(() => answers === 40)
+  t.equal(reads, 40)
 })
 
 await t.test('a stream whose credentials run out some day ends with its client, too', async t => {

@@ -830,6 +830,42 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
   t.match(await runtime.getTask({ id: task.id, historyLength: 0 }), { status: { state: 'TASK_STATE_COMPLETED' } })
 })
 
+await t.test('unary answers, first events and events wait for a client that reads nothing, and come when it reads', async t => {
+  const large = 'x'.repeat(MEBIBYTE)
+  const tell = deferred()
+  const { url, runtime, sockets } = await observed(t, {
+    work: async function* () {
+      yield artifact(large)
+      await tell.promise
+      yield artifact(large)
+    }
+  })
+  const task = await open(runtime)
+  await until(async () => (await runtime.getTask({ id: task.id })).artifacts)
+  const raw = await RawSocket.open(t, url)
+  const requests = Array.from({ length: 50 }, (_, i) => [
+    { jsonrpc: '2.0', id: `get ${i}`, method: 'GetTask', params: { id: task.id } },
+    { jsonrpc: '2.0', id: `follow ${i}`, method: 'SubscribeToTask', params: { id: task.id } }
+  ])
+  raw.write(Buffer.concat(requests.flat().map(request => frameOf({ payload: JSON.stringify(request) }))))
+  const [server] = sockets
+  if (!server) throw new Error('A connection was expected')
+  await stuck(server)
+  t.ok(server.writableLength < 4 * MEBIBYTE, `${server.writableLength} bytes wait`)
+  tell.resolve()
+  await reaches(runtime, task.id, 'completed')
+  await stuck(server)
+  t.ok(server.writableLength < 4 * MEBIBYTE, `${server.writableLength} bytes wait`)
+  const heard = new Map<string, number>()
+  for (let ends = 0; ends < 50;) {
+    const { id, result, streamEnd } = (await raw.json()) as { id: string; result?: object; streamEnd?: boolean }
+    if (streamEnd) ends += 1
+    else if (result) heard.set(id, (heard.get(id) ?? 0) + 1)
+  }
+  t.equal(heard.size, 100)
+  for (const [id, count] of heard) t.equal(count, id.startsWith('get') ? 1 : 3, id)
+})
+
 /** Waits until a connection is full and nothing goes out any more. */
 function stuck(server: Socket): Promise<void> {
   return standsStill(() => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength, 'the connection to be full')

@@ -12,6 +12,8 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id), true)`, replace: '' },
   { name: 'a stream over WebSocket is not canceled', file: CONNECTION, find: '?.stop?.abort()', replace: '?.stop' },
   { name: 'who reads slowly is not waited for', file: 'adapters/websocket/outbox.ts', unit: 'test/adapters/websocket.test.ts', find: 'if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()', replace: '' },
+  { name: 'answers to calls do not wait for a client that reads nothing', file: CONNECTION, unit: 'test/adapters/websocket.test.ts', find: 'while (this.#outbox.drained) await this.#outbox.drained', replace: '' },
+  { name: 'pipelined requests are answered all at once', file: 'adapters/http/in-turn.ts', unit: 'test/adapters/http.test.ts', find: 'if (!line.isBusy) {', replace: 'if (line) {' },
   { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'sentEvent(encoding.encode(event), generation)', replace: 'sentEvent(encoding.encode(event), undefined)' },
   { name: 'an error by REST has the status of another', file: 'adapters/http/answers.ts', find: '{ ...headers, ...headersFor(error) }, http)', replace: '{ ...headers, ...headersFor(error) }, 500)' },
   { name: 'a client goes on one generation too far', file: REQUESTS, find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}', replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}' },
