@@ -12,4 +12,4 @@ const show = (markdown: string) => {
 
 show(`${surroundings(scale)}\n`)
 for (const name of names) await scenarios[name]?.(scale, show)
-if (isFull) keepFigures(parts.join('\n'))
+if (isFull) keepFigures('bench/README.md', parts.join('\n'))

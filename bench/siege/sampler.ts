@@ -1,0 +1,28 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
+/** A message that the server's process sends its parent ten times a second. Sizes are bytes. */
+export interface Sample {
+  /** The heap, and what lies outside of it for objects on it. */
+  readonly heap: number
+  /** The most that was ever resident. */
+  readonly rss: number
+  /** The longest time that one turn of the event loop took since the last sample. */
+  readonly blockedMs: number
+  /** CPU time of the process until now. */
+  readonly cpuMs: number
+}
+
+const EVERY_MS = 100
+
+/** Loaded into the process of the server with `--import`. */
+const delays = monitorEventLoopDelay({ resolution: 5 })
+delays.enable()
+setInterval(tell, EVERY_MS).unref()
+process.on('disconnect', () => process.exit())
+
+function tell(): void {
+  const { heapUsed, external } = process.memoryUsage()
+  const { user, system } = process.cpuUsage()
+  process.send?.({ heap: heapUsed + external, rss: process.resourceUsage().maxRSS * 1024, blockedMs: delays.max / 1e6, cpuMs: (user + system) / 1000 } satisfies Sample)
+  delays.reset()
+}
