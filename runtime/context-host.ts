@@ -189,6 +189,12 @@ export class ContextHost implements ActorHost {
     this.#context.timers().clearAlarm(taskId, name)
   }
 
+  /** Delivers an event that is due: at once, or when its task has been recovered. */
+  deliver(delivery: Effect): void {
+    if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)
+    else delivery.run()
+  }
+
   /** Runs what waited for a commit; an error in it is the work's. */
   run(effect: Effect): void {
     try {

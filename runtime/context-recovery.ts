@@ -20,14 +20,16 @@ const ASLEEP_FACTOR = 20
 type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'send'>
 
 /**
- * Starts the tasks of one context again that were at work when the process ended: what would start for them is kept back
- * until their chart has decided that they may, and that is durable.
+ * Recovers the tasks of one context that were at work when the process ended, or in which a delayed event is due. Until the
+ * task's chart has decided upon the recovery, and that is durable, nothing starts in the task and no event is delivered.
  */
 export class ContextRecovery {
   readonly #services: ContextServices
   readonly #tasks: TaskLedger
   readonly #host: RecoveringHost
   readonly #kept = new Map<string, Effect[]>()
+  /** Tasks whose recovery is decided, and not durable yet. */
+  readonly #decided = new Set<string>()
   readonly #recovered = new Set<string>()
 
   constructor(services: ContextServices, tasks: TaskLedger, host: RecoveringHost) {
@@ -50,10 +52,15 @@ export class ContextRecovery {
     return this.#kept.has(taskId)
   }
 
-  /** Recovers a task that is expected, as the agent's policy says. */
-  recover(task: RestoredTask): void {
+  /** Whether a task is to be recovered, or its recovery is not durable yet. */
+  isUnderWay(taskId: string): boolean {
+    return this.#kept.has(taskId) || this.#decided.has(taskId)
+  }
+
+  /** Recovers a task that is expected, as the agent's policy says of one that was at work or not. */
+  recover(task: RestoredTask, wasAtWork: boolean): void {
     const { taskId, state, wakeAtMs } = task.row
-    if (this.#services.agent.recovery === 'fail' && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
+    if (this.#services.agent.recovery === 'fail' && wasAtWork && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
       this.#host.failTask(taskId, new A2AError('InternalError', NOT_BEGUN_AGAIN))
       return this.#letGo(taskId)
     }
@@ -80,7 +87,7 @@ export class ContextRecovery {
     const atMs = clock.now()
     const isAsleep = journal.some(({ value }) => isSleep(value) && value.untilMs > atMs)
     const before = saved.context.recoveries
-    const done = [row.generation, journal.length, isAsleep, digestOf([saved.children?.['work'], saved.delayed])].join(' ')
+    const done = [row.generation, journal.length, isAsleep, digestOf(saved)].join(' ')
     const terms = { done, intensity: limits.recoveries * (isAsleep ? ASLEEP_FACTOR : 1), periodMs: PERIOD_MS }
     const recoveredAtMs = fruitless({ ...terms, atMs }, before).at(-1)
     const recover = (started = () => {}) => this.#recover(row.taskId, { ...terms, atMs: clock.now() }, before, started)
@@ -102,10 +109,14 @@ export class ContextRecovery {
   #letGo(taskId: string): void {
     const effects = this.#kept.get(taskId) as Effect[]
     this.#kept.delete(taskId)
+    this.#decided.add(taskId)
     for (const effect of effects) this.#host.afterCommit(effect)
+    this.#host.afterCommit({ taskId, run: () => void this.#decided.delete(taskId) })
   }
 }
 
-function digestOf(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, 16)
+/** A text that differs when a task's charts are in another state. A timer that begins again in the same state is no progress. */
+function digestOf({ children, delayed = [] }: RestoredTask['saved']): string {
+  const timers = delayed.map(event => JSON.stringify({ ...event, dueMs: undefined })).toSorted()
+  return createHash('sha256').update(JSON.stringify([children?.['work'], timers])).digest('base64url').slice(0, 16)
 }

@@ -2,6 +2,7 @@ import type { AnyActorRef, EventObject } from 'xstate'
 import { familyOf } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import { fault } from './fault.ts'
+import type { Effect } from './turn.ts'
 
 /** An event on its way, from one actor to another or the same. */
 export interface Scheduled {
@@ -20,16 +21,19 @@ interface Timer {
 
 /**
  * The clock of a context's actors, as XState takes it, which knows what events its timers are for: those of each task, by
- * the actor that scheduled them. `moved` hears when a task's timers become fewer.
+ * the actor that scheduled them. `deliver` runs what delivers an event that is due, at once or later: until then the event
+ * is on its way. `moved` hears when a task's timers become fewer.
  */
 export class EventClock {
   readonly #clock: Clock
+  readonly #deliver: (delivery: Effect) => void
   readonly #moved: (taskId: string) => void
   readonly #tasks = new Map<string, Map<Timer, Scheduled>>()
   #about: Scheduled | undefined
 
-  constructor(clock: Clock, moved: (taskId: string) => void) {
+  constructor(clock: Clock, deliver: (delivery: Effect) => void, moved: (taskId: string) => void) {
     this.#clock = clock
+    this.#deliver = deliver
     this.#moved = moved
   }
 
@@ -48,12 +52,17 @@ export class EventClock {
   setTimeout(callback: () => void, delayMs: number): unknown {
     const about = this.#about
     const timer: Timer = { about, timer: undefined }
-    timer.timer = this.#clock.setTimeout(() => {
+    if (!about) {
+      timer.timer = this.#clock.setTimeout(callback, delayMs)
+      return timer
+    }
+    const taskId = familyOf(about.source)
+    const run = () => {
       fault('P14')
-      this.#drop(timer)
-      callback()
-    }, delayMs)
-    if (about) this.#keep(timer, about)
+      if (this.#drop(timer)) callback()
+    }
+    timer.timer = this.#clock.setTimeout(() => this.#deliver({ taskId, run }), delayMs)
+    this.#keep(timer, about)
     return timer
   }
 
@@ -84,12 +93,14 @@ export class EventClock {
     this.#tasks.set(taskId, timers.set(timer, about))
   }
 
-  #drop(timer: Timer): void {
-    if (!timer.about) return
+  /** Forgets a timer; answers whether it was there. */
+  #drop(timer: Timer): boolean {
+    if (!timer.about) return false
     const taskId = familyOf(timer.about.source)
     const timers = this.#tasks.get(taskId)
-    if (!timers?.delete(timer)) return
+    if (!timers?.delete(timer)) return false
     if (timers.size === 0) this.#tasks.delete(taskId)
     this.#moved(taskId)
+    return true
   }
 }

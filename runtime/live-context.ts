@@ -83,7 +83,7 @@ export class LiveContext implements LiveActors {
     }, traces)
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
-    const eventClock = new EventClock(clock, moved)
+    const eventClock = new EventClock(clock, delivery => this.#host.deliver(delivery), moved)
     const { negotiate } = agent
     const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
     const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }

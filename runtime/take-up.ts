@@ -29,15 +29,17 @@ export function takeUp(tasks: readonly RestoredTask[], context: TakingUp): void 
   context.timers.resume(tasks.map(task => ({ taskId: task.row.taskId, saved: withTimers(task, context) })))
 }
 
-/** Before the actors start: has a task known, and its work start when it may. */
-function expect({ row, error }: RestoredTask, { root, host, ledger, services, wasHere }: TakingUp): void {
+/** Before the actors start: has a task known, and the author's code in it run when it may. */
+function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledger, services, wasHere }: TakingUp): void {
   const { taskId, generation, state, wakeAtMs } = row
   ledger.open(taskId, { generation, state })
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })
   const isToRecover = !error && !wasHere && services.recoveryQueue.concern(wakeAtMs)
-  if (actor && isToRecover && (isToStart || isAtWork(actor))) host.recovery.expect(taskId)
+  // Timers of another version's chart may begin anew, and be due at once.
+  const runsByItself = isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && isAtWork(actor))
+  if (actor && isToRecover && runsByItself) host.recovery.expect(taskId)
   if (isToStart) host.afterCommit({ taskId, run: () => host.startTask(taskId) })
 }
 
@@ -50,7 +52,8 @@ function goOn(task: RestoredTask, context: TakingUp): void {
   if (task.isOther) host.noteMove(taskId)
   // The limit was higher when the task was last here.
   if (generation >= eventsPerTask) host.failTask(taskId, tooManyEvents(eventsPerTask))
-  if (host.recovery.isExpected(taskId)) host.recovery.recover(task)
+  const actor = actorOf(context.root, taskId)
+  if (host.recovery.isExpected(taskId)) host.recovery.recover(task, actor !== undefined && isAtWork(actor))
 }
 
 /** Ends a task as failed whose actor, or whose work, could not be restored from what was stored. */
@@ -73,6 +76,11 @@ function withTimers({ row: { taskId }, saved, isOther }: RestoredTask, { root, h
     host.failTask(taskId, error)
     return saved
   }
+}
+
+/** Whether a delayed event of a task's charts is due: what its transition runs may have ended the process before. */
+function isDue({ delayed = [] }: RestoredTask['saved'], nowMs: number): boolean {
+  return delayed.some(({ dueMs }) => dueMs <= nowMs)
 }
 
 function actorOf(root: Actor<ContextLogic>, taskId: string): AnyActorRef | undefined {

@@ -6,18 +6,20 @@ import t from 'tap'
 const poisoned = fileURLToPath(new URL('../fixtures/poisoned.js', import.meta.url))
 
 /** Runs the process once; gives its exit code and what it printed. */
-function life(file: string): Promise<{ code: number | null; printed: string[] }> {
+function life(file: string, form: string): Promise<{ code: number | null; printed: string[] }> {
   return new Promise(resolve => {
-    const child = execFile(process.execPath, [poisoned, file], { env: {} }, (_, stdout) => resolve({ code: child.exitCode, printed: stdout.trim().split('\n').toSorted() }))
+    const child = execFile(process.execPath, [poisoned, file, form], { env: {} }, (_, stdout) => resolve({ code: child.exitCode, printed: stdout.trim().split('\n').toSorted() }))
   })
 }
 
-await t.test('work that ends its process each time is given up, and the others that were at work go on', async t => {
-  const file = join(t.testdir(), 'tasks.db')
-  const ends: (number | null)[] = []
-  let last = await life(file)
-  for (; last.code === 9 && ends.length < 20; last = await life(file)) ends.push(last.code)
-  t.equal(last.code, 0)
-  t.equal(ends.length, 6)
-  t.strictSame(last.printed, ['other: completed', 'poison: failed: The process ended 6 times while this task was at work, and it made no progress.', 'sibling: completed'])
-})
+for (const form of ['function', 'timer']) {
+  await t.test(`work that ends its process each time, by a ${form}, is given up, and the others that were at work go on`, async t => {
+    const file = join(t.testdir(), 'tasks.db')
+    const ends: (number | null)[] = []
+    let last = await life(file, form)
+    for (; last.code === 9 && ends.length < 20; last = await life(file, form)) ends.push(last.code)
+    t.equal(last.code, 0)
+    t.equal(ends.length, 6)
+    t.strictSame(last.printed, ['other: completed', 'poison: failed: The process ended 6 times while this task was at work, and it made no progress.', 'sibling: completed'])
+  })
+}

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { fromCallback } from 'xstate'
+import { assign, fromCallback, raise, type AnyStateMachine } from 'xstate'
 import { z } from 'zod'
-import { artifact, defineAgent, fromPromise, inputRequired, progress, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
+import { artifact, defineAgent, fromPromise, inputRequired, memoryStore, progress, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { deferred, open, reaches, rest, say, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
@@ -117,6 +117,100 @@ await t.test('work that never gets anywhere before its process ends', async t =>
     await life.pass(10 * SECOND)
     gate.resolve()
     for (const name of ['a', 'b', 'c', 'd']) t.equal(textOf((await reaches(life.runtime, ids.get(name) ?? '', 'completed')).artifacts?.[0]), name)
+  })
+})
+
+/** Charts that end their process by what a timer of theirs runs, not by an actor. */
+const timed: Record<string, (end: () => void) => AnyStateMachine> = {
+  'a guard of an `after`': end => setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 700: { target: 'b', guard: () => (end(), true) } } }, b: {} } }),
+  'an assignment on the way': end => setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 700: { target: 'b', actions: assign(() => (end(), {})) } } }, b: {} } }),
+  'an action of a state that it enters again': end => setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 700: { target: 'a', reenter: true, actions: end } } } } }),
+  'an action of one of two states in turn': end => setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 700: 'b' } }, b: { entry: end, after: { 700: 'a' } } } }),
+  'what a delayed event leads to': end => setupWork({ types: { events: {} as { type: 'ring' } } }).createMachine({
+    entry: raise({ type: 'ring' }, { delay: 700 }), initial: 'a', states: { a: { always: { guard: ({ event }) => event.type === 'ring' && (end(), true), target: 'b' }, on: { ring: {} } }, b: {} }
+  }),
+  'a timer of a chart below it': end => setupWork({ actors: { inner: timed['a guard of an `after`']?.(end) as AnyStateMachine } }).createMachine({ invoke: { src: 'inner', input: () => ({}) as never } }),
+  'a timer while it waits for its client': end => setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', after: { 700: { target: 'b', guard: () => (end(), true) } }, on: { 'message.received': 'b' } }, b: {} } })
+}
+
+await t.test('a chart that ends its process', async t => {
+  for (const [way, chart] of Object.entries(timed)) {
+    await t.test(`by ${way} is started again five times, and then fails with the reason`, async t => {
+      let ends = 0
+      let isOver = false
+      // The runtime that died goes on in this process until it is closed.
+      const life: Lives = lives(t, { work: chart(() => { if (!isOver) ends += 1; isOver = true; life.die() }) })
+      const { id } = await open(life.runtime)
+      for (let lived = 1; lived <= 6; lived += 1) {
+        for (let seconds = 0; seconds < 3; seconds += 1) await life.pass(SECOND)
+        t.equal(ends, lived)
+        isOver = false
+        await life.kill()
+      }
+      for (let seconds = 0; seconds < 3; seconds += 1) await life.pass(SECOND)
+      t.equal(ends, 6)
+      t.equal(await textOfTask(life, id), reason(6))
+      t.strictSame(life.log, [])
+    })
+  }
+})
+
+await t.test('a delayed event that is due when its process begins waits until the recovery of its task is durable, and is not lost if the process ends before', async t => {
+  const rung: string[] = []
+  const work = setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 500: 'b' } }, b: { entry: () => void rung.push('b'), type: 'final' } } })
+  const inner = memoryStore()
+  let disk: 'writes' | 'loses' | 'is silent' = 'writes'
+  const life = lives(t, { work }, { store: { ...inner, commit: async commit => {
+    const written = disk === 'loses' || (await inner.commit(commit))
+    return disk === 'writes' ? written : new Promise(() => {})
+  } } })
+  const { id } = await open(life.runtime)
+  life.die()
+  await life.pass(500)
+  for (disk of ['loses', 'is silent'] as const) {
+    await life.kill()
+    await life.pass(SECOND)
+    t.strictSame(rung, [], `the disk ${disk}`)
+  }
+  disk = 'writes'
+  await killed(life)
+  await reaches(life.runtime, id, 'completed')
+  await rest()
+  t.strictSame(rung, ['b'])
+})
+
+await t.test('a chart with a timer that is killed by others', async t => {
+  const chart = (delay: number) => setupWork({}).createMachine({ initial: 'a', states: { a: { after: { [delay]: { target: 'a', reenter: true } } } } })
+  await t.test('before the timer is due is not counted', async t => {
+    const life = lives(t, { work: chart(DAY) }, { limits: { recoveries: 1 } })
+    const { id } = await open(life.runtime)
+    await killed(life, 5)
+    t.equal(await stateOf(life, id), 'working')
+  })
+
+  await t.test('and is canceled before its turn hears no more of it', async t => {
+    const life = lives(t, { work: chart(500) })
+    const { id } = await open(life.runtime)
+    for (let lived = 0; lived < 2; lived += 1) {
+      life.die()
+      await life.pass(SECOND)
+      await life.kill()
+    }
+    await life.pass(0)
+    t.equal(stateName((await life.runtime.cancelTask({ id })).status.state), 'canceled')
+    await life.pass(2 * SECOND)
+    t.strictSame(await life.told(id), ['submitted', 'working', 'canceled'])
+    t.equal(life.clock.pending, 0)
+    t.strictSame(life.log, [])
+  })
+
+  await t.test('goes on under `recovery: fail`, for nothing was at work', async t => {
+    const life = lives(t, { work: chart(500), recovery: 'fail' })
+    const { id } = await open(life.runtime)
+    life.die()
+    await life.pass(SECOND)
+    await killed(life)
+    t.equal(await stateOf(life, id), 'working')
   })
 })
 
