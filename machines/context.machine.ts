@@ -118,7 +118,9 @@ export const contextMachine = setup({
           { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
           { target: 'busy', actions: opensTask() }
         ],
-        ...stopsBargaining()
+        // The negotiation that lasts has no end; should it break, the next request begins another.
+        'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
+        'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
       }
     },
     busy: {
@@ -142,16 +144,16 @@ export const contextMachine = setup({
           },
           { actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, forgetsRequest()] }
         ],
-        'message.received': passedOn(),
-        'message.steered': passedOn(),
-        'message.queued': passedOn(),
-        'authorization.received': passedOn(),
-        'work.crashed': passedOn(),
-        'task.start': passedOn(),
-        'task.recover': passedOn(),
-        'recovery.undone': passedOn(),
-        'task.cancel': passedOn(),
-        'task.fail': passedOn(),
+        'message.received': { guard: isItsTask(), actions: passesOn() },
+        'message.steered': { guard: isItsTask(), actions: passesOn() },
+        'message.queued': { guard: isItsTask(), actions: passesOn() },
+        'authorization.received': { guard: isItsTask(), actions: passesOn() },
+        'work.crashed': { guard: isItsTask(), actions: passesOn() },
+        'task.start': { guard: isItsTask(), actions: passesOn() },
+        'task.recover': { guard: isItsTask(), actions: passesOn() },
+        'recovery.undone': { guard: isItsTask(), actions: passesOn() },
+        'task.cancel': { guard: isItsTask(), actions: passesOn() },
+        'task.fail': { guard: isItsTask(), actions: passesOn() },
         'xstate.done.actor.*': [
           {
             guard: { type: 'isTask', params: ({ event }) => event.actorId },
@@ -173,7 +175,8 @@ export const contextMachine = setup({
         'xstate.error.actor.*': {
           actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...letsGo()]
         },
-        ...stopsBargaining()
+        'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
+        'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
       }
     }
   }
@@ -212,22 +215,23 @@ function letsGo() {
   return [{ type: 'stopChild', params }, { type: 'forget', params }] as const
 }
 
-/** An event for one task: it goes to that task's actor, if it lives. */
-function passedOn() {
-  return {
-    guard: { type: 'isTask' as const, params: ({ event }: { event: { taskId: string } }) => event.taskId },
-    actions: { type: 'passOn' as const, params: ({ event }: { event: { taskId: string } }) => event.taskId }
-  }
+/** Whether the task that an event names is live. */
+function isItsTask() {
+  return { type: 'isTask' as const, params: taskIdOf }
+}
+
+/** Sends an event to the actor of the task that it names. */
+function passesOn() {
+  return { type: 'passOn' as const, params: taskIdOf }
+}
+
+function taskIdOf({ event }: { event: { taskId: string } }): string {
+  return event.taskId
 }
 
 /** Lets go of a request whose outcome the negotiation that lasts has told. */
 function forgetsRequest() {
   return { type: 'forget' as const, params: ({ event }: { event: Outcome }) => event.output.request.callId }
-}
-
-/** The negotiation that lasts has no end; should it break, the next request begins another. */
-function stopsBargaining() {
-  return { [`xstate.done.actor.${BARGAINING}`]: { actions: 'stopBargaining' }, [`xstate.error.actor.${BARGAINING}`]: { actions: 'stopBargaining' } } as const
 }
 
 function outcomeOf({ event }: { event: Outcome }): NegotiationOutcome {

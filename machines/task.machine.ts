@@ -93,7 +93,7 @@ export const taskMachine = setup({
           entry: tells('TASK_STATE_SUBMITTED'),
           on: {
             'task.start': { target: 'started', actions: { type: 'keepDeadline', params: ({ event }) => deadlineOf(event) } },
-            'message.queued': queued()
+            'message.queued': { actions: queues() }
           }
         },
         started: {
@@ -133,8 +133,8 @@ export const taskMachine = setup({
               entry: tells('TASK_STATE_WORKING'),
               on: {
                 'work.progressed': { target: 'working', reenter: true },
-                'message.steered': passedOn(),
-                'message.queued': queued()
+                'message.steered': { actions: passesOn() },
+                'message.queued': { actions: queues() }
               }
             },
             // The agent asked; the client answers with a message to this task (§3.4.3). The work
@@ -142,7 +142,7 @@ export const taskMachine = setup({
             inputRequired: {
               tags: 'interrupted',
               entry: tells('TASK_STATE_INPUT_REQUIRED'),
-              on: { 'message.received': passedOn(), 'work.resumed': 'working' }
+              on: { 'message.received': { actions: passesOn() }, 'work.resumed': 'working' }
             },
             // Credentials arrive out of band; messages are taken meanwhile (§7.6).
             authRequired: {
@@ -150,7 +150,7 @@ export const taskMachine = setup({
               entry: tells('TASK_STATE_AUTH_REQUIRED'),
               on: {
                 'authorization.received': { actions: { type: 'passOnAuthorization', params: dataOf } },
-                'message.received': passedOn(),
+                'message.received': { actions: passesOn() },
                 'work.resumed': 'working'
               }
             }
@@ -159,7 +159,7 @@ export const taskMachine = setup({
         // The work crashed and is started again: the runtime sends `task.start` when that is durable.
         restarting: {
           entry: [tells('TASK_STATE_WORKING'), 'requestRestart'],
-          on: { 'task.start': 'started', 'message.queued': queued() }
+          on: { 'task.start': 'started', 'message.queued': { actions: queues() } }
         }
       }
     },
@@ -185,14 +185,14 @@ function saidBy(event: StatusCause): Said {
   return { ...(message && { message }), ...(metadata && { metadata }), ...(ordinal !== undefined && { ordinal }) }
 }
 
-/** A message for the work, as it is. */
-function passedOn() {
-  return { actions: { type: 'passOnMessage' as const, params: messageOf } }
+/** Sends the message to the work. */
+function passesOn() {
+  return { type: 'passOnMessage' as const, params: messageOf }
 }
 
-/** A message for the work's next question. */
-function queued() {
-  return { actions: { type: 'queueMessage' as const, params: messageOf } }
+/** Stores the message for the work's next question. */
+function queues() {
+  return { type: 'queueMessage' as const, params: messageOf }
 }
 
 function dataOf({ event }: { event: { data: unknown } }): unknown {

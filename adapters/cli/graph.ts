@@ -1,6 +1,7 @@
 import { chartsOf, type AgentChart } from '../inspector/agent-charts.ts'
 import { drawChart } from '../inspector/chart-drawing.ts'
 import { outlineOf } from '../inspector/chart-outline.ts'
+import { chartSource, SOURCE_BEGINS } from '../inspector/chart-source.ts'
 import { chartMermaid } from '../testing/mermaid.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
@@ -12,7 +13,7 @@ import { writeOwn, type OwnFile } from './write-own.ts'
 export const graphCommand: Command = {
   name: 'graph',
   summary: 'draw the charts of an agent',
-  usage: 'taskchart graph AGENT.ts|js [--format svg|mermaid|json] [--chart NAME] [--out DIR]',
+  usage: 'taskchart graph AGENT.ts|js [--format svg|mermaid|xstate|json] [--chart NAME] [--out DIR]',
   details: `Draws every chart of the agent: that of its work, if that is a statechart, with those of the actors that it starts
 (child:NAME); that of its negotiation, if that lasts; and those of ours that its tasks and conversations live by. Each is a
 file in a folder, named after the chart: charts/work.svg. What this command wrote before is written again; of other files
@@ -20,6 +21,7 @@ with these names none is touched, and nothing is written.
 
   --format svg      a drawing that needs nothing else, in light and dark surroundings (the default; needs elkjs)
   --format mermaid  text that mermaid draws, as in Markdown on GitHub
+  --format xstate   a module with createMachine, which Stately's editor imports: names of actions and guards, no code
   --format json     states and transitions, for what draws by itself
   --chart NAME      only this one, to stdout unless there is --out: work, negotiation, task, context or child:NAME
   --out DIR         the folder for the files (default charts); it is made
@@ -42,6 +44,7 @@ const MERMAID = '%% Drawn by taskchart graph.\n'
 const FORMATS: Readonly<Record<string, Format>> = {
   svg: { extension: 'svg', begins: '<svg xmlns="http://www.w3.org/2000/svg" class="statechart"', draw: ({ machine }) => drawChart(machine) },
   mermaid: { extension: 'mmd', begins: MERMAID, draw: ({ machine }) => `${MERMAID}${chartMermaid(machine)}` },
+  xstate: { extension: 'machine.js', begins: SOURCE_BEGINS, draw: ({ machine }) => chartSource(machine) },
   json: { extension: 'json', begins: '{"chart":', draw: ({ id, machine }) => jsonLine({ chart: id, ...outlineOf(machine) }) }
 }
 

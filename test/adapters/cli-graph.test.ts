@@ -1,6 +1,14 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { createMachine, fromPromise, not, type AnyStateMachine } from 'xstate'
+import { outlineOf } from '../../adapters/inspector/chart-outline.ts'
+import { chartSource } from '../../adapters/inspector/chart-source.ts'
+import { statesOf, transitionsOf } from '../../adapters/testing/chart-parts.ts'
+import { contextMachine } from '../../machines/context.machine.ts'
+import { negotiationMachine } from '../../machines/negotiation.machine.ts'
+import { taskMachine } from '../../machines/task.machine.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 
 const cwd = t.testdir({
@@ -29,7 +37,7 @@ await t.test('graph writes every chart of an agent to a folder, and says what it
 })
 
 await t.test('what graph wrote is written again, and what others wrote stops it before it writes anything', async t => {
-  for (const format of ['svg', 'mermaid', 'json']) {
+  for (const format of ['svg', 'mermaid', 'xstate', 'json']) {
     t.equal((await run('function.js', '--format', format, '--out', 'again')).code, 0)
     const [first] = readdirSync(join(cwd, 'again')).filter(name => name.startsWith('task'))
     writeFileSync(join(cwd, 'again', String(first)), `${fileIn('again', String(first))} `)
@@ -50,6 +58,44 @@ await t.test('one chart goes to stdout, in any format, or to a folder that is gi
   t.same(readdirSync(join(cwd, 'one')), ['work.svg'])
 })
 
+/** Has everything that a config may hold. */
+const EVERYTHING = createMachine({
+  id: 'all',
+  initial: 'b',
+  states: {
+    a: { type: 'parallel', description: 'Both.', states: { left: {}, right: { id: 'own', tags: ['x', 'y'] } }, onDone: 'b' },
+    b: {
+      entry: ['greet', () => {}], exit: { type: 'leave' },
+      invoke: [{ src: 'given', id: 'given', onDone: { target: 'a', guard: not('is ready') }, onError: ['c', { actions: 'note' }], onSnapshot: { actions: 'watch' } }, { src: fromPromise(async () => {}), onDone: '#own' }],
+      after: { 500: { target: 'c', description: 'too late' }, slow: 'a' },
+      always: [{ guard: ({ event }) => event.type === 'x', target: 'c' }],
+      on: { 'go.*': { target: 'b', reenter: true }, stay: {}, 'xstate.done.actor.*': 'c', two: ['#own', '.inner'] },
+      initial: 'inner', states: { inner: {} }
+    },
+    c: { type: 'final' },
+    past: { type: 'history', history: 'deep', target: 'a' },
+    recent: { type: 'history' }
+  }
+})
+
+await t.test('graph --format xstate writes modules that have every state and transition of the charts', async t => {
+  const folder = t.testdir()
+  for (const machine of [taskMachine, contextMachine, negotiationMachine, EVERYTHING, createMachine({ id: 'empty' })] as AnyStateMachine[]) {
+    const file = join(folder, `${machine.id}.mjs`)
+    writeFileSync(file, chartSource(machine))
+    const { machine: again } = (await import(pathToFileURL(file).href)) as { machine: AnyStateMachine }
+    t.same(outlineOf(again), outlineOf(machine), machine.id)
+    t.same(afterAndReentry(again), afterAndReentry(machine))
+  }
+  t.match(await run('light.ts', '--chart', 'work', '--format', 'xstate'), { code: 0, stdout: /^\/\/ Drawn by taskchart graph\.\nimport [^]*"message\.received": \[\n/ })
+  t.equal((await run('light.ts', '--format', 'xstate', '--out', 'sources')).code, 0)
+  t.ok(existsSync(join(cwd, 'sources', 'child-bulb.machine.js')))
+})
+
+function afterAndReentry({ root }: AnyStateMachine): unknown {
+  return statesOf(root).flatMap(transitionsOf).map(({ eventType, reenter, ...more }) => [eventType, reenter, (more as { delay?: unknown }).delay])
+}
+
 await t.test('work that is a function has no chart, which is said', async t => {
   t.match(await run('function.js', '--out', 'function'), { code: 0, stderr: /task\.svg\n.*context\.svg\nIts work is a function, which has no chart\.\n$/ })
   t.match(await run('function.js', '--chart', 'work'), { code: 1, stderr: 'taskchart: Runner has no chart work. It has: task, context. Its work is a function, which has no chart.\n' })
@@ -57,7 +103,7 @@ await t.test('work that is a function has no chart, which is said', async t => {
 })
 
 await t.test('what cannot be is refused with what to do', async t => {
-  t.match(await run('light.ts', '--format', 'png'), { code: 2, stderr: /There is no --format png\. There are: svg, mermaid, json\.\nUsage: taskchart graph / })
+  t.match(await run('light.ts', '--format', 'png'), { code: 2, stderr: /There is no --format png\. There are: svg, mermaid, xstate, json\.\nUsage: taskchart graph / })
   t.match(await run('light.ts', '--format', 'constructor'), { code: 2 })
   t.match(await run(), { code: 2, stderr: /AGENT\.ts\|js is missing/ })
   t.match(await run('nowhere.ts'), { code: 1, stderr: /There is no file / })

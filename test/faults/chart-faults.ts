@@ -14,7 +14,7 @@ export const chartFaults: readonly Fault[] = [
   },
   {
     name: 'an answer is not passed on', file: TASK,
-    find: `on: { 'message.received': passedOn(), 'work.resumed': 'working' }`,
+    find: `on: { 'message.received': { actions: passesOn() }, 'work.resumed': 'working' }`,
     replace: `on: { 'work.resumed': 'working' }`
   },
   {
