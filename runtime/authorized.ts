@@ -9,7 +9,7 @@ import { shownTask } from './shown.ts'
 import { taskNotFound } from './task-not-found.ts'
 
 /** Brings what arrived out of band to a task that waits for an authorization (§7.6.1), and answers with the task. */
-export async function authorized({ store, contexts }: OperationServices, { params, scope, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
+export async function authorized({ store, contexts }: OperationServices, { params, scope, connection, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
   const { id: taskId } = params
   const given = jsonOf(data)
   const found = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
@@ -18,7 +18,7 @@ export async function authorized({ store, contexts }: OperationServices, { param
   const taken = await decided(contexts, { ...scope, contextId }, async live => {
     await live.caughtUp(taskId)
     return deliver(live, { type: 'authorization.received', taskId, data: given }, {}, () => true)
-  })
+  }, connection)
   const stored = await store.readTask(scope, taskId, {})
   if (!stored) throw taskNotFound(taskId)
   if (!taken) throw notAsked(taskId, status.state)

@@ -11,12 +11,20 @@ import type { TaskName } from './named-tasks.ts'
 import type { Scope } from './store.ts'
 import type { TraceCarrier } from './telemetry.ts'
 
+/** The principal of all callers that are not known. */
+export const ANONYMOUS = 'anonymous'
+
 /** Under whose name and on what terms an operation is called. Adapters fill it in from what they authenticated. */
 export interface CallContext {
   /** Who calls. Default `anonymous`. */
   readonly principal?: string
   /** What the credentials say of who calls. Default nothing. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
+  /**
+   * Stands for the connection over which the call came: the same object for all of its calls. The live contexts of callers
+   * without a principal are counted by it. Default none, for calls in process: they may use the whole.
+   */
+  readonly connection?: object | undefined
   /** Where the caller's server offers the agent: what GetExtendedAgentCard lists. Default nowhere, for calls in process. */
   readonly interfaces?: readonly AgentInterface[] | undefined
   /** How many bytes the request had on the wire, for the quotas. Default none, for calls in process. */
@@ -57,6 +65,7 @@ export interface Conditions {
 export interface Admitted<Params> {
   readonly params: Params
   readonly scope: Scope
+  readonly connection: CallContext['connection']
   /** The author's extensions that the client activated, by their URIs. */
   readonly extensions: readonly string[]
   /** The reliability extension is active: generations are shown, and a message is not taken twice. */
@@ -85,12 +94,12 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
   if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the address' })
-  return { params, scope, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, signal: call.signal, trace: call.trace }
+  return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, signal: call.signal, trace: call.trace }
 }
 
 /** Whose data a call is about: what its parameters say, else its address. */
 export function scopeOf({ tenant }: { readonly tenant?: string | undefined }, call: CallContext): Scope {
-  return { tenant: tenant ?? call.tenant ?? '', principal: call.principal ?? 'anonymous' }
+  return { tenant: tenant ?? call.tenant ?? '', principal: call.principal ?? ANONYMOUS }
 }
 
 /** Who calls, for functions of the author's. */

@@ -9,12 +9,15 @@ import type { Logger } from './logger.ts'
 import type { Metering } from './metering.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
+import type { Sharer } from './shares.ts'
 import type { Store } from './store.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Webhooks } from './webhooks.ts'
 
 /** Who holds a live context, and hears from it. */
 export interface ContextOwner {
+  /** Whose share of the live contexts it uses. */
+  readonly sharer: Sharer
   /** Whether the context was in memory before, in this process, and broke there. */
   readonly wasHere: boolean
   /** Everything decided is committed and told: it may be at rest. */
@@ -30,6 +33,8 @@ export interface ContextServices {
   readonly ids: Ids
   readonly logger: Logger
   readonly limits: Limits
+  /** Whether each tenant has a share of the live contexts. Default false. */
+  readonly sharesByTenant?: boolean
   readonly metering: Metering
   readonly feeds: Feeds
   readonly logic: ContextLogic

@@ -1,9 +1,11 @@
 import { A2AError } from '../machines/protocol/errors.ts'
+import { ANONYMOUS } from './call.ts'
 import { ERASED } from './context-errors.ts'
 import type { ContextServices } from './context-services.ts'
 import { ContextTraces } from './context-traces.ts'
 import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
+import { Shares, type Lacking, type Sharer } from './shares.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
 import { Table } from './table.ts'
 import type { TraceCarrier } from './telemetry.ts'
@@ -13,12 +15,13 @@ import { Wakes } from './wakes.ts'
 /**
  * The contexts in memory, by tenant, principal and id; the others are in the store, and come back when a message needs
  * them or their time has come. Of those in which nothing is under way `limits.idleContexts` stay, the longest unused leave;
- * in all there are at most `limits.liveContexts`.
+ * in all there are at most `limits.liveContexts`, of one principal, connection or tenant at most its share.
  */
 export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
   readonly #live = new Table<LiveContext>()
+  readonly #shares: Shares
   readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
   /** The names of those that broke, and are to come back: their work was not at work at the end of a process. */
   readonly #broken = new Set<string>()
@@ -29,6 +32,7 @@ export class Contexts {
 
   constructor(services: ContextServices) {
     this.#services = services
+    this.#shares = new Shares(services.limits.liveContexts, services.limits)
     this.#wakes = new Wakes(services, { has: key => this.#live.has(contextName(key)), wake: key => this.#wake(key) })
   }
 
@@ -42,21 +46,24 @@ export class Contexts {
     return this.#live.values()
   }
 
-  /** The context of this key, from memory or from the store; a new one if nobody has used the key yet. */
-  async get(key: ContextKey): Promise<LiveContext> {
+  /**
+   * The context of this key, from memory or from the store; a new one if nobody has used the key yet. A context
+   * that comes into memory uses the share of its principal, or else of this connection.
+   */
+  async get(key: ContextKey, connection?: object): Promise<LiveContext> {
     for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
     const name = contextName(key)
     const live = this.#live.get(name)
-    if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name)
+    if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name, this.#sharerOf(key, connection))
     this.#stirs(live)
     return live
   }
 
   /** A new context, under a key that nobody has used. */
-  create(key: ContextKey): LiveContext {
+  create(key: ContextKey, connection?: object): LiveContext {
     if (this.#isClosed) throw shutDown()
     if (this.#erasures.of(key)) throw beingErased()
-    return this.#add(key)
+    return this.#add(key, this.#sharerOf(key, connection))
   }
 
   /**
@@ -103,36 +110,39 @@ export class Contexts {
     return this.#erasures.settled()
   }
 
-  #load(key: ContextKey, name: string): Promise<LiveContext> {
+  #load(key: ContextKey, name: string, sharer: Sharer): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    const live = this.#open(key).finally(() => this.#loading.delete(name))
+    this.#makeRoom(sharer)
+    const live = this.#open(key, sharer).finally(() => this.#loading.delete(name))
     this.#loading.set(name, { key, live })
     return live
   }
 
-  async #open(key: ContextKey): Promise<LiveContext> {
+  async #open(key: ContextKey, sharer: Sharer): Promise<LiveContext> {
     const { store, telemetry } = this.#services
     const stored = await store.loadContext(key)
     const traces = telemetry && stored ? await storedTraces(store, key, stored) : undefined
     if (this.#isClosed) throw shutDown()
-    return this.#add(key, stored, traces)
+    return this.#add(key, sharer, stored, traces)
   }
 
-  #add(key: ContextKey, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
-    this.#makeRoom()
+  #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
+    this.#makeRoom(sharer)
     const { telemetry, agent } = this.#services
     const live: LiveContext = new LiveContext(key, stored, this.#services, {
+      sharer,
       wasHere: this.#broken.size > 0 && this.#broken.has(contextName(key)),
       settled: () => this.#settled(live),
       broke: taskIds => void this.#reload(live, taskIds)
     }, telemetry && new ContextTraces(telemetry, agent, key, traces))
     this.#broken.delete(live.name)
     this.#live.set(live.name, live)
+    this.#shares.add(sharer)
     return live
   }
 
-  async #wake(key: ContextKey): Promise<void> {
-    this.#settled(await this.get(key))
+  async #wake(key: ContextKey, connection?: object): Promise<void> {
+    this.#settled(await this.get(key, connection))
   }
 
   #settled(live: LiveContext): void {
@@ -151,12 +161,30 @@ export class Contexts {
   #dismissOne(): boolean {
     for (let live = this.#resting.shift(); live; live = this.#resting.shift()) {
       if (!live.isAtRest) continue
-      live.stop()
-      this.#live.delete(live.name)
-      this.#wakes.expect(live.nextWakeMs)
+      this.#dismiss(live)
       return true
     }
     return false
+  }
+
+  /** The same for the contexts of one sharer. */
+  #dismissOneOf(by: keyof Sharer, sharer: Sharer): boolean {
+    const live = this.#resting.find(live => live.owner.sharer[by] === sharer[by] && live.isAtRest)
+    if (!live) return false
+    this.#stirs(live)
+    this.#dismiss(live)
+    return true
+  }
+
+  #dismiss(live: LiveContext): void {
+    live.stop()
+    this.#forget(live)
+    this.#wakes.expect(live.nextWakeMs)
+  }
+
+  #forget(live: LiveContext): void {
+    this.#live.delete(live.name)
+    this.#shares.add(live.owner.sharer, -1)
   }
 
   /**
@@ -165,8 +193,8 @@ export class Contexts {
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
     const { store, feeds, logger, webhooks } = this.#services
-    const { key } = live
-    this.#live.delete(live.name)
+    const { key, owner: { sharer: { user } } } = live
+    this.#forget(live)
     this.#broken.add(live.name)
     this.#stirs(live)
     const unread = new Set(taskIds)
@@ -177,7 +205,7 @@ export class Contexts {
         await webhooks?.refresh(key, taskId)
         unread.delete(taskId)
       }
-      await this.#wake(key)
+      await this.#wake(key, typeof user === 'object' ? user : undefined)
     } catch (error) {
       logger.error('a context could not be loaded again', { contextId: key.contextId, error })
       // Who listens might wait for ever: a task that has ended is not brought back.
@@ -188,16 +216,30 @@ export class Contexts {
 
   #end(live: LiveContext): void {
     live.erase(ERASED)
-    this.#live.delete(live.name)
+    this.#forget(live)
     this.#stirs(live)
   }
 
-  #makeRoom(): void {
-    if (this.#live.size < this.#services.limits.liveContexts || this.#dismissOne()) return
-    throw new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', {
-      retryAfterMs: 1000
-    })
+  #makeRoom(sharer: Sharer): void {
+    for (let lacking = this.#shares.lacking(sharer); lacking; lacking = this.#shares.lacking(sharer)) {
+      const isRoomMade = lacking === 'whole' ? this.#dismissOne() : this.#dismissOneOf(lacking, sharer)
+      if (!isRoomMade) throw noRoom(lacking, sharer, this.#shares.most[lacking])
+    }
   }
+
+  #sharerOf({ principal, tenant }: ContextKey, connection: object | undefined): Sharer {
+    return { user: principal === ANONYMOUS ? connection : principal, tenant: this.#services.sharesByTenant ? tenant : undefined }
+  }
+}
+
+function noRoom(lacking: Lacking, sharer: Sharer, most: number): A2AError {
+  if (lacking === 'whole') {
+    return new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', { retryAfterMs: 1000 })
+  }
+  const by = lacking === 'tenant' ? 'perTenant' : typeof sharer.user === 'string' ? 'perPrincipal' : 'perConnection'
+  const whose = { perTenant: 'This tenant has', perPrincipal: 'You have', perConnection: 'This connection has opened' }[by]
+  const text = `${whose} as many conversations that are under way as one may: ${most}. Wait for a task to end, or cancel one.`
+  return new A2AError('RateLimited', text, { retryAfterMs: 1000, metadata: { share: `${by}.liveContexts`, limit: String(most) } })
 }
 
 function shutDown(): A2AError {

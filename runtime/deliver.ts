@@ -1,4 +1,5 @@
 import { A2AError, violationsText, type FieldViolation } from '../machines/protocol/errors.ts'
+import type { CallContext } from './call.ts'
 import { LOST_RACE } from './commit-pipeline.ts'
 import type { Contexts } from './contexts.ts'
 import type { LiveContext } from './live-context.ts'
@@ -25,15 +26,21 @@ export interface Placed {
 const ATTEMPTS = 5
 
 /** Has a live context decide; when another writer was faster, the context as it is now decides again. */
-export async function decided<T>(contexts: Contexts, key: ContextKey, decide: (live: LiveContext) => Promise<T>, attempts = ATTEMPTS): Promise<T> {
-  let live = await contexts.get(key)
+export async function decided<T>(
+  contexts: Contexts,
+  key: ContextKey,
+  decide: (live: LiveContext) => Promise<T>,
+  connection?: CallContext['connection'],
+  attempts = ATTEMPTS
+): Promise<T> {
+  let live = await contexts.get(key, connection)
   // It may have left memory again before it was our turn.
-  while (live.isLeaving) live = await contexts.get(key)
+  while (live.isLeaving) live = await contexts.get(key, connection)
   try {
     return await decide(live)
   } catch (error) {
     if (error !== LOST_RACE || attempts === 1) throw error
-    return decided(contexts, key, decide, attempts - 1)
+    return decided(contexts, key, decide, connection, attempts - 1)
   }
 }
 

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from './call.ts'
 import type { Contexts } from './contexts.ts'
 import type { Feeds } from './feeds.ts'
 import type { Push } from './operation-services.ts'
@@ -32,5 +33,5 @@ export function erasureOf(data: ErasedData): Erasure {
   for (const [name, value] of Object.entries(data)) {
     if (typeof value !== 'string') throw new TypeError(`erase: ${name} has to be a text, not ${String(value)}. Leave it out for its default.`)
   }
-  return { tenant: '', principal: 'anonymous', ...data }
+  return { tenant: '', principal: ANONYMOUS, ...data }
 }

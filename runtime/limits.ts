@@ -40,6 +40,13 @@ export interface Limits {
   /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
   /**
+   * Part of `liveContexts` and `connections` that one principal may use, from 0 to 1; one more is refused with RateLimited.
+   * Where callers are not known, each connection has this part of `liveContexts`. Default 0.25.
+   */
+  principalShare: number
+  /** Part of `liveContexts` and `connections` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
+  tenantShare: number
+  /**
    * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
    * The longest unused leave; they come back with the next message, cancel or timer. Default 32.
    */
@@ -94,6 +101,8 @@ export const defaultLimits: Limits = {
   queuedMessages: 16,
   recoveries: 5,
   liveContexts: 10_000,
+  principalShare: 0.25,
+  tenantShare: 0.5,
   idleContexts: 32,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
@@ -115,9 +124,12 @@ export const defaultLimits: Limits = {
   perPrincipal: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 }
 }
 
-/** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
+/** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0, or for a share above 1. */
 export function limitsWith(changes: LimitChanges = {}): Limits {
   const { perTenant, perPrincipal, ...single } = changes
+  for (const name of ['principalShare', 'tenantShare'] as const) {
+    if (Number(single[name]) > 1) throw new RangeError(`limits.${name} has to be a part from 0 to 1, not ${String(single[name])}. Leave it out for the default.`)
+  }
   return { ...changed('limits', defaultLimits, single), ...quotasWith({ perTenant, perPrincipal }) }
 }
 

@@ -54,13 +54,13 @@ export class LiveContext implements LiveActors {
   /** Whether it may have had a task before the next. */
   #hasTasks: boolean
   #saved: SavedContext | undefined
-  readonly #owner: ContextOwner
+  readonly owner: ContextOwner
 
   constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: ContextTraces) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
-    this.#owner = owner
+    this.owner = owner
     this.#commit = stored?.commit ?? 0
     this.#hasTasks = stored !== undefined
     this.#tasks = new TaskLedger(key.contextId, services)
@@ -194,14 +194,14 @@ export class LiveContext implements LiveActors {
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
-    takeUp(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.#owner.wasHere })
+    takeUp(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
     this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.#services.metering.forget(this.key)
     this.stop(answer)
-    this.#owner.broke(taskIds)
+    this.owner.broke(taskIds)
   }
 
   #noteFact(fact: ContextFact): void {

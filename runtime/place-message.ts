@@ -4,6 +4,7 @@ import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import type { Arrival } from '../machines/negotiation-events.ts'
 import { arrivalOf } from './arrival.ts'
+import type { CallContext } from './call.ts'
 import { decided, deliver, movedOn, type Opening, type Placed } from './deliver.ts'
 import type { LiveContext } from './live-context.ts'
 import { notThisMessage, openingFaults } from './opening.ts'
@@ -18,6 +19,7 @@ import type { Turn } from './turn.ts'
 /** On what terms a message is sent. `extensions` are those of the author's that its client has activated. */
 export interface SendTerms extends OutsideTerms {
   readonly extensions: readonly string[]
+  readonly connection?: CallContext['connection']
 }
 
 /**
@@ -41,8 +43,8 @@ export async function placeMessage<T>(
   const key = keyOf(scope, contextId ?? ids())
   const arrival = { message, taskId: ids(), arrived }
   return metering.opening(scope, arrival.taskId, async () => {
-    if (contextId === undefined) return request(contexts.create(key), key, arrival, terms, attach)
-    return decided(contexts, key, live => request(live, key, arrival, terms, attach))
+    if (contextId === undefined) return request(contexts.create(key, terms.connection), key, arrival, terms, attach)
+    return decided(contexts, key, live => request(live, key, arrival, terms, attach), terms.connection)
   })
 }
 
@@ -81,7 +83,7 @@ async function continueTask<T>(
   { store, contexts }: OperationServices,
   scope: Scope,
   message: Message & { taskId: string },
-  terms: OutsideTerms,
+  terms: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<T> {
   const { taskId } = message
@@ -94,7 +96,7 @@ async function continueTask<T>(
   const outcome = await decided(contexts, keyOf(scope, contextId), async live => {
     await live.caughtUp(taskId)
     return deliver(live, event, terms, placed => ({ value: attach(placed) }))
-  })
+  }, terms.connection)
   if (outcome) return outcome.value
   const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
   throw now ? refusal(now, terms) : taskNotFound(taskId)

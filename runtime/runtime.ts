@@ -182,7 +182,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const observers = new Observers(logger)
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
   const push = sender && webhooks && { sender, webhooks }
-  const contexts = new Contexts({ store, clock, ids, logger, limits, metering, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
+  const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.quotas.size > 1, metering, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
   const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 

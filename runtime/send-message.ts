@@ -68,13 +68,13 @@ function place<T>(services: OperationServices, call: Call, attach: (placed: Plac
 
 function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], attach: (placed: Placed) => T): Promise<Outcome<T>> {
   const { store, clock, limits, sendsUnderWay, dedupe } = services
-  const { params, scope, conditions, taskName, reliable, extensions, trace } = call
+  const { params, scope, connection, conditions, taskName, reliable, extensions, trace } = call
   const { message } = params
-  const ifGeneration = conditions.ifGenerationMatch
-  if (taskName) return placeNamed(services, scope, message, taskName, { ifGeneration, webhook, extensions, trace }, attach)
-  if (!reliable && !dedupe) return placeMessage(services, scope, message, { ifGeneration, webhook, extensions, trace }, attach)
+  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, trace, connection }
+  if (taskName) return placeNamed(services, scope, message, taskName, terms, attach)
+  if (!reliable && !dedupe) return placeMessage(services, scope, message, terms, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
-  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ifGeneration, send, webhook, extensions, trace }, attach), attach)
+  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ...terms, send }, attach), attach)
 }
 
 /**

@@ -21,13 +21,13 @@ export async function getTask(services: OperationServices, call: Admitted<GetTas
 
 /** CancelTask (§3.1.5): the task is canceled at once, its work is told to stop. A canceled task is answered again (§3.3.1). */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, conditions, reliable } = call
+  const { params, scope, connection, conditions, reliable } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
   const { task, generation } = await read(services, scope, taskId, BRIEFLY)
   if (!isTerminal(task.status.state)) {
     const key = { ...scope, contextId: task.contextId }
-    await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true))
+    await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection)
   } else if (ifGeneration !== undefined && ifGeneration !== generation) throw movedOn(taskId)
   const stored = await read(services, scope, taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)

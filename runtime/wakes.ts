@@ -10,6 +10,9 @@ const AT_ONCE = 32
 const FIRST_RETRY_MS = 1000
 const LAST_RETRY_MS = 60_000
 
+/** How many times as long as a search for what is due the pause after it lasts at least, where something has to be searched for again. */
+const PAUSES = 4
+
 /** What the wakes ask of the contexts. */
 interface Sleepers {
   /** Whether a context is in memory, where it sees to its own time. */
@@ -21,6 +24,7 @@ interface Sleepers {
 /**
  * Brings the contexts that are not in memory there in time, a few at once, with one timer for the earliest. Those that
  * cannot be loaded, or find no room, are tried again after a second, then less and less often, at least once a minute.
+ * Those over the share of their principal or tenant do not hold up the others.
  */
 export class Wakes {
   readonly #store: Store
@@ -94,10 +98,10 @@ export class Wakes {
         const due = wakes.filter(({ atMs }) => atMs <= nowMs)
         const outcomes = await Promise.all(due.map(wake => this.#wake(wake)))
         if (this.#isClosed) return Infinity
-        isTroubled ||= outcomes.includes('failed')
+        isTroubled ||= outcomes.includes('failed') || outcomes.includes('over its share')
         const last = wakes.at(-1)
-        if (outcomes.includes('no room')) return this.#again()
-        if (due.length < AT_ONCE || !last) return isTroubled ? this.#again() : this.#laterThan(wakes, nowMs)
+        if (outcomes.includes('no room')) return this.#again(nowMs)
+        if (due.length < AT_ONCE || !last) return isTroubled ? this.#again(nowMs) : this.#laterThan(wakes, nowMs)
         after = last
         await setImmediate()
       }
@@ -105,11 +109,11 @@ export class Wakes {
       if (this.#isClosed) return Infinity
       this.#logger.error('the store does not say what is due', { error })
       this.#fromMs = Math.min(this.#fromMs, after.atMs)
-      return this.#again()
+      return this.#again(nowMs)
     }
   }
 
-  async #wake({ key, atMs }: Wake): Promise<'awake' | 'failed' | 'no room'> {
+  async #wake({ key, atMs }: Wake): Promise<'awake' | 'failed' | 'no room' | 'over its share'> {
     if (this.#sleepers.has(key)) return 'awake'
     try {
       await this.#sleepers.wake(key)
@@ -117,16 +121,19 @@ export class Wakes {
       return 'awake'
     } catch (error) {
       this.#fromMs = Math.min(this.#fromMs, atMs)
-      if (this.#isClosed || (isA2AError(error) && error.code === 'Overloaded')) return 'no room'
+      const code = isA2AError(error) ? error.code : undefined
+      if (this.#isClosed || code === 'Overloaded') return 'no room'
+      if (code === 'RateLimited') return 'over its share'
       this.#logger.error('a context could not be loaded', { contextId: key.contextId, error })
       return 'failed'
     }
   }
 
-  #again(): number {
+  #again(sinceMs: number): number {
+    const nowMs = this.#clock.now()
     const retryMs = this.#retryMs
     this.#retryMs = Math.min(2 * retryMs, LAST_RETRY_MS)
-    return this.#clock.now() + retryMs
+    return nowMs + Math.max(retryMs, PAUSES * (nowMs - sinceMs))
   }
 
   /** The time of the first context that is to come; contexts in memory are left out as far as they have been read. */

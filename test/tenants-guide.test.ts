@@ -36,6 +36,10 @@ await t.test('its tenants are for their members, and its quotas are those of the
   const limited = await runtimeOf(1)
   t.match(limited.settings.limits.perPrincipal, { openTasks: 1000, requestsPerMinute: 600 })
   await limited.close()
+  const { liveContexts, principalShare, tenantShare } = defaultLimits
+  const figures = [liveContexts, liveContexts * principalShare, liveContexts * tenantShare].map(count => count.toLocaleString('en'))
+  t.ok(guide.includes(`| \`liveContexts\`: contexts in memory | ${figures.join(' | ')} | ${figures[1]} |`), 'the shares')
+  t.ok(guide.includes(`\`principalShare\` (${principalShare}) and \`tenantShare\` (${tenantShare})`), 'the options of the shares')
   const shown = (name: string, value: number) => (name === 'bytesPerMinute' ? `${value / 2 ** 30} GiB` : value.toLocaleString('en'))
   for (const name of Object.keys(defaultLimits.perPrincipal) as (keyof Quota)[]) {
     t.match(guide, `| \`${name}\` | ${shown(name, defaultLimits.perPrincipal[name])} | ${shown(name, defaultLimits.perTenant[name])} |`)

@@ -17,6 +17,7 @@ export const LEGACY_VERSION = '0.3'
 export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext, telemetry: Telemetry | undefined): CallContext {
   const given = (state.get(TERMS) ?? termsIn(headersIn(state), telemetry)) as Terms
   const signal = given.signal ?? signalOf(user)
+  const connection = given.connection ?? (user as { readonly connection?: object } | undefined)?.connection
   const isLegacy = normaliseVersion(requestedVersion) === LEGACY_VERSION
   return {
     ...given,
@@ -26,7 +27,8 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
     version: isLegacy ? PROTOCOL_VERSION : requestedVersion,
     ...(isLegacy && { dialect: LEGACY_VERSION }),
     extensions: [...requestedExtensions],
-    ...(signal && { signal })
+    ...(signal && { signal }),
+    ...(connection && { connection })
   }
 }
 

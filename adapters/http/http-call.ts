@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { KeptWith } from '../../runtime/kept-with.ts'
 import type { BodySize } from './body.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
@@ -13,6 +14,8 @@ import { goneWith } from './gone.ts'
 export interface NodeResponse {
   /** What hono's node server hands over: by it a client is cut off that reads nothing. */
   readonly outgoing?: { destroy(): unknown } | undefined
+  /** Node's request, from the same: calls are counted by its connection where callers are not known. */
+  readonly incoming?: { readonly socket?: object | undefined } | undefined
   /** The same, and its connection, where nobody stands between it and the handler, so that streams may be written to it at once. */
   readonly direct?: DirectResponse | undefined
 }
@@ -71,8 +74,21 @@ export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
   const { size, principal, tenant, terms, interfaces, traced } = call
   const { version, extensions, conditions } = terms
-  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, ...(streamTerms ?? { signal: goneSignal(call) }) }
+  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
+}
+
+const connections = new KeptWith<object, object>()
+
+/** Gives the object that stands for the connection of a request, if the server has told the connection. The socket itself would stay in memory with the contexts. */
+export function connectionOf({ direct, incoming }: NodeResponse): object | undefined {
+  const socket = direct?.socket ?? incoming?.socket
+  if (!socket) return undefined
+  const known = connections.get(socket)
+  if (known) return known
+  const connection = {}
+  connections.set(socket, connection)
+  return connection
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {

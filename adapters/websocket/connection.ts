@@ -72,7 +72,7 @@ export class Connection {
   /** On what terms requests are called that have no service parameters of their own. */
   readonly #usual: CallTerms
   /** Who calls. */
-  readonly #caller: Pick<CallContext, 'tenant' | 'principal' | 'claims'>
+  readonly #caller: Pick<CallContext, 'tenant' | 'principal' | 'claims' | 'connection'>
   readonly #outbox: Outbox
   readonly #tap: Tap | undefined
   readonly #name: string
@@ -100,7 +100,7 @@ export class Connection {
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
-    this.#caller = { ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
+    this.#caller = { connection: {}, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
     setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
     this.#tap = tap

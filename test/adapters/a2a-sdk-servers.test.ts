@@ -19,6 +19,7 @@ import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { accepted, artifact, inputRequired, progress, reply, type Runtime, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { steeredWork } from '../fixtures/agents.ts'
 import { httpReceiver } from '../fixtures/http-receiver.ts'
 import { collect, next, rejection, say, start, taskIn, textOf as wireText, until, type Started } from '../fixtures/runtime-helpers.ts'
 
@@ -402,6 +403,18 @@ await t.test('who is connected is told by the response of Express, and by the ca
   t.strictSame(users.map(({ signal }) => signal.aborted), [true, false])
   res.emit('cancelled')
   t.strictSame(users.map(({ signal }) => signal.aborted), [true, true])
+})
+
+await t.test('who is nobody over Express is counted by its connection, if whileConnected tells it', async t => {
+  const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 4 } })
+  const { sendMessage } = toRequestHandler(runtime)
+  const contextOf = async (socket?: object) =>
+    new ServerCallContext({ requestedVersion: '1.0', user: await whileConnected(UserBuilder.noAuthentication)({ res: new EventEmitter(), ...(socket && { socket }) }) })
+  const send = async (socket?: object) => sendMessage(saying('x', {}, { returnImmediately: true }), await contextOf(socket))
+  const [first, second] = [{}, {}]
+  await send(first)
+  t.match(await rejection(send(first)), { message: /This connection has opened as many conversations/ })
+  for (const socket of [second, undefined, undefined]) t.ok(await send(socket))
 })
 
 await t.test('loading the adapters loads neither Express nor gRPC', async t => {

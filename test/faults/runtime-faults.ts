@@ -52,5 +52,6 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a long poll never answers', file: TASKS, find: 'services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)', replace: 'services.clock.setTimeout(() => {}, services.limits.longPollMs)' },
   { name: 'a cursor ahead of the log is taken', file: TASKS, find: 'if (afterGeneration > generation) throw aheadOfTask(generation)', replace: '' },
   { name: 'a refusal has another code', file: 'runtime/place-message.ts', find: 'return new A2AError(\'UnsupportedOperation\', `Task ${id} ${why}`', replace: 'return new A2AError(\'InvalidRequest\', `Task ${id} ${why}`' },
-  { name: 'a stream repeats what its reader has', file: 'runtime/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' }
+  { name: 'a stream repeats what its reader has', file: 'runtime/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' },
+  { name: 'one principal may have all of the live contexts', file: 'runtime/shares.ts', unit: 'test/runtime/shares.test.ts', find: 'amount, most.user)) return', replace: 'amount, most.whole)) return' }
 ]

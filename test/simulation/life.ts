@@ -65,7 +65,7 @@ export class Life {
       ids,
       logger: { warn: noted('warn'), error: noted('error') },
       limits: {
-        recoveries: 10_000, idleContexts: config.idleContexts, liveContexts: config.liveContexts, bufferedEvents: config.bufferedEvents
+        recoveries: 10_000, idleContexts: config.idleContexts, liveContexts: config.liveContexts, principalShare: 1, bufferedEvents: config.bufferedEvents
       }
     })
   }

@@ -1,0 +1,53 @@
+import type { Limits } from './limits.ts'
+
+/** A caller of something that all share: its principal, or the connection of a caller that is not known; and its tenant, where there are several. */
+export interface Sharer {
+  readonly user?: string | object | undefined
+  readonly tenant?: string | undefined
+}
+
+/** The bound that leaves no room: a share, or the whole. */
+export type Lacking = keyof Sharer | 'whole'
+
+/** Counts how much of one resource is in use: in all, by each user and by each tenant. */
+export class Shares {
+  /** The most that may be in use, by bound. */
+  readonly most: Readonly<Record<Lacking, number>>
+  readonly #byUser = new Map<string | object, number>()
+  readonly #byTenant = new Map<string, number>()
+  #used = 0
+
+  constructor(whole: number, { principalShare, tenantShare }: Pick<Limits, 'principalShare' | 'tenantShare'>) {
+    this.most = { whole, user: Math.ceil(whole * principalShare), tenant: Math.ceil(whole * tenantShare) }
+  }
+
+  /** How much is in use. */
+  get used(): number {
+    return this.#used
+  }
+
+  /** The bound that would be exceeded by this much more, the sharer's own first; `undefined` if there is room. Nothing is too large while nothing else is in use. */
+  lacking({ user, tenant }: Sharer, amount = 1): Lacking | undefined {
+    const { most } = this
+    if (user !== undefined && isOver(this.#byUser.get(user) ?? 0, amount, most.user)) return 'user'
+    if (tenant !== undefined && isOver(this.#byTenant.get(tenant) ?? 0, amount, most.tenant)) return 'tenant'
+    return isOver(this.#used, amount, most.whole) ? 'whole' : undefined
+  }
+
+  /** Counts this much more, or less, whether there is room or not. */
+  add({ user, tenant }: Sharer, amount = 1): void {
+    this.#used += amount
+    if (user !== undefined) count(this.#byUser, user, amount)
+    if (tenant !== undefined) count(this.#byTenant, tenant, amount)
+  }
+}
+
+function isOver(used: number, amount: number, most: number): boolean {
+  return used > 0 && used + amount > most
+}
+
+function count<Key>(counts: Map<Key, number>, key: Key, amount: number): void {
+  const now = (counts.get(key) ?? 0) + amount
+  if (now === 0) counts.delete(key)
+  else counts.set(key, now)
+}

@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { Agent, createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import t, { type Test } from 'tap'
+import { httpHandler } from '../../adapters/http/handler.ts'
+import { serve } from '../../adapters/http/serve.ts'
+import { dialect03 } from '../../adapters/legacy/index.ts'
+import type { Authenticate } from '../../runtime/authentication.ts'
+import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
+import { say, start } from '../fixtures/runtime-helpers.ts'
+import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
+
+const byName: Authenticate = ({ headers }) => (headers['x-name'] ? { id: headers['x-name'] } : undefined)
+
+/** A message that opens a task in a context of its own, which works until it is canceled. */
+const slow = () => say('wait', {}, { returnImmediately: true })
+
+const slow03 = () => {
+  const { messageId, parts } = slow().message
+  return { message: { messageId, kind: 'message', role: 'user', parts: parts.map(part => ({ ...part, kind: 'text' })) }, configuration: { blocking: false } }
+}
+
+const request = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params })
+
+/** Posts over the one connection of an agent of Node's. */
+async function posted(url: string, agent: Agent, body: object, version: string): Promise<{ status: number; code: number | undefined }> {
+  const text = JSON.stringify(body)
+  const headers = { 'a2a-version': version, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+  const [response] = await once(httpRequest(url, { agent, method: 'POST', headers }).end(text), 'response')
+  let answer = ''
+  for await (const chunk of response.setEncoding('utf8')) answer += chunk
+  return { status: response.statusCode, code: JSON.parse(answer).error?.code }
+}
+
+/** One connection of a client. */
+interface Connected {
+  /** Sends a slow message. Gives the code of the error, if that is the answer. */
+  send(): Promise<number | undefined>
+  leave(): void
+}
+
+const overSocket = (method: string, params: () => object, version = '1.0') => async (t: Test, url: string): Promise<Connected> => {
+  const socket = await JsonSocket.open(t, url, { headers: { 'a2a-version': version } })
+  let id = 0
+  const send = async () => {
+    socket.send(JSON.stringify({ ...request(method, params()), id: (id += 1) }))
+    return (await socket.next()).error?.code
+  }
+  return { send, leave: () => socket.socket.close() }
+}
+
+const overHttp = (path: string, body: () => object, version = '1.0') => async (t: Test, url: string): Promise<Connected> => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  return { send: async () => (await posted(`${url}${path}`, agent, body(), version)).code, leave: () => agent.destroy() }
+}
+
+async function serveSpeaking03(t: Test) {
+  const started = start(t, { work: obedient }, { limits: { liveContexts: 8 } })
+  const served = await serve(started.runtime, { port: 0, dialects: [dialect03(started.runtime)] })
+  t.teardown(() => served.close())
+  return { ...started, url: served.url }
+}
+
+const ways = {
+  WebSocket: overSocket('SendMessage', slow),
+  'WebSocket, 0.3': overSocket('message/send', slow03, '0.3'),
+  'JSON-RPC': overHttp('', () => request('SendMessage', slow())),
+  'JSON-RPC, 0.3': overHttp('', () => request('message/send', slow03()), '0.3'),
+  REST: overHttp('message:send', slow)
+}
+
+for (const [way, connect] of Object.entries(ways)) {
+  const [rateLimited, overloaded] = way === 'REST' ? [429, 503] : [-31429, -31503]
+
+  await t.test(`${way}: a connection that everyone may open has a quarter of the live contexts, which count also after its end`, async t => {
+    const { url, runtime } = await serveSpeaking03(t)
+    for (let count = 0; count < 4; count += 1) {
+      const connected = await connect(t, url)
+      for (const code of count < 3 ? [undefined, undefined, rateLimited] : [undefined, undefined]) t.equal(await connected.send(), code)
+      connected.leave()
+    }
+    t.equal(await (await connect(t, url)).send(), overloaded)
+    t.equal((await runtime.listTasks({})).totalSize, 8)
+  })
+}
+
+await t.test('a principal has a quarter of the live contexts over all of its connections and bindings, and others are served', async t => {
+  const { url } = await serveAll(t, { work: obedient }, { authenticate: byName, limits: { liveContexts: 8 } })
+  const [anna, bob] = [{ 'x-name': 'anna', 'a2a-version': '1.0' }, { 'x-name': 'bob' }]
+  await (await JsonSocket.open(t, url, { headers: anna })).call('SendMessage', slow())
+  await rpc(url, 'SendMessage', slow(), anna)
+  const refused = [await rpc(url, 'SendMessage', slow(), anna), await ask(`${url}message:send`, { body: JSON.stringify(slow()), headers: anna })]
+  for (const { status, headers } of refused) t.strictSame([status, headers.get('retry-after')], [429, '1'])
+  t.match(await (await JsonSocket.open(t, url, { headers: anna })).call('SendMessage', slow()), { error: { code: -31429 } })
+  t.match((await rpc(url, 'SendMessage', slow(), bob)).json, { result: { task: {} } })
+})
+
+await t.test('a handler that an app has mounted counts by connections where it is given them', async t => {
+  const { runtime } = start(t, { work: obedient }, { limits: { liveContexts: 4 } })
+  const handler = httpHandler(runtime)
+  const listener = getRequestListener(handler, { overrideGlobalObjects: false })
+  const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const connected = await overHttp('', () => request('SendMessage', slow()))(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  t.strictSame([await connected.send(), await connected.send()], [undefined, -31429])
+  for (let count = 0; count < 3; count += 1) {
+    const sent = new Request('http://localhost/message:send', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(slow()) })
+    t.equal((await handler(sent)).status, 200)
+  }
+})

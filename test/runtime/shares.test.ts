@@ -1,0 +1,190 @@
+import t from 'tap'
+import { memoryStore } from '../../runtime/index.ts'
+import { limitsWith } from '../../runtime/limits.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { Shares } from '../../runtime/shares.ts'
+import type { Store } from '../../runtime/store.ts'
+import { painter, steeredWork } from '../fixtures/agents.ts'
+import { open, rejection, rest, say, start, until } from '../fixtures/runtime-helpers.ts'
+
+const ANNA = { principal: 'anna' }
+const BOB = { principal: 'bob' }
+
+/** Opens a task in a new context. */
+const opened = (runtime: Runtime, call?: object) => open(runtime, 'x', {}, call)
+
+const overShare = (share: string, limit: number) => ({ code: 'RateLimited', retryAfterMs: 1000, metadata: { share: `${share}.liveContexts`, limit: String(limit) } })
+
+await t.test('shares count by user and by tenant, and name the bound that is full: one\'s own before the whole', t => {
+  const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
+  const [anna, bob, socket] = [{ user: 'anna', tenant: 'blue' }, { user: 'bob', tenant: 'blue' }, { user: {} }]
+  for (const sharer of [anna, anna, bob, bob]) {
+    t.equal(shares.lacking(sharer), undefined)
+    shares.add(sharer)
+  }
+  t.equal(shares.lacking(anna), 'user')
+  t.equal(shares.lacking({ user: 'carl', tenant: 'blue' }), 'tenant')
+  for (const sharer of [socket, socket, {}]) {
+    t.equal(shares.lacking(sharer), undefined)
+    shares.add(sharer)
+  }
+  t.equal(shares.lacking(socket), 'user')
+  t.equal(shares.lacking({}, 2), 'whole')
+  shares.add({})
+  t.equal(shares.lacking({}), 'whole')
+  t.equal(shares.lacking(anna), 'user')
+  shares.add(anna, -1)
+  t.equal(shares.lacking(anna), undefined)
+  t.equal(shares.used, 7)
+  t.end()
+})
+
+await t.test('what is larger than a share has room while its user has nothing else', t => {
+  const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
+  t.equal(shares.lacking({ user: 'anna' }, 9), undefined)
+  shares.add({ user: 'anna' }, 9)
+  t.equal(shares.lacking({ user: 'anna' }, 1), 'user')
+  t.equal(shares.lacking({ user: 'bob' }, 1), 'whole')
+  t.end()
+})
+
+await t.test('a share is a part of the whole', t => {
+  for (const name of ['principalShare', 'tenantShare'] as const) {
+    t.equal(limitsWith({ [name]: 1 })[name], 1)
+    t.throws(() => limitsWith({ [name]: 1.1 }), { name: 'RangeError', message: `limits.${name} has to be a part from 0 to 1, not 1.1. Leave it out for the default.` })
+    t.throws(() => limitsWith({ [name]: 0 }), { name: 'RangeError' })
+  }
+  t.match(limitsWith(), { liveContexts: 10_000, principalShare: 0.25, tenantShare: 0.5 })
+  t.end()
+})
+
+await t.test('the live contexts of one principal', async t => {
+  await t.test('are a quarter of all at the most, under whatever names of tenants, and everybody else is served', async t => {
+    const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
+    const [first] = [await opened(runtime, ANNA), await opened(runtime, { ...ANNA, tenant: 'blue' })]
+    const error = await rejection(opened(runtime, { ...ANNA, tenant: 'green' }))
+    t.match(error, { ...overShare('perPrincipal', 2), message: 'You have as many conversations that are under way as one may: 2. Wait for a task to end, or cancel one.' })
+    for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal })
+    t.match(await rejection(opened(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000 })
+    t.match(await rejection(opened(runtime, ANNA)), { code: 'RateLimited' }, 'its own share comes first')
+    await runtime.cancelTask({ id: first.id }, ANNA)
+    t.ok(await until(() => opened(runtime, ANNA).catch(() => undefined)))
+  })
+
+  await t.test('make room for each other when they are at rest', async t => {
+    const { runtime } = start(t, { work: painter() }, { limits: { liveContexts: 8 } })
+    for (const contextId of ['a', 'b', 'c', 'a', 'b']) await runtime.sendMessage(say('x', { contextId }), ANNA)
+    t.pass('nothing was refused')
+  })
+
+  await t.test('are refused before anything is loaded', async t => {
+    let loads = 0
+    const inner = memoryStore()
+    const store: Store = { ...inner, loadContext: key => ((loads += 1), inner.loadContext(key)) }
+    const { runtime } = start(t, { work: steeredWork().work }, { store, limits: { liveContexts: 1 } })
+    await opened(runtime, ANNA)
+    t.match(await rejection(open(runtime, 'x', { contextId: 'other' }, ANNA)), { code: 'RateLimited' })
+    t.equal(loads, 0)
+  })
+
+  await t.test('are as many as the options say', async t => {
+    const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 2, principalShare: 1 } })
+    for (const _ of [1, 2]) await opened(runtime, ANNA)
+    t.match(await rejection(opened(runtime, ANNA)), overShare('perPrincipal', 2))
+  })
+})
+
+await t.test('the live contexts of one tenant', async t => {
+  const principals = ['anna', 'anna', 'bob', 'bob']
+
+  await t.test('are half of all at the most where there are several', async t => {
+    const { runtime } = start(t, { work: steeredWork().work }, { tenants: { blue: {}, green: {} }, limits: { liveContexts: 8 } })
+    for (const principal of principals) await opened(runtime, { principal, tenant: 'blue' })
+    const error = await rejection(opened(runtime, { principal: 'carl', tenant: 'blue' }))
+    t.match(error, { ...overShare('perTenant', 4), message: /^This tenant has / })
+    t.ok(await opened(runtime, { principal: 'carl', tenant: 'green' }))
+  })
+
+  await t.test('are all that there may be where there is one, or names are only labels', async t => {
+    for (const tenants of [{ blue: {} }, undefined]) {
+      const { runtime } = start(t, { work: steeredWork().work }, { ...(tenants && { tenants }), limits: { liveContexts: 8 } })
+      for (const principal of [...principals, 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal, tenant: 'blue' })
+      t.match(await rejection(opened(runtime, { principal: 'emil', tenant: 'blue' })), { code: 'Overloaded' })
+    }
+  })
+
+  await t.test('make room for each other when they are at rest', async t => {
+    const { runtime } = start(t, { work: painter() }, { tenants: { blue: {}, green: {} }, limits: { liveContexts: 8 } })
+    for (const principal of [...principals, 'carl']) await runtime.sendMessage(say('x'), { principal, tenant: 'blue' })
+    t.pass('nothing was refused')
+  })
+})
+
+await t.test('the live contexts of callers that are not known', async t => {
+  await t.test('are a quarter of all for each connection, until they leave memory', async t => {
+    const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
+    const [first, second] = [{ connection: {} }, { connection: {} }]
+    const task = await opened(runtime, first)
+    await opened(runtime, first)
+    const error = await rejection(opened(runtime, first))
+    t.match(error, { ...overShare('perConnection', 2), message: /^This connection has opened as many conversations/ })
+    t.ok(await opened(runtime, second))
+    await runtime.cancelTask({ id: task.id }, second)
+    t.ok(await until(() => opened(runtime, first).catch(() => undefined)))
+    t.match(await rejection(opened(runtime, first)), { code: 'RateLimited' })
+  })
+
+  await t.test('are the whole for calls in process', async t => {
+    const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
+    for (let i = 0; i < 8; i += 1) await opened(runtime)
+    t.match(await rejection(opened(runtime)), { code: 'Overloaded' })
+  })
+
+  await t.test('stay with their connection when a commit has failed', async t => {
+    const inner = memoryStore()
+    let fails = false
+    const commit: Store['commit'] = commit => (fails ? Promise.reject(new Error('disk full')) : inner.commit(commit))
+    const { runtime } = start(t, { work: steeredWork().work }, { store: { ...inner, commit }, limits: { liveContexts: 4 } })
+    const caller = { connection: {} }
+    const { id } = await opened(runtime, caller)
+    fails = true
+    await rejection(runtime.cancelTask({ id }))
+    fails = false
+    await until(async () => (await runtime.getTask({ id })).status.state === 'TASK_STATE_WORKING')
+    await rest()
+    t.match(await rejection(opened(runtime, caller)), { code: 'RateLimited' })
+  })
+})
+
+await t.test('contexts that wake', async t => {
+  await t.test('use the share of their principal, and do not hold up those of others', async t => {
+    const inner = memoryStore()
+    const kept: Store = { ...inner, close: async () => {} }
+    const before = start(t, { work: steeredWork().work }, { store: kept })
+    for (let i = 0; i < 40; i += 1) await opened(before.runtime, ANNA)
+    const { id } = await opened(before.runtime, BOB)
+    await before.runtime.close()
+    const { work, runs } = steeredWork()
+    const after = start(t, { work }, { store: kept, limits: { liveContexts: 8 } })
+    await until(() => runs.some(({ given }) => given.taskId === id), 'that of the other')
+    await rest()
+    t.equal(runs.length, 3)
+    for (let done = 0; done < 41; done += 1) {
+      const run = await until(() => (after.clock.increment(1000), runs[done]))
+      run.resolve({})
+    }
+    t.strictSame(after.log, [])
+  })
+
+  await t.test('use the whole alone where callers are not known: their connections are gone', async t => {
+    const inner = memoryStore()
+    const kept: Store = { ...inner, close: async () => {} }
+    const before = start(t, { work: steeredWork().work }, { store: kept })
+    for (let i = 0; i < 4; i += 1) await opened(before.runtime, { connection: {} })
+    await before.runtime.close()
+    const { work, run } = steeredWork()
+    const after = start(t, { work }, { store: kept, limits: { liveContexts: 8 } })
+    await run(3)
+    t.ok(await opened(after.runtime, { connection: {} }))
+  })
+})
