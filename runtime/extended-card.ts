@@ -14,6 +14,9 @@ export type CardChanges = Partial<AgentDescription>
 /** The changes for everybody who has shown who it is, or a function that tells them for one caller: nothing if there is no card for it. */
 export type ExtendedCard = CardChanges | ((caller: Caller) => CardChanges | undefined | Promise<CardChanges | undefined>)
 
+/** Why there is no card: the host of the request is the caller's own word, and nothing else says where the agent is. */
+export const NO_ADDRESS = 'The agent does not know its own address, which its card has to give. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
+
 /** Throws Unauthenticated for a caller whom nobody knows: the extended card is for others (§3.1.11). */
 export function checkIsKnown({ principal }: CallContext): void {
   if (principal === undefined) throw new A2AError('Unauthenticated', 'The extended card is for callers with credentials. The public card says how to show them.')
@@ -21,13 +24,14 @@ export function checkIsKnown({ principal }: CallContext): void {
 
 /**
  * GetExtendedAgentCard (§3.1.11): the card as this caller may see it, with the interfaces of its call, for each tenant that it may use. Throws
- * ExtendedAgentCardNotConfigured if there is none for this caller. An error in the author's function, or a card that is
+ * ExtendedAgentCardNotConfigured if there is none for this caller, or the call has an empty list of interfaces. An error in the author's function, or a card that is
  * none, is an error of ours, of which the caller hears no more.
  */
 export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext, tenants: Tenants): Promise<AgentCard> {
   const caller = callerOf(scope, call)
   const changes = await changesFor(source.agent.extendedCard, caller)
   if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card says all.')
+  if (call.interfaces?.length === 0) throw new A2AError('ExtendedAgentCardNotConfigured', NO_ADDRESS)
   const interfaces = tenantInterfaces(call.interfaces ?? [], tenants.namesFor(caller))
   return agentCard(source, interfaces, describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
 }

@@ -8,6 +8,7 @@ import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from './authorize.ts'
+import { namedHosts } from './authority.ts'
 import { authorized } from './authorized.ts'
 import { admit, callerOf, scopeOf, type Admitted, type CallContext } from './call.ts'
 import { cardSecurityOf } from './card-security.ts'
@@ -78,9 +79,9 @@ export interface RuntimeOptions {
   readonly tenants?: TenantOptions
   /** Origins whose pages may connect (`https://app.example`). Default none but the server's own. */
   readonly origins?: readonly string[]
-  /** Host names under which the server may be addressed. Default: loopback names on a loopback address, any on others. */
+  /** Hosts that requests may name, as `NAME[:PORT]`; the card gives PORT, else the port listened on. Default: loopback names on a loopback address, any on others. */
   readonly hosts?: readonly string[]
-  /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. */
+  /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. Comes before `hosts`. */
   readonly publicUrl?: string
   /** Signs the card and extended cards that servers give, each once: `cardSigner({ key })` of `taskchart/cards`. Default: they have no signature. */
   readonly signCard?: SignCard
@@ -124,7 +125,9 @@ export interface Runtime {
   /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
   writesWebhooks(version: string, writing: WebhookWriting): void
   /** What servers of this runtime keep to. */
-  readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'hosts' | 'publicUrl' | 'telemetry'> & {
+  readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> & {
+    /** The names of `hosts`, with the ports that cards give. */
+    readonly hosts?: ReadonlyMap<string, number | undefined>
     readonly limits: Limits
     readonly logger: Logger
     readonly clock: Clock
@@ -154,10 +157,11 @@ export interface Runtime {
 
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none.
+ * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none, or `hosts` that are no hosts.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, authenticate, authorize, origins, hosts, publicUrl, telemetry, signCard, push: sender } = options
+  const { agent, dedupe = false, authenticate, authorize, origins, publicUrl, telemetry, signCard, push: sender } = options
+  const hosts = options.hosts && namedHosts(options.hosts)
   const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
   const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, pushes: sender !== undefined }

@@ -6,7 +6,7 @@ import { builtPage } from '../inspector/inspect.ts'
 import { Inspector } from '../inspector/inspector.ts'
 import { loadStately } from '../inspector/stately-sink.ts'
 import { aborted } from './aborted.ts'
-import { announcement, placesOf } from './announcement.ts'
+import { announcement, answered, placesOf } from './announcement.ts'
 import { EXIT, type Command, type CommandError, type Io } from './command.ts'
 import { serveDev } from './dev-server.ts'
 import type { AgentModule } from './load-agent.ts'
@@ -64,7 +64,8 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
     return listenError(address)(error)
   })
   const unwatch = tested.watch(() => void inspector.cover())
-  const places = placesOf(module.agent, served.url, inspector.pageUrl)
+  const { hosts } = served.runtime.settings
+  const places = placesOf(module.agent, answered(served.url, hosts), answered(inspector.pageUrl, hosts))
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
   stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `Save ${oneLine(file)}, or what it imports, and it is loaded again. Ctrl-C stops it.`))
 

@@ -1,10 +1,12 @@
 import type { Authenticate } from '../../runtime/authentication.ts'
+import { namedHosts } from '../../runtime/authority.ts'
 import type { Authorize } from '../../runtime/authorize.ts'
 import { guardedLogger } from '../../runtime/guarded-logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { SignCard } from '../../runtime/signed-cards.ts'
 import type { WebhookSender } from '../../runtime/webhook-sender.ts'
 import { isLoopback } from '../http/entry.ts'
+import { isEveryAddress } from '../http/listen.ts'
 import { webhooks } from '../push/webhooks.ts'
 import { apiKeyAuthentication, readApiKey } from './api-key.ts'
 import { readArguments } from './arguments.ts'
@@ -19,6 +21,7 @@ const OPTIONS = {
   host: { type: 'string', default: '127.0.0.1' },
   'api-key': { type: 'string' },
   'public-url': { type: 'string' },
+  hosts: { type: 'string', multiple: true },
   'card-key': { type: 'string' },
   'card-jku': { type: 'string' },
   legacy: { type: 'boolean', default: false },
@@ -31,9 +34,12 @@ const OPTIONS = {
 
 /** What they are, for help. */
 export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes a free port. Default 4242
-  --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key
+  --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key, and 0.0.0.0 and :: also --public-url
+                  or --hosts
   --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
   --public-url URL  the address that the card gives, where others reach the agent: behind a proxy, say
+  --hosts NAME[:PORT]  accept requests for this host, and no others. The card gives it with PORT, or else the port of --port. May be
+                  given several times
   --card-key FILE  sign the card by this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
   --card-jku URL  where the public key is, as the signature says
   --legacy        speak A2A 0.3 and 0.1 beside 1.0; needs the package @a2a-js/sdk
@@ -63,6 +69,7 @@ export interface ServeSettings {
 export interface RuntimeSettings {
   readonly logger: Logger
   readonly publicUrl?: string
+  readonly hosts?: readonly string[]
   readonly authenticate?: Authenticate
   readonly authorize?: Authorize
   readonly signCard?: SignCard
@@ -72,19 +79,23 @@ export interface RuntimeSettings {
 /** Reads the arguments of a command that serves an agent. Throws a usage error for what cannot be. */
 export async function readServeArguments(args: readonly string[], io: Io): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, 'api-key': key, 'public-url': publicUrl, 'card-key': cardKey, 'card-jku': jku, legacy, db, json = false, log } = values
+  const { host, port, 'api-key': key, 'public-url': publicUrl, hosts, 'card-key': cardKey, 'card-jku': jku, legacy, db, json = false, log } = values
   const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
   checkPublicUrl(publicUrl)
+  checkHosts(hosts)
   const apiKey = readApiKey(key)
   if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku says where the public key is of the private one that --card-key names, which is missing.')
   const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
-  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(signCard && { signCard }) }
+  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(signCard && { signCard }) }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
     if (!isLoopback(host) && !authenticate) throw usageError(`Without a key anyone could use the agent on ${host}. Give --api-key KEY, or leave out --host.`)
+    if (isEveryAddress(host) && publicUrl === undefined && !hosts) {
+      throw usageError(`On ${host} the agent has every address of this machine. Say which one its card gives, with --public-url URL or --hosts NAME[:PORT].`)
+    }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
   return { file, address: { port: readPort(port), host }, legacy, db, json, logger, runtimeOptions }
@@ -103,6 +114,14 @@ export function listenError({ port, host }: ServeSettings['address']): (cause: u
 function checkPublicUrl(url: string | undefined): void {
   if (url === undefined || (URL.canParse(url) && /^(?:http|ws)s?:/.test(url))) return
   throw usageError(`--public-url takes an address such as https://agent.example/, not ${JSON.stringify(url)}.`)
+}
+
+function checkHosts(hosts: readonly string[] = []): void {
+  try {
+    namedHosts(hosts)
+  } catch (cause) {
+    throw usageError(`--${(cause as TypeError).message}`)
+  }
 }
 
 function readPort(text: string): number {

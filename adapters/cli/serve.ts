@@ -1,7 +1,7 @@
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { serve as serveRuntime, type Served } from '../http/serve.ts'
 import { aborted } from './aborted.ts'
-import { announcement, placesOf } from './announcement.ts'
+import { announcement, answered, placesOf } from './announcement.ts'
 import { EXIT, type Command, type Io } from './command.ts'
 import { legacyDialects } from './dialects.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
@@ -51,7 +51,7 @@ async function serve(module: AgentModule, { address, legacy, db, json, logger, r
     await runtime.close()
     throw error
   })
-  const places = placesOf(agent, served.url)
+  const places = placesOf(agent, answered(served.url, runtime.settings.hosts))
   stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
   await aborted(AbortSignal.any([signal, broken]))
   await park({ served, runtime, clock, logger, flush: traced?.flush })

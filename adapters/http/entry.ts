@@ -1,7 +1,9 @@
 import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { authorityOf } from '../../runtime/authority.ts'
 import { DEFAULT_CHALLENGE, type Credentials, type Principal } from '../../runtime/authentication.ts'
 import { identify } from '../../runtime/identify.ts'
+import { remembering } from '../../runtime/remembering.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A request that does not get in, with an HTTP status. */
@@ -33,17 +35,19 @@ export function isLoopback(host: string): boolean {
  * The Host rule, against names that an attacker has pointed here: only the names that are allowed, if any are given, else
  * on a loopback address only loopback names. Where the address is not known, it is taken for loopback if everyone may call.
  */
-export function hostRefusal(host: string | undefined, localAddress: string | undefined, { hosts, authenticate }: Settings): Refusal | undefined {
-  const name = hostnameOf(host)
+export function hostRefusal(host: string, localAddress: string | undefined, { hosts, authenticate }: Settings): Refusal | undefined {
+  if (host === '') return { status: 421, message: 'The request names no host. Send a Host header.' }
+  const name = nameOf(host)
+  if (name === undefined) return { status: 400, message: `${JSON.stringify(host.slice(0, 255))} is not a host as addresses have it. Send NAME or NAME:PORT.` }
   const isLocal = localAddress === undefined ? !authenticate : isLoopback(localAddress)
-  if (hosts ? hosts.includes(name) : isLoopback(name) || !isLocal) return undefined
+  if (hosts ? hosts.has(name) : isLoopback(name) || !isLocal) return undefined
   return { status: 421, message: `This server is not ${name.slice(0, 255)}. Allow the name with the option hosts.` }
 }
 
 /** A page may call if its origin is allowed, or is this very server under a name that the Host rule vouches for. */
-export function originRefusal(origin: string | undefined, host = '', settings: Settings): Refusal | undefined {
+export function originRefusal(origin: string | undefined, host: string, settings: Settings): Refusal | undefined {
   if (origin === undefined || settings.origins?.includes(origin)) return undefined
-  const isVouchedFor = settings.hosts !== undefined || isLoopback(hostnameOf(host))
+  const isVouchedFor = settings.hosts !== undefined || isLoopback(nameOf(host) ?? '')
   if (isVouchedFor && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
   return { status: 403, message: `Pages of ${origin.slice(0, 255)} may not connect. Allow the origin with the option origins.` }
 }
@@ -78,6 +82,5 @@ function undecided(error: A2AError): Refusal {
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
-function hostnameOf(host = ''): string {
-  return host.replace(/:\d+$/, '').toLowerCase()
-}
+/** The name in a `NAME[:PORT]` without its port; `undefined` if it is none. */
+const nameOf = remembering(host => authorityOf(host)?.name)

@@ -2,6 +2,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import { NO_ADDRESS } from '../../runtime/extended-card.ts'
 import { remembering } from '../../runtime/remembering.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
@@ -12,9 +13,9 @@ import { cardAnswer, pageOf } from './agent-card.ts'
 import { refusalAnswer, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
 import { answerDialect } from './dialect-rest.ts'
-import { hostRefusal, identified, originRefusal, queryRefusal } from './entry.ts'
+import { hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from './entry.ts'
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
-import { interfacesAt, type Offer } from './interfaces.ts'
+import { interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { routeOf } from './routes.ts'
 import { answerRpc } from './rpc.ts'
@@ -24,7 +25,10 @@ import { tenantIn } from './tenant-path.ts'
 export interface HandlerOptions {
   /** The path that the agent is served at. Default `/`. */
   readonly path?: string
-  /** The address that the card gives, where it is not the one that is asked: behind a proxy, or below a path that an app takes away. Default: the runtime's `publicUrl`. */
+  /**
+   * The address that the card gives, where the handler sees another: behind a proxy, or below a path that an app takes away. Default: the
+   * runtime's `publicUrl`, else what its `hosts` say, else the address that is asked, if it is one of this machine alone.
+   */
   readonly url?: string
   /** Whether the address takes WebSockets too, so that the card lists them. Default false. */
   readonly webSocket?: boolean
@@ -34,6 +38,9 @@ export interface HandlerOptions {
 
 /** Answers requests, as `fetch` asks them. */
 export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
+
+/** The answer to a request for a card or page, where nothing says which address it should give. */
+const NOWHERE: Refusal = { status: 421, message: NO_ADDRESS }
 
 /** Where the card of an agent of before 0.3 is. */
 const OLD_CARD_PATH = '/.well-known/agent.json'
@@ -94,20 +101,33 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   }
 
   const interfacesFor = remembering(address => interfacesAt(address, offer))
+  /** Where the agent is, as a request may be told; nothing if that cannot be known. */
+  const placed = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
+    if (publicUrl !== undefined) return interfacesFor(publicUrl)
+    const origin = direct ? originTaken(address.hostname, direct.socket, settings.hosts) : originMounted(address, settings.hosts)
+    return origin === undefined ? [] : interfacesFor(`${origin}${base}/`)
+  }
   const belowBase = remembering(pathname => pathBelow(base, pathname))
   const addressOf = remembering(url => new URL(url))
 
-  const admitted = async (request: Request, { pathname, searchParams: query, origin }: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> => {
-    const interfaces = interfacesFor(publicUrl ?? `${origin}${base}/`)
+  /** The Host rule for a request that an app has made: for its address, which has the host of an absolute target, and for its Host header. */
+  const mountedRefusal = (address: URL, host: string) => hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
+
+  const admitted = async (request: Request, address: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> => {
+    const { pathname, searchParams: query } = address
+    const interfaces = placed(address, served)
     const below = belowBase(pathname)
     const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const tenant = settings.hasTenants && below.endsWith(AGENT_CARD_PATH) ? tenantIn(below.slice(0, -AGENT_CARD_PATH.length)) : undefined
-    if (below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH || tenant !== undefined) {
+    const isHome = below === '/' || pathname === '/'
+    const isCard = below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH || tenant !== undefined
+    const isOldCard = below === OLD_CARD_PATH && offer.dialects.length > 0
+    if (isRead && interfaces.length === 0 && (isHome || isCard || isOldCard)) return refusalAnswer(NOWHERE, headers)
+    if (isCard) {
       return isRead ? card(request, asked(terms.version), interfaces, headers, tenant) : notAllowed(['GET', 'HEAD'], headers)
     }
-    if (below === OLD_CARD_PATH && isRead && offer.dialects.length > 0) return oldCard(request, asked(terms.version), interfaces, headers)
-    const isHome = below === '/' || pathname === '/'
+    if (isOldCard && isRead) return oldCard(request, asked(terms.version), interfaces, headers)
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
     return answer(request, { path: below, query, terms, headers, interfaces }, served)
@@ -115,8 +135,9 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
 
   return async (request, served = {}) => {
     const address = addressOf(request.url)
-    const [origin, host] = [request.headers.get('origin') ?? undefined, request.headers.get('host') ?? address.host]
-    const refusal = hostRefusal(host, undefined, settings) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
+    const origin = request.headers.get('origin') ?? undefined
+    const host = (served.direct ? undefined : request.headers.get('host')) ?? address.host
+    const refusal = (served.direct ? undefined : mountedRefusal(address, host)) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
     if (refusal) return refusalAnswer(refusal)
     if (request.method === 'OPTIONS') return preflight(origin, request)
     return admitted(request, address, crossOrigin(origin), served)

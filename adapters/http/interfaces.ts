@@ -1,7 +1,11 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
+import { isLoopback } from './entry.ts'
+
+type Hosts = Runtime['settings']['hosts']
 
 /** What a server offers at one address, beside A2A 1.0. */
 export interface Offer {
@@ -21,6 +25,37 @@ export function interfacesAt(address: string, { webSocket, http, dialects }: Off
     // Routes are put behind it, slash and all.
     ...(http && hasRest ? [{ url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }] : [])
   ])
+}
+
+/** A connection, by the address and port on which its server took it. */
+interface Taken {
+  readonly localAddress?: string | undefined
+  readonly localPort?: number | undefined
+}
+
+/**
+ * The origin that a card gives without `publicUrl`, to a request that a server of Node's has accepted. Its name is the one asked
+ * for, if the Host rule vouches for that, else the address listened on. Its port is that of the entry in `hosts`, else the one
+ * listened on, and never the request's.
+ */
+export function originTaken(name: string, { localAddress = '127.0.0.1', localPort }: Taken, hosts: Hosts): string {
+  const isVouchedFor = hosts !== undefined || (isLoopback(localAddress) && isLoopback(name))
+  const address = localAddress.includes(':') ? `[${localAddress}]` : localAddress
+  return originOf('http:', isVouchedFor ? name : address, hosts?.get(name) ?? localPort)
+}
+
+/**
+ * The same for a mounted handler, which knows no connection: the entry in `hosts`, with the scheme's usual port unless it has
+ * one. Without `hosts` it is the request's own origin if that is loopback; else `undefined`, since nothing vouches for it.
+ */
+export function originMounted({ protocol, hostname, origin }: URL, hosts: Hosts): string | undefined {
+  if (hosts) return originOf(protocol, hostname, hosts.get(hostname))
+  return isLoopback(hostname) ? origin : undefined
+}
+
+function originOf(protocol: string, name: string, port = 0): string {
+  const isUsual = port === 0 || port === (protocol === 'https:' ? 443 : 80)
+  return `${protocol}//${name}${isUsual ? '' : `:${port}`}`
 }
 
 /** An address with another scheme, as secure as before: `wss:` is `https:`. */

@@ -8,14 +8,14 @@ import { refusalText } from './answers.ts'
 import { isLoopback, type Refusal } from './entry.ts'
 import { goneWith } from './gone.ts'
 import type { Handler } from './handler.ts'
-import { incomingRefusal } from './incoming.ts'
+import { targetOf } from './incoming.ts'
 import { InTurn } from './in-turn.ts'
 
 /** A port to listen on. */
 export interface Address {
   /** 0 takes a free one. */
   readonly port: number
-  /** Address to bind. Default `127.0.0.1`; others need a runtime with `authenticate`. */
+  /** Address to bind. Default `127.0.0.1`; others need a runtime with `authenticate`, and all at once (`0.0.0.0`, `::`) one with `publicUrl` or `hosts`. */
   readonly host?: string
 }
 
@@ -36,7 +36,7 @@ export const GOING: Refusal = { status: 503, message: 'The server restarts. Try 
 /** What a client hears when there are as many connections, or requests under way, as the server takes. */
 export const FULL: Refusal = { status: 503, message: 'The server has as many connections as it takes. Try again later.', headers: { 'Retry-After': '1' } }
 
-/** Listens on a port and answers with a handler. Resolves when connections are taken; throws TypeError when this would open an agent without `authenticate` to others. */
+/** Listens on a port and answers with a handler. Resolves when connections are taken; throws TypeError for an address that `checkHost` refuses. */
 export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Runtime, handler: Handler): Promise<Listening> {
   checkHost(host, runtime)
   const { settings } = runtime
@@ -49,11 +49,15 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   let isDraining = false
   let underWay = 0
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = isDraining ? GOING : underWay >= settings.limits.connections ? FULL : incomingRefusal(request, settings)
-    if (refusal) {
-      response.writeHead(refusal.status, { 'Content-Type': 'application/json', ...refusal.headers }).end(refusalText(refusal))
+    const target = isDraining ? GOING : underWay >= settings.limits.connections ? FULL : targetOf(request, settings)
+    if ('status' in target) {
+      const body = refusalText(target)
+      response.writeHead(target.status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...target.headers }).end(body)
       return
     }
+    // From here on an absolute target is a path and a Host header (RFC 9112 §3.2.2).
+    request.url = target.path
+    request.headers.host = target.host
     underWay += 1
     let isOver = false
     const over = () => {
@@ -68,16 +72,29 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   })
   server.listen(port, host)
   await once(server, 'listening')
+  try {
+    // A name may stand for any address.
+    checkHost((server.address() as AddressInfo).address, runtime)
+  } catch (error) {
+    await closed(server)
+    throw error
+  }
   const drain = () => {
     isDraining = true
   }
   return { server, drain, close: () => (drain(), closed(server)) }
 }
 
-/** Throws TypeError for an address that others reach, if everyone may call. */
-export function checkHost(host: string, { settings }: Runtime): void {
-  if (isLoopback(host) || settings.authenticate) return
-  throw new TypeError(`Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`)
+/** Throws TypeError for an address that others reach, if everyone may call, and for all addresses at once, if nothing says which the card gives. */
+export function checkHost(host: string, { settings: { authenticate, publicUrl, hosts } }: Runtime): void {
+  if (!isLoopback(host) && !authenticate) throw new TypeError(`Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`)
+  if (!isEveryAddress(host) || hosts || publicUrl !== undefined) return
+  throw new TypeError(`On ${host} the agent has every address of this machine, so its card cannot say where it is. Give createRuntime({ publicUrl }) or createRuntime({ hosts }), or bind one address.`)
+}
+
+/** True for what listens on all addresses of a machine. */
+export function isEveryAddress(host: string): boolean {
+  return ['', '0.0.0.0', '::', '::ffff:0.0.0.0'].includes(host)
 }
 
 /** The address of a server that listens, `http://127.0.0.1:4242` and a path. */

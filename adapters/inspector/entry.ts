@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, type Refusal } from '../http/entry.ts'
-import { incomingRefusal } from '../http/incoming.ts'
+import { targetOf, type Target } from '../http/incoming.ts'
 
 /** Whether everyone may look who reaches the server: where everyone on this machine may call, and nobody else can. */
 export function isOpen(server: Server, { settings }: Runtime): boolean {
@@ -16,13 +16,13 @@ export function hasToken(address: string | undefined, token: string): boolean {
   return timingSafeEqual(digest(given), digest(token))
 }
 
-/** Why a WebSocket is not let in: the Host rule, the token, and no pages but those that the hub itself has served. */
-export function socketRefusal(request: IncomingMessage, { settings }: Runtime, token: string): Refusal | undefined {
-  const { host, origin } = request.headers
-  const refusal = incomingRefusal(request, settings)
-  if (refusal) return refusal
+/** Gives the target of a WebSocket's handshake, or its refusal: by the Host rule, for the token, or for a page that the hub has not served. */
+export function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): Target | Refusal {
+  const target = targetOf(request, settings)
+  if ('status' in target) return target
+  const { origin } = request.headers
   if (!hasToken(request.url, token)) return { status: 401, message: 'The inspector takes only who has its token. Load the page again.' }
-  if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return undefined
+  if (origin === undefined || origin === `http://${target.host}` || origin === `https://${target.host}`) return target
   return { status: 403, message: 'Pages from elsewhere may not look into the agent.' }
 }
 

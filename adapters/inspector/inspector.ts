@@ -13,7 +13,7 @@ import { startHeartbeat } from '../websocket/heartbeat.ts'
 import { takePath } from '../websocket/paths.ts'
 import type { Tap } from '../websocket/tap.ts'
 import { atHost } from './at-host.ts'
-import { hasToken, isOpen, socketRefusal } from './entry.ts'
+import { hasToken, isOpen, socketTarget } from './entry.ts'
 import { Hub, type HubOptions } from './hub.ts'
 import { htmlAnswer, PAGE_PATH, type PageFiles } from './page-files.ts'
 import { linkTo, WAITING_BYTES } from './stately-link.ts'
@@ -130,12 +130,13 @@ export class Inspector implements Beside {
 
   #enter(sockets: WebSocketServer, request: IncomingMessage, socket: Socket, head: Buffer, enter: (client: WebSocket, host: string) => void): void {
     const { runtime, hub } = this.#served
-    const refusal = socketRefusal(request, runtime, this.token) ?? (hub.lookers >= MOST_LOOKERS ? FULL : undefined)
-    if (refusal) return refuse(socket, refusal)
+    const target = socketTarget(request, runtime, this.token)
+    if ('status' in target) return refuse(socket, target)
+    if (hub.lookers >= MOST_LOOKERS) return refuse(socket, FULL)
     sockets.handleUpgrade(request, socket, head, client => {
       // A frame that breaks RFC 6455: ws closes the connection itself, with the code for it.
       client.on('error', () => {})
-      enter(client, String(request.headers.host))
+      enter(client, target.host)
     })
   }
 

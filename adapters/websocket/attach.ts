@@ -4,9 +4,11 @@ import { WebSocketServer, type WebSocket } from 'ws'
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { remembering } from '../../runtime/remembering.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../http/entry.ts'
-import { interfacesAt, withScheme, type Offer } from '../http/interfaces.ts'
+import { pathOf } from '../http/incoming.ts'
+import { interfacesAt, originTaken, withScheme, type Offer } from '../http/interfaces.ts'
 import { addressOf, FULL, GOING, type Listening } from '../http/listen.ts'
 import { tenantIn } from '../http/tenant-path.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
@@ -14,7 +16,7 @@ import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
 import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { pathOf, takePath } from './paths.ts'
+import { takePath } from './paths.ts'
 import type { Tap } from './tap.ts'
 
 /** A server of a runtime. */
@@ -45,7 +47,9 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const sockets = new WebSocketServer({ noServer: true, handleProtocols, ...bounds })
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const address = addressOf(server, path)
-  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), interfaces: interfacesAt(settings.publicUrl ?? address, offer), tap }
+  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
+  /** Where the agent is, as a connection that asked for this host may be told. */
+  const interfacesFor = remembering(origin => interfacesAt(settings.publicUrl ?? `${origin}${path}`, offer))
   let isDraining = false
   let handshakes = 0
   let closing: Promise<void> | undefined
@@ -54,10 +58,12 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     if (isDraining) return refuse(socket, GOING)
     if (sockets.clients.size + handshakes >= limits.connections) return refuse(socket, FULL)
     handshakes += 1
-    const terms = await readHandshake(request, settings, versions).finally(() => (handshakes -= 1))
-    if ('status' in terms) return refuse(socket, terms)
+    const shaken = await readHandshake(request, settings, versions).finally(() => (handshakes -= 1))
+    if ('status' in shaken) return refuse(socket, shaken)
     if (isDraining) return refuse(socket, GOING)
-    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection(serving, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) }))
+    const { host, ...terms } = shaken
+    const interfaces = interfacesFor(originTaken(new URL(`http://${host}`).hostname, socket, settings.hosts))
+    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection({ ...serving, interfaces }, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) }))
   }
   const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(path, asked) !== undefined : undefined
   const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {

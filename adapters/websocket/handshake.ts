@@ -6,28 +6,35 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { refusalText } from '../http/answers.ts'
 import { identified, originRefusal, queryRefusal, type Refusal } from '../http/entry.ts'
-import { headersOf, incomingRefusal } from '../http/incoming.ts'
+import { headersOf, targetOf } from '../http/incoming.ts'
 import type { ConnectionTerms } from './connection.ts'
 
 type Settings = Runtime['settings']
+
+/** The content of an accepted handshake. */
+export interface Handshake extends ConnectionTerms {
+  /** The host that it asked for, `NAME[:PORT]`. */
+  readonly host: string
+}
 
 /**
  * Reads a handshake: the terms of the connection, or why there will be none. The checks are in the order of the text.
  * `versions` are those that are served, the newest first.
  */
-export async function readHandshake(request: IncomingMessage, settings: Settings, versions: readonly string[]): Promise<ConnectionTerms | Refusal> {
-  const url = new URL(String(request.url), 'ws://localhost')
+export async function readHandshake(request: IncomingMessage, settings: Settings, versions: readonly string[]): Promise<Handshake | Refusal> {
+  const target = targetOf(request, settings)
+  if ('status' in target) return target
+  const url = new URL(`ws://localhost${target.path}`)
   const version = headerOr(request, 'a2a-version', url)
   const refusal =
-    incomingRefusal(request, settings) ??
-    originRefusal(request.headers.origin, request.headers.host, settings) ??
+    originRefusal(request.headers.origin, target.host, settings) ??
     protocolRefusal(request) ??
     queryRefusal(url.searchParams) ??
     versionRefusal(version, versions)
   if (refusal) return refusal
   const extensions = headerOr(request, 'a2a-extensions', url)
   const { principal, refusal: stranger } = await identified(() => headersOf(request), settings)
-  return stranger ?? { principal, version, extensions }
+  return stranger ?? { principal, version, extensions, host: target.host }
 }
 
 /** Answers a refused handshake and closes the connection. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { pathOf } from '../http/incoming.ts'
 
 /** Takes an upgrade of a connection that asks for one. */
 export type TakeUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void
@@ -33,11 +34,6 @@ export function takePath(server: Server, place: Place, take: TakeUpgrade, unknow
     server.off('upgrade', onUpgrade)
     PLACES.set(server, placesOn(server).filter(other => other !== place))
   }
-}
-
-/** The path of a request, without its query. */
-export function pathOf({ url }: IncomingMessage): string {
-  return String(url).replace(/\?.*$/s, '')
 }
 
 function placesOn(server: Server): readonly Place[] {

@@ -6,8 +6,9 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { pageOf } from '../../adapters/http/agent-card.ts'
 import { isLoopback } from '../../adapters/http/entry.ts'
-import { incomingRefusal } from '../../adapters/http/incoming.ts'
+import { targetOf } from '../../adapters/http/incoming.ts'
 import { readHandshake } from '../../adapters/websocket/handshake.ts'
+import { namedHosts } from '../../runtime/authority.ts'
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/decode.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -156,8 +157,10 @@ await t.test('on an address that others reach any host name is taken, unless som
     const socket = new Socket()
     Object.defineProperty(socket, 'localAddress', { value: localAddress })
     const asked = new IncomingMessage(socket)
+    asked.url = '/'
     asked.headers.host = host
-    return incomingRefusal(asked, { ...runtime.settings, ...(hosts && { hosts }) })?.status
+    const target = targetOf(asked, { ...runtime.settings, ...(hosts && { hosts: namedHosts(hosts) }) })
+    return 'status' in target ? target.status : undefined
   }
   t.equal(refusal('agent.example', '192.0.2.1'), undefined)
   t.equal(refusal('agent.example', '192.0.2.1', ['other.example']), 421)
@@ -168,11 +171,11 @@ await t.test('on an address that others reach any host name is taken, unless som
 
 await t.test('where any host name is taken, none vouches for the origin of a page', async t => {
   const { runtime } = start(t, { card, work: echo })
-  for (const host of [undefined, 'evil.example']) {
+  for (const host of ['evil.example', 'evil.example:80']) {
     const socket = new Socket()
     Object.defineProperty(socket, 'localAddress', { value: '192.0.2.1' })
-    const asked = Object.assign(new IncomingMessage(socket), { url: undefined })
-    Object.assign(asked.headers, { origin: `http://${host ?? ''}`, ...(host !== undefined && { host }) })
+    const asked = Object.assign(new IncomingMessage(socket), { url: '/' })
+    Object.assign(asked.headers, { origin: `http://${host}`, host })
     t.match(await readHandshake(asked, runtime.settings, ['1.0']), { status: 403 })
   }
 })

@@ -179,9 +179,19 @@ Ctrl-C stops it.
   })
 
   await t.test('on all addresses of the machine is reached from it by the loopback one', async t => {
-    const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0'])
+    const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0', '--public-url', 'https://agent.example/'])
     t.match(announcement, /agent {2}ws:\/\/0\.0\.0\.0:\d+\//)
     t.match(announcement, /npx taskchart send ws:\/\/127\.0\.0\.1:\d+\//)
+  })
+
+  await t.test('with --hosts answers only requests for those, and shows the first of them', async t => {
+    const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0', '--hosts', 'agent.example', '--hosts', 'localhost:8080', '--json'])
+    t.match(JSON.parse(announcement), { url: /^ws:\/\/agent\.example:\d+\/$/, card: /^http:\/\/agent\.example:\d+\/\.well-known\/agent-card\.json$/ })
+    const { port } = new URL((JSON.parse(announcement) as { url: string }).url)
+    t.match(await fetchCard(`http://localhost:${port}/`), { supportedInterfaces: [{ url: 'ws://localhost:8080/' }, { url: 'http://localhost:8080/' }, { url: 'http://localhost:8080' }] })
+    t.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 421)
+    t.match((await serving(t, cwd, ['echo.js', '--hosts', 'agent.example:8080'])).announcement, /agent {2}ws:\/\/agent\.example:8080\/\n/)
+    t.match((await serving(t, cwd, ['echo.js', '--hosts', '127.0.0.1', '--hosts', 'agent.example'])).announcement, /agent {2}ws:\/\/127\.0\.0\.1:\d+\/\n/)
   })
 
   await t.test('is closed at once if it was stopped before it was there', async t => {
@@ -226,6 +236,9 @@ await t.test('what cannot be served is refused with what to do', async t => {
     [['echo.js', '--log', 'xml'], 2, /--log takes text or json, not "xml"\.\nUsage:/],
     [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],
     [['echo.js', '--host', '0.0.0.0'], 2, /Without a key anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
+    [['echo.js', '--host', '::', '--api-key', 'k'], 2, /On :: the agent has every address of this machine\. Say which one its card gives, with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
+    [['echo.js', '--host', '0', '--api-key', 'k'], 1, /0 port 4242 cannot be served: On 0\.0\.0\.0 the agent has every address of this machine/],
+    [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
     [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
   ]
   for (const [argv, exitCode, message] of cases) {

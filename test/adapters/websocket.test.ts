@@ -690,7 +690,7 @@ await t.test('without authenticate only loopback addresses are bound', async t =
 })
 
 await t.test('with authenticate any address is bound, and the loopback names are still asked for where they are meant', async t => {
-  const { url } = await serve(t, { work: obedient }, { authenticate: byName }, { port: 0, host: '0.0.0.0' })
+  const { url } = await serve(t, { work: obedient }, { authenticate: byName, publicUrl: 'wss://agent.example/' }, { port: 0, host: '0.0.0.0' })
   t.match(url, /^ws:\/\/0\.0\.0\.0:\d+\/$/)
   const local = url.replace('0.0.0.0', '127.0.0.1')
   t.equal((await answered(t, local, ['Authorization: Bearer anna'])).status, 101)

@@ -381,7 +381,7 @@ await t.test('the settings hold what servers keep to, and only what was given', 
   t.equal(runtime.settings.limits.bufferedEvents, 64)
   const given = { authenticate: () => undefined, origins: ['https://example.com'], hosts: ['example.com'], publicUrl: '', limits: { jsonDepth: 3 } }
   const { settings } = start(t, { work: echo }, given).runtime
-  t.match(settings, { ...given, limits: { jsonDepth: 3, bufferedEvents: 64 } })
+  t.match(settings, { ...given, hosts: new Map([['example.com', undefined]]), limits: { jsonDepth: 3, bufferedEvents: 64 } })
 })
 
 await t.test('a runtime needs nothing but an agent', async t => {
