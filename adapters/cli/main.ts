@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { cardCommand } from './card.ts'
 import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io } from './command.ts'
+import { dbCommand } from './db/command.ts'
 import { devCommand } from './dev.ts'
 import { graphCommand } from './graph.ts'
 import { pathsCommand } from './paths.ts'
@@ -12,8 +13,8 @@ import { tasksCommand } from './tasks/command.ts'
 import { oneLine, plain } from './terminal-text.ts'
 import { watchCommand } from './watch.ts'
 
-const COMMANDS: readonly Command[] = [devCommand, serveCommand, sendCommand, watchCommand, cardCommand, tasksCommand, replayCommand, pathsCommand, testCommand, graphCommand]
-const USAGE = 'taskchart COMMAND …, where COMMAND is dev, serve, send, watch, card, tasks, replay, paths, test, graph or help'
+const COMMANDS: readonly Command[] = [devCommand, serveCommand, sendCommand, watchCommand, cardCommand, tasksCommand, dbCommand, replayCommand, pathsCommand, testCommand, graphCommand]
+const USAGE = 'taskchart COMMAND …, where COMMAND is dev, serve, send, watch, card, tasks, db, replay, paths, test, graph or help'
 
 /** Runs `taskchart` with these arguments and resolves with its exit code. Errors are reported to stderr; it never rejects. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {

@@ -84,6 +84,15 @@ function loaded(): Package {
   }
 }
 
+/** Ends a transaction that has failed. */
+export function rollBack(database: Database): void {
+  try {
+    database.exec('ROLLBACK')
+  } catch {
+    // SQLite has rolled back by itself, as it does for some errors.
+  }
+}
+
 function patient(database: Database): Database {
   database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
   return database

@@ -2,7 +2,9 @@ import { fault } from '../../runtime/fault.ts'
 import type { Due, Erasure } from '../../runtime/store.ts'
 import type { CommitRows } from './commit-rows.ts'
 import { CommitWriter } from './commit-writer.ts'
-import type { Database } from './driver.ts'
+import { rollBack, type Database } from './driver.ts'
+import { APPLICATION_ID } from './file-header.ts'
+import { OpenFiles } from './open-files.ts'
 import { Reads, type ReportDamage } from './reads.ts'
 import { Removals } from './removals.ts'
 import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
@@ -17,6 +19,9 @@ const PAGES_A_COMMIT = 4
 
 const PAGE_BYTES = 4096
 
+/** Puts page 1 into the log, as it is. */
+const WRITE_PAGE_1 = `PRAGMA application_id = ${APPLICATION_ID}`
+
 /** What became of a commit: whether it won its race, or why it could not be written. */
 export type Outcome = boolean | Error
 
@@ -30,9 +35,11 @@ export class Engine {
   readonly #database: Database
   readonly #writer: CommitWriter
   readonly #removals: Removals
+  readonly #files: OpenFiles
   readonly #webhooks: WebhookWriter
   #pages = 0
   #isErased = false
+  #isClosed = false
   #broken: StorageError | undefined
 
   constructor(database: Database, file: string, report: ReportDamage) {
@@ -43,6 +50,10 @@ export class Engine {
     this.#webhooks = new WebhookWriter(database, tables)
     this.#writer = new CommitWriter(database, tables, this.#webhooks)
     this.#removals = new Removals(database, tables)
+    database.exec(WRITE_PAGE_1)
+    fault('P18')
+    this.#files = new OpenFiles(file)
+    this.#files.markWithLog()
   }
 
   /** Why it has stopped, if it has. */
@@ -102,13 +113,24 @@ export class Engine {
     try {
       const done = this.#database.prepare(`PRAGMA wal_checkpoint(${this.#isErased ? 'TRUNCATE' : 'PASSIVE'})`).get()
       if (done?.busy === 0) this.#isErased = false
+      this.#mark()
     } catch (error) {
       this.#noted(error)
     }
   }
 
   close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#database.close()
+    this.#files.close()
+  }
+
+  /** Marks the file, of which a checkpoint has written page 1, as one that is not whole without its log. */
+  #mark(): void {
+    this.#transaction(() => this.#database.exec(WRITE_PAGE_1))
+    fault('P18')
+    this.#files.markWithLog()
   }
 
   #remove<T>(remove: () => T): T {
@@ -124,27 +146,25 @@ export class Engine {
       this.#database.exec('BEGIN IMMEDIATE')
       fault('P2')
       const written = write()
+      this.#files.check()
       fault('P6')
       this.#database.exec('COMMIT')
       fault('P7')
       return written
     } catch (error) {
-      this.#rollBack()
+      this.#writer.forget()
+      rollBack(this.#database)
       throw this.#noted(error)
-    }
-  }
-
-  #rollBack(): void {
-    this.#writer.forget()
-    try {
-      this.#database.exec('ROLLBACK')
-    } catch {
-      // SQLite has rolled back by itself, as it does for some errors.
     }
   }
 
   /** Stops the engine if an error says that the file or disk is broken. Gives what the caller gets. */
   #noted(error: unknown): unknown {
+    if (error instanceof StorageError) {
+      // SQLite writes a log that has lost its name back into a file that has not.
+      this.#broken ??= error
+      this.close()
+    }
     if (troubleOf(error) !== 'broken') return error
     this.#broken ??= new StorageError(`${this.#file} cannot be used any more: ${reasonOf(error)}. What was committed before is kept; see to the disk, and start again.`, { cause: error })
     return this.#broken

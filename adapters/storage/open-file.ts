@@ -1,16 +1,13 @@
-import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
+import { checkHeader, checkPage1, logSalt } from './file-header.ts'
 import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
-import { APPLICATION_ID, migrate, readAsNewest } from './schema.ts'
+import { migrate, readAsNewest } from './schema.ts'
 import { reasonOf, StorageError } from './storage-error.ts'
 
 /** Up to which size a file is looked through when it is opened; that takes 2 ms for each MiB. */
 const CHECKED_BYTES = 128 * 1024 * 1024
-
-const MAGIC = Buffer.from('SQLite format 3\u0000', 'latin1')
-const HEADER_BYTES = 100
-const APPLICATION_ID_OFFSET = 68
 
 /** The one name of a file, whatever links lead to it. Throws StorageError if its folder is not there. */
 export function realFile(file: string): string {
@@ -32,6 +29,8 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   if (!holdingHere(file)) checkHeader(file)
   const release = hold(file, holder, driver, () => holderOf(file, driver))
   try {
+    // Read only: the last connection that closes the file removes its log if it may write.
+    if (logSalt(file) !== undefined) usingFile(file, () => driverOf(driver)(file, true), database => checkPage1(database, file))
     usingFile(file, () => driverOf(driver)(file, false), database => {
       // Not yet with a log: the file is marked as ours by one write of its first page, or not at all.
       database.exec('PRAGMA synchronous = FULL')
@@ -56,16 +55,22 @@ export function openForWriting(file: string, driver: DriverName | undefined): Da
 /** Opens a file for reading beside whoever holds it, and gives what `prepare` makes of it; whatever is wrong with the file throws StorageError. */
 export function openForReading<T>(file: string, prepare: (database: Database) => T): T {
   const here = holdingHere(file)
-  if (!existsSync(file)) throw new StorageError(`${file} is not there.`)
   if (!here) checkHeader(file)
+  if (!existsSync(file)) throw new StorageError(`${file} is not there.`)
   const database = opened(file, () => driverOf(here?.driver)(file, true))
   try {
+    checkPage1(database, file)
     readAsNewest(database, file)
     return prepare(database)
   } catch (error) {
     database.close()
     throw unusable(file, error)
   }
+}
+
+/** Makes a file that only its owner can read and write; SQLite gives the file's log and index the same rights. A file that is there stays as it is. */
+export function createPrivately(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
 }
 
 function usingFile(file: string, open: () => Database, use: (database: Database) => void): void {
@@ -90,20 +95,6 @@ function opened(file: string, open: () => Database): Database {
 function unusable(file: string, error: unknown): unknown {
   if (sqliteCode(error) === undefined) return error
   return new StorageError(`${file} cannot be used: ${reasonOf(error)}.`, { cause: error })
-}
-
-/** Looks, without SQLite, whether a file is one of ours: SQLite would leave traces beside somebody else's. An empty file is as good as none. */
-function checkHeader(file: string): void {
-  if (!existsSync(file)) return
-  const found = statSync(file)
-  if (!found.isFile()) throw new StorageError(`${file} is no file. Choose another name.`)
-  if (found.size === 0) return
-  const header = Buffer.alloc(HEADER_BYTES)
-  const descriptor = openSync(file, 'r')
-  readSync(descriptor, header, 0, HEADER_BYTES, 0)
-  closeSync(descriptor)
-  if (header.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) !== 0) throw new StorageError(`${file} is no SQLite file. Choose another name.`)
-  if (header.readUInt32BE(APPLICATION_ID_OFFSET) !== APPLICATION_ID) throw new StorageError(`${file} is a SQLite file of another program. Choose another name.`)
 }
 
 function checkWhole(database: Database, file: string): void {

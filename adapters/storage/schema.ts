@@ -1,10 +1,8 @@
 import { fault } from '../../runtime/fault.ts'
-import type { Database } from './driver.ts'
+import { rollBack, type Database } from './driver.ts'
+import { APPLICATION_ID } from './file-header.ts'
 import { StorageError } from './storage-error.ts'
 import { AS_VERSION_2, VERSION_1, VERSION_2 } from './tables.ts'
-
-/** Marks a SQLite file as one of ours: "A2AT". */
-export const APPLICATION_ID = 0x41_32_41_54
 
 /** What makes each version of the schema of the one before, the first of an empty file. Never changed, only added to. */
 export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2]
@@ -23,7 +21,7 @@ export function migrate(database: Database, file: string, migrations: readonly s
       fault('P17')
       database.exec('COMMIT')
     } catch (error) {
-      database.exec('ROLLBACK')
+      rollBack(database)
       throw error
     }
   }
