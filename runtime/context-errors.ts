@@ -36,3 +36,8 @@ export const NOT_BEGUN_AGAIN = 'The process ended while this task was at work, a
 export function tooManyEvents(limit: number): A2AError {
   return new A2AError('RateLimited', `The task was ended: it had ${limit} events, more than this agent keeps of one task.`)
 }
+
+/** Why a task fails whose artifacts, statuses and messages grow and grow. */
+export function tooManyBytes(limit: number): A2AError {
+  return new A2AError('RateLimited', `The task was ended: its artifacts, statuses and messages would have more than ${limit} bytes, the most that this agent stores of one task.`)
+}

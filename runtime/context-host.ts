@@ -6,15 +6,16 @@ import type { TaskFact } from '../machines/task-events.ts'
 import type { ActorHost } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import type { CommitPipeline } from './commit-pipeline.ts'
-import { tooManyEvents } from './context-errors.ts'
+import { tooManyBytes, tooManyEvents } from './context-errors.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
 import type { ContextTraces } from './context-traces.ts'
+import { jsonBytes } from './json-bytes.ts'
 import { isLast } from './last-event.ts'
 import type { Logger } from './logger.ts'
 import { isLasting, neededTask } from './needed-task.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from './replay.ts'
-import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
+import type { ContextKey, JournalRow, MessageRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { readHistory } from './task-history.ts'
 import { taskNotFound } from './task-not-found.ts'
@@ -24,6 +25,9 @@ import type { Effect } from './turn.ts'
 import { loadWorkInput, type WorkInput } from './work-input.ts'
 
 const DEFAULT_HISTORY = 50
+
+/** How full a task is when the log says so. */
+const NEARLY_FULL = 0.8
 
 /** What a host needs of its context. The actors and timers are made after it. */
 export interface HostedContext {
@@ -90,11 +94,36 @@ export class ContextHost implements ActorHost {
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
     if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
-    const { eventsPerTask } = this.#services.limits
-    const told = this.#context.tasks.generationOf(taskId) < eventsPerTask ? fact : toldWhenFull(fact, eventsPerTask)
-    const event = told && this.#context.tasks.stamp(taskId, told)
+    const { eventsPerTask, taskBytes } = this.#services.limits
+    const { tasks } = this.#context
+    const generation = tasks.generationOf(taskId)
+    const bytes = jsonBytes(fact)
+    const hasRoom = generation === 0 || tasks.hasRoom(taskId, bytes, taskBytes)
+    if (hasRoom) this.#addBytes(taskId, bytes)
+    const full = hasRoom ? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask)) : tooManyBytes(taskBytes)
+    const told = full ? toldWhenFull(fact, full.message, hasRoom) : fact
+    const event = told && tasks.stamp(taskId, told)
     if (event) this.#context.pipeline.turn.log.push(event)
-    if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
+    if (!hasRoom) {
+      if (tasks.fill(taskId)) this.failTask(taskId, tooManyBytes(taskBytes))
+    } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
+  }
+
+  /** Logs a client's message in the open turn. Answers whether its task has room for it: always for the one that opens it. */
+  logMessage(row: MessageRow & { readonly taskId: string; readonly generation: number }): boolean {
+    const { tasks, pipeline } = this.#context
+    const bytes = jsonBytes(row.message)
+    if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
+    this.#addBytes(row.taskId, bytes)
+    pipeline.turn.log.push(row)
+    return true
+  }
+
+  #addBytes(taskId: string, added: number): void {
+    const { taskBytes } = this.#services.limits
+    const bytes = this.#context.tasks.addBytes(taskId, added)
+    const most = NEARLY_FULL * taskBytes
+    if (bytes >= most && bytes - added < most) this.logger.warn('a task has nearly as many bytes as it may', { taskId, bytes, taskBytes })
   }
 
   noteMove(taskId: string): void {

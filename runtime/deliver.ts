@@ -55,6 +55,7 @@ export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: Outsid
         const row = turn.rowOf(event.taskId)
         if (reception === 'stale') reject(movedOn(event.taskId))
         else if (reception === 'full') reject(queueFull(event.taskId))
+        else if (reception === 'large') reject(noRoom(event.taskId))
         else if (typeof reception !== 'string') reject(notThisAnswer(reception))
         else resolve(reception === 'taken' && row ? attach({ key: live.key, row }) : undefined)
       },
@@ -65,6 +66,12 @@ export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: Outsid
 
 function queueFull(taskId: string): A2AError {
   return new A2AError('RateLimited', `Task ${taskId} has as many messages waiting as it takes. Send the next when it has asked.`, { metadata: { taskId } })
+}
+
+function noRoom(taskId: string): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId} has no room for a message of this size: it nearly has as many bytes as this agent stores of one task. Send a smaller one, or start another task.`, {
+    metadata: { taskId }
+  })
 }
 
 function notThisAnswer(violations: readonly FieldViolation[]): A2AError {

@@ -30,6 +30,11 @@ export interface Limits {
   tasksPerContext: number
   /** Events of one task. With more it fails. Default 10,000. */
   eventsPerTask: number
+  /**
+   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, as JSON text. With more it fails, and a
+   * message for which it has no room is refused with RateLimited. Default 16 MiB.
+   */
+  taskBytes: number
   /** Messages that wait for the next question of one task, or while one negotiation answers another. One more is refused with RateLimited. Default 16. */
   queuedMessages: number
   /**
@@ -98,6 +103,7 @@ export interface Limits {
 export const defaultLimits: Limits = {
   tasksPerContext: 256,
   eventsPerTask: 10_000,
+  taskBytes: 16 * 1024 * 1024,
   queuedMessages: 16,
   recoveries: 5,
   liveContexts: 10_000,

@@ -145,7 +145,7 @@ export class LiveContext implements LiveActors {
     const { agent, limits } = this.#services
     const taken = admitted(task, event, agent.messages, limits.queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
-    if ('message' in event) turn.log.push({ message: event.message, taskId, generation })
+    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation })) return 'large'
     if (send) turn.sends.push({ ...send, taskId })
     if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
@@ -234,7 +234,7 @@ export class LiveContext implements LiveActors {
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
     turn.moved.add(taskId)
-    turn.log.push({ message, taskId, generation: 0 })
+    this.#host.logMessage({ message, taskId, generation: 0 })
     if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
     if (trace) this.#host.traces?.open(taskId, trace, turn)
     // A chart's first step is its author's: what led there is durable before.

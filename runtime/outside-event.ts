@@ -31,8 +31,8 @@ export type MessagePolicy = 'reject' | 'steer' | 'queue'
 
 type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 
-/** Why a task does not take an event: not now, not at this generation, not one more in its queue, or not like this. */
-export type Refusal = 'refused' | 'stale' | 'full' | readonly FieldViolation[]
+/** Why a task does not take an event: not now, not at this generation, not one more in its queue, not so many bytes, or not like this. */
+export type Refusal = 'refused' | 'stale' | 'full' | 'large' | readonly FieldViolation[]
 
 /** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes. */
 export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {

@@ -56,6 +56,8 @@ export interface TaskRow {
    * only a message brings it there, and when it has ended.
    */
   readonly wakeAtMs?: number
+  /** How many bytes its events and messages have as JSON text, about. An engine that gives a row back may have counted them itself. */
+  readonly bytes?: number
 }
 
 /** Where a wake stands in the order of all wakes: by its time, those of one moment by task. */

@@ -1,6 +1,6 @@
 import type { Actor, AnyActorRef } from 'xstate'
 import { isAtWork } from './at-work.ts'
-import { tooManyEvents } from './context-errors.ts'
+import { tooManyBytes, tooManyEvents } from './context-errors.ts'
 import type { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextServices } from './context-services.ts'
@@ -31,8 +31,8 @@ export function takeUp(tasks: readonly RestoredTask[], context: TakingUp): void 
 
 /** Before the actors start: has a task known, and the author's code in it run when it may. */
 function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledger, services, wasHere }: TakingUp): void {
-  const { taskId, generation, state, wakeAtMs } = row
-  ledger.open(taskId, { generation, state })
+  const { taskId, generation, state, wakeAtMs, bytes = 0 } = row
+  ledger.open(taskId, { generation, state, bytes })
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })
@@ -45,13 +45,14 @@ function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledg
 
 /** When the actors have started. */
 function goOn(task: RestoredTask, context: TakingUp): void {
-  const { host, services: { limits: { eventsPerTask } } } = context
-  const { taskId, generation } = task.row
+  const { host, services: { limits: { eventsPerTask, taskBytes } } } = context
+  const { taskId, generation, bytes = 0 } = task.row
   failUnrestored(task, context)
   // From now on it is stored under the present version, with the timers that begin now.
   if (task.isOther) host.noteMove(taskId)
   // The limit was higher when the task was last here.
   if (generation >= eventsPerTask) host.failTask(taskId, tooManyEvents(eventsPerTask))
+  else if (bytes > taskBytes) host.failTask(taskId, tooManyBytes(taskBytes))
   const actor = actorOf(context.root, taskId)
   if (host.recovery.isExpected(taskId)) host.recovery.recover(task, actor !== undefined && isAtWork(actor))
 }

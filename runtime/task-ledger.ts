@@ -11,6 +11,10 @@ import type { TaskEvent, TaskRow } from './store.ts'
 interface LedgerEntry {
   generation: number
   state: TaskState
+  /** Of its events and messages. */
+  bytes: number
+  /** Whether something had no room in it: nothing has from then on. */
+  isFull: boolean
   /** Metadata of the task itself, which its first event carries. */
   readonly metadata: Record<string, unknown> | undefined
 }
@@ -27,8 +31,8 @@ export class TaskLedger {
   }
 
   /** Begins a task, or takes one up again where a row left it. */
-  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.set(taskId, { generation, state, metadata })
+  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
+    this.#entries.set(taskId, { generation, state, bytes, isFull: false, metadata })
   }
 
   has(taskId: string): boolean {
@@ -38,6 +42,25 @@ export class TaskLedger {
   /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
   generationOf(taskId: string): number {
     return this.#entries.get(taskId)?.generation ?? 0
+  }
+
+  /** Whether a task may have so many bytes more. */
+  hasRoom(taskId: string, bytes: number, limit: number): boolean {
+    const entry = this.#entries.get(taskId)
+    return entry !== undefined && !entry.isFull && entry.bytes + bytes <= limit
+  }
+
+  /** Counts bytes of a task. Gives how many it has then. */
+  addBytes(taskId: string, bytes: number): number {
+    const entry = this.#entries.get(taskId)
+    return entry ? (entry.bytes += bytes) : 0
+  }
+
+  /** Notes that something had no room in a task. Answers whether that is the first time. */
+  fill(taskId: string): boolean {
+    const entry = this.#entries.get(taskId)
+    if (!entry || entry.isFull) return false
+    return (entry.isFull = true)
   }
 
   /** The ids of the tasks. */
@@ -67,10 +90,10 @@ export class TaskLedger {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- only tasks that are here move */
     if (!entry) return undefined
-    const { generation, state } = entry
+    const { generation, state, bytes } = entry
     if (isTerminal(state)) this.#entries.delete(taskId)
-    if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state }
-    return wakeAtMs < Infinity ? { taskId, generation, state, snapshot, wakeAtMs } : { taskId, generation, state, snapshot }
+    if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state, bytes }
+    return wakeAtMs < Infinity ? { taskId, generation, state, bytes, snapshot, wakeAtMs } : { taskId, generation, state, bytes, snapshot }
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {

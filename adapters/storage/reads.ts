@@ -31,7 +31,7 @@ export class Reads {
   readonly #openWebhooks: Statement
 
   constructor(database: Database, tables: Tables, report: ReportDamage) {
-    this.#reader = new TaskReader(tables)
+    this.#reader = new TaskReader(database, tables)
     this.#lister = new TaskLister(database)
     this.#report = report
     this.#find = {
@@ -62,7 +62,7 @@ export class Reads {
     for (const { task } of this.#live.all(context.context) as { task: number }[]) {
       const row = this.#rowOf(task, { context: context.context, endedAtMs: null })
       const snapshot = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.snapshotOf(row))
-      if (row && snapshot !== undefined) tasks.push({ ...rowAsCommitted(row), snapshot })
+      if (row && snapshot !== undefined) tasks.push({ ...rowAsCommitted(row), snapshot, bytes: this.#reader.bytesOf(task) })
     }
     return { commit: context.commits, snapshot: context.snapshot, tasks }
   }

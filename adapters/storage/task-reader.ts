@@ -1,6 +1,7 @@
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/task-projection.ts'
 import { DamagedRow } from './damage.ts'
+import type { Database, Statement } from './driver.ts'
 import { originalText } from './stored-text.ts'
 import type { EventRow, StoredTaskRow, Tables } from './tables.ts'
 
@@ -13,13 +14,17 @@ export class TaskReader {
   readonly #status
   readonly #snapshot
 
-  constructor({ events, messages, snapshots }: Tables) {
+  readonly #bytes: Statement
+
+  constructor(database: Database, { events, messages, snapshots }: Tables) {
     this.#events = events.reading(['task'], 'ORDER BY generation')
     this.#page = events.reading(['task'], 'AND generation > ? ORDER BY generation LIMIT ?')
     this.#terms = events.reading(['task'], 'AND isTerm = 1 ORDER BY generation')
     this.#status = events.reading(['task', 'generation'])
     this.#snapshot = snapshots.reading(['task'])
     this.#messages = messages.reading(['task'], 'ORDER BY number')
+    this.#bytes = database.prepare(`
+      SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes`)
   }
 
   /** The task of a row. Throws DamagedRow if anything that it is made of is damaged. */
@@ -37,6 +42,11 @@ export class TaskReader {
     const row = this.#snapshot.one(task)
     if (!row) throw new DamagedRow('snapshots')
     return row.snapshot
+  }
+
+  /** How many bytes a task's events and messages have. None of them is read for it. */
+  bytesOf(task: number): number {
+    return Number(this.#bytes.get(task, task)?.bytes)
   }
 
   /** A task's events after a generation. */

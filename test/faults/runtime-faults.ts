@@ -23,7 +23,8 @@ export const runtimeFaults: readonly Fault[] = [
     find: 'if (event) this.#context.pipeline.turn.log.push(event)',
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
   },
-  { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state })', replace: 'ledger.open(taskId, { state })' },
+  { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state, bytes })', replace: 'ledger.open(taskId, { state, bytes })' },
+  { name: 'a restored task counts its bytes anew', file: 'runtime/take-up.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes })', replace: 'ledger.open(taskId, { generation, state })' },
   { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
   { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, extensions }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, extensions }, undefined)' },

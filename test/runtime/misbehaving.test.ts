@@ -1,7 +1,9 @@
 /* oxlint-disable require-yield -- generators that end before they say anything are among what is tested */
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
-import { artifact, authRequired, inputRequired, memoryStore, progress, setupWork, text, textOf as wordsOf, type AgentDefinition, type RuntimeOptions, type Store, type WorkArguments, type WorkGenerator } from '../../runtime/index.ts'
+import { artifact, authRequired, failed, inputRequired, memoryStore, progress, setupWork, text, textOf as wordsOf, type AgentDefinition, type RuntimeOptions, type Store, type WorkArguments, type WorkGenerator } from '../../runtime/index.ts'
+import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
 import { brief, collect, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until, type Started } from '../fixtures/runtime-helpers.ts'
 
@@ -148,6 +150,78 @@ await t.test('a task that has more events than may be kept now fails when it is 
   t.match(textOf((await after.runtime.getTask({ id })).status.message), TOO_MANY)
 })
 
+const TOO_LARGE = 'The task was ended: its artifacts, statuses and messages would have more than 10000 bytes, the most that this agent stores of one task.'
+const kilobyte = 'x'.repeat(1000)
+
+await t.test('a task that would have more bytes than it may fails with a reason, and what is stored of it can be read', async t => {
+  const bad: [how: string, work: Work, artifacts: number, isWarned: boolean][] = [
+    ['artifacts', async function* () { for (;;) yield artifact(kilobyte) }, 8, true],
+    ['chunks of one artifact', async function* () { for (let i = 0; ; i += 1) yield artifact({ artifactId: 'a', parts: [text(kilobyte)] }, { append: i > 0 }) }, 1, true],
+    ['an artifact that is begun again and again', async function* () { for (;;) yield artifact({ artifactId: 'a', parts: [text(kilobyte)] }) }, 1, true],
+    ['statuses', async function* () { for (;;) yield progress(kilobyte) }, 0, true],
+    ['metadata', async function* () { for (;;) yield artifact({ parts: [text('.')], metadata: { kilobyte } }) }, 8, true],
+    ['what a function emits that goes on', async ({ emit: tell }) => { for (let i = 0; i < 20; i += 1) tell(artifact(kilobyte)); await new Promise(() => {}) }, 8, true],
+    ['the artifacts of a result', () => ({ artifacts: Array.from({ length: 20 }, () => kilobyte) }), 8, true],
+    ['a last message', () => ({ message: kilobyte.repeat(20) }), 0, false],
+    ['a reason', () => failed(kilobyte.repeat(20)), 0, false],
+    ['a question', ({ ask }) => ask(inputRequired(kilobyte.repeat(20))), 0, false]
+  ]
+  for (const [how, work, artifacts, isWarned] of bad) {
+    await t.test(how, async t => {
+      const { runtime, store, log } = start(t, { work }, { limits: { taskBytes: 10_000 } })
+      const { id } = taskIn(await runtime.sendMessage(say('bad')))
+      const task = await runtime.getTask({ id })
+      t.equal(stateName(task.status.state), 'failed')
+      t.equal(textOf(task.status.message), TOO_LARGE)
+      t.equal(task.artifacts?.length ?? 0, artifacts)
+      t.ok(JSON.stringify(await eventsOf(store, id)).length < 12_000)
+      t.equal(log.filter(({ level }) => level === 'error').length, 1)
+      const warnings = log.filter(({ level }) => level === 'warn')
+      t.match(warnings, isWarned ? [{ message: 'a task has nearly as many bytes as it may', details: { taskId: id, bytes: Number, taskBytes: 10_000 } }] : [])
+      t.equal(warnings.length, isWarned ? 1 : 0)
+    })
+  }
+})
+
+await t.test('messages count as bytes of their task: one for which there is no room is refused and changes nothing', async t => {
+  const asking: Work = async ({ ask }) => { for (;;) await ask(inputRequired('?')) }
+  const { runtime } = start(t, { work: asking }, { limits: { taskBytes: 10_000 } })
+  const { id } = taskIn(await runtime.sendMessage(say(kilobyte)))
+  const answer = (words: string) => runtime.sendMessage(say(words, { taskId: id }))
+  for (let count = 0; count < 5; count += 1) await answer(kilobyte)
+  const before = await runtime.getTask({ id })
+  t.match(await refusal(answer(kilobyte.repeat(5))), { code: 'RateLimited', message: /has no room for a message of this size/, metadata: { taskId: id } })
+  t.strictSame(await runtime.getTask({ id }), before)
+  t.match(taskIn(await answer('a short one')), { status: { state: 'TASK_STATE_INPUT_REQUIRED' } })
+  const { runtime: narrow } = start(t, { work: asking }, { limits: { taskBytes: 100 } })
+  const told = (await collect(narrow.sendStreamingMessage(say(kilobyte)))).map(brief)
+  t.strictSame(told, ['task:failed'], 'the message that opens a task is always stored')
+})
+
+for (const engine of ['memory', 'SQLite'] as const) {
+  await t.test(`the bytes of a task count on when it is restored, in ${engine}`, async t => {
+    const kept = engine === 'memory' ? memoryStore() : sqliteStore(join(t.testdir(), 'tasks.db'))
+    t.teardown(() => kept.close())
+    const store: Store = { ...kept, close: async () => {} }
+    const work: Work = async ({ ask, emit: tell }) => {
+      tell(artifact(kilobyte.repeat(5)))
+      await ask(inputRequired('?'))
+      tell(artifact(kilobyte.repeat(6)))
+      await new Promise(() => {})
+    }
+    const before = start(t, { work }, { store, limits: { taskBytes: 10_000 } })
+    const { id } = taskIn(await before.runtime.sendMessage(say('one')))
+    const other = taskIn(await before.runtime.sendMessage(say('two')))
+    await before.runtime.close()
+    const after = start(t, { work }, { store, limits: { taskBytes: 10_000 } })
+    t.equal(textOf(taskIn(await after.runtime.sendMessage(say('go on', { taskId: id }))).status.message), TOO_LARGE)
+    await after.runtime.close()
+    const narrower = start(t, { work }, { store, limits: { taskBytes: 1000 } })
+    t.match(await refusal(narrower.runtime.sendMessage(say('go on', { taskId: other.id }))), { code: 'UnsupportedOperation', metadata: { state: 'TASK_STATE_FAILED' } })
+    t.equal((await narrower.runtime.getTask({ id: other.id })).artifacts?.length, 1)
+  })
+}
+
 await t.test('work as a chart that misbehaves fails its task alone, with a reason', async t => {
   const words = (what: unknown) => setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(what as never) } } })
   const bad: [how: string, work: Work, reason: string | RegExp][] = [
@@ -264,8 +338,8 @@ await t.test('a lot', async t => {
     t.match(textOf(status.message), TOO_MANY)
   })
 
-  await t.test('of text in one artifact, 20 MB, is taken, and others are served', async t => {
-    const big = 'x'.repeat(20_000_000)
+  await t.test('of text in one artifact, 15 MB, is taken, and others are served', async t => {
+    const big = 'x'.repeat(15_000_000)
     const { runtime, id } = await amongOthers(t, both(() => ({ artifact: big })))
     t.equal(textOf((await runtime.getTask({ id })).artifacts?.[0])?.length, big.length)
   })

@@ -5,6 +5,7 @@ import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/acto
 import { ArtifactList } from '../../runtime/artifact-list.ts'
 import { namedArtifacts } from '../../runtime/artifact-references.ts'
 import { systemClock, timestamp } from '../../runtime/clock.ts'
+import { jsonBytes } from '../../runtime/json-bytes.ts'
 import { CommitPipeline, LOST_RACE } from '../../runtime/commit-pipeline.ts'
 import { Feeds } from '../../runtime/feeds.ts'
 import { gated, isMachine } from '../../runtime/gated-logic.ts'
@@ -546,16 +547,29 @@ await t.test('a limit that is not above 0 is refused at once, by its name', t =>
   t.end()
 })
 
+await t.test('the bytes of a value are about those of its JSON text', async t => {
+  for (const value of ['', 'é€😀', null, true, 123, [], {}, { text: 'x'.repeat(1000) }, { a: [{ b: 'c' }, 'd', null], metadata: { e: { f: 'g' } } }]) {
+    const exact = Buffer.byteLength(JSON.stringify(value))
+    t.ok(Math.abs(jsonBytes(value) - exact) <= 4 + exact / 2, `${JSON.stringify(value).slice(0, 40)}: ${jsonBytes(value)} for ${exact}`)
+  }
+  let deep: unknown = 'end'
+  for (let depth = 0; depth < 100_000; depth += 1) deep = [deep]
+  t.ok(jsonBytes(deep) > 100_000, 'however deep it is')
+})
+
 await t.test('of a task that has as many events as it may only its end is told, and a completion as a failure', async t => {
-  t.equal(toldWhenFull({ type: 'artifact.produced', artifact: { parts: [] } }, 7), undefined)
-  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(toldWhenFull({ type: 'status.changed', state }, 7), undefined)
+  t.equal(toldWhenFull({ type: 'artifact.produced', artifact: { parts: [] } }, 'why', true), undefined)
+  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(toldWhenFull({ type: 'status.changed', state }, 'why', true), undefined)
   for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const) {
     const fact = { type: 'status.changed', state } as const
-    t.equal(toldWhenFull(fact, 7), fact)
+    t.equal(toldWhenFull(fact, 'why', true), fact)
   }
-  t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 7), {
-    type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'The task was ended: it had 7 events, more than this agent keeps of one task.' }] }
+  t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 'why', true), {
+    type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'why' }] }
   })
+  t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'too long' }] } }, 'why', false), {
+    type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'why' }] }
+  }, 'without room also the words of another end')
 })
 
 await t.test('who may wait for some turns waits as long as others come, and no longer', async t => {
