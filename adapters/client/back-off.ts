@@ -23,14 +23,18 @@ export class BackOff {
     this.#options = options
   }
 
-  /** How long to wait before the next try, in milliseconds; `undefined` if the agent has been lost for too long. */
-  next(): number | undefined {
+  /**
+   * How long to wait before the next try, in milliseconds; `undefined` if the agent has been lost for too long. `askedMs` is how
+   * long the agent asks to wait: the random wait comes on top, and the last try is when time is up at the latest.
+   */
+  next(askedMs = 0): number | undefined {
     const { clock, random, giveUpAfterMs } = this.#options
     this.#lostAtMs ??= clock.now()
-    if (clock.now() - this.#lostAtMs >= giveUpAfterMs) return undefined
+    const leftMs = this.#lostAtMs + giveUpAfterMs - clock.now()
+    if (leftMs <= 0) return undefined
     const longestMs = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
     this.#failures += 1
-    return random() * longestMs
+    return Math.min(askedMs, leftMs) + random() * longestMs
   }
 
   /** The agent is there again: the next loss begins from the start. */

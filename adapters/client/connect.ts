@@ -55,7 +55,7 @@ export interface AgentClient {
  * that this client can speak. REST and gRPC need the official client, an optional peer; an interface whose peer is not
  * installed is passed over if there is another.
  *
- * Rejects with Overloaded when nobody answers there, UnsupportedOperation when no interface fits, which says what is
+ * Rejects with Overloaded or RateLimited when nobody answers there or the agent is not ready, UnsupportedOperation when no interface fits, which says what is
  * missing, Forbidden when the card would send headers to another host; over WebSocket with Unauthenticated or Forbidden
  * when the agent refuses the handshake. Over HTTP and gRPC the first call tells that.
  */

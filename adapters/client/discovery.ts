@@ -4,6 +4,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { discard, wholeBody } from './body.ts'
+import { passingError } from './http-errors.ts'
 import { onlyOlder } from './interfaces.ts'
 import { nobodyAnswers } from './lost-errors.ts'
 import type { ConnectOptions } from './options.ts'
@@ -11,8 +12,8 @@ import type { ConnectOptions } from './options.ts'
 /**
  * Reads an agent's card. `url` is the card's own address, or that of the agent: then the card is looked for below that
  * path, and at the root of its host (§8.2). Throws UnsupportedOperation where there is none and for agents of A2A 0.3,
- * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, Overloaded when nobody answers, and what
- * `verifyCard` does.
+ * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, and what `verifyCard`
+ * does. Overloaded and RateLimited say that the card may be there later.
  */
 export async function fetchCard(url: string, { signal, verifyCard }: Pick<ConnectOptions, 'signal' | 'verifyCard'> = {}): Promise<AgentCard> {
   const found = await foundCard(url, signal)
@@ -45,6 +46,8 @@ async function documentAt({ href }: URL, signal: AbortSignal | undefined): Promi
   })
   if (!response.ok) {
     discard(response)
+    const passing = passingError(response)
+    if (passing) throw passing
     return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.`)
   }
   const body = await wholeBody(response).catch(cause => {

@@ -27,15 +27,35 @@ const TEXTS: ReadonlyMap<number, string> = new Map([
   [504, 'does not answer in time']
 ])
 
+/** An HTTP answer without its body. */
+export interface AnswerHead {
+  readonly url: string
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+}
+
 /**
  * The error of a response that is none of A2A's: what its status says, or InvalidAgentResponse if that is not what an
- * agent answers with. `Retry-After` is kept if it is a number of seconds.
+ * agent answers with. `Retry-After` is its `retryAfterMs`.
  */
-export function statusError({ status, headers, url }: Response): A2AError {
-  const text = TEXTS.get(status)
-  const said = text === undefined ? 'answered with what is not A2A' : text
-  const delay = /^\d{1,6}$/.exec(headers.get('retry-after') ?? '')?.[0]
-  return new A2AError(CODES.get(status) ?? 'InvalidAgentResponse', `The agent at ${url} ${said} (HTTP ${status}).`, {
-    ...(delay !== undefined && { retryAfterMs: Number(delay) * 1000 })
-  })
+export function statusError({ url, status, headers }: AnswerHead): A2AError {
+  const said = TEXTS.get(status) ?? 'answered with what is not A2A'
+  return new A2AError(CODES.get(status) ?? 'InvalidAgentResponse', `The agent at ${url} ${said} (HTTP ${status}).`, retryOf(headers))
+}
+
+/**
+ * The error of a handshake, or of the request for a card, if the same request may succeed later: 408, 429, and the failures of
+ * servers. `undefined` for every other status. Neither request changes anything, so both can be retried.
+ */
+export function passingError({ url, status, headers }: AnswerHead): A2AError | undefined {
+  if (status !== 408 && status !== 429 && (status < 500 || status === 501 || status === 505)) return undefined
+  const text = `The agent at ${url} ${TEXTS.get(status) ?? 'is in trouble'} (HTTP ${status}).`
+  return new A2AError(status === 429 ? 'RateLimited' : 'Overloaded', text, retryOf(headers))
+}
+
+/** `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which counts from the server's own `Date`. */
+function retryOf(headers: AnswerHead['headers']): { readonly retryAfterMs?: number } {
+  const asked = headers.get('retry-after') ?? ''
+  const retryAfterMs = /^\d{1,6}$/.test(asked) ? Number(asked) * 1000 : Date.parse(asked) - Date.parse(headers.get('date') ?? '')
+  return retryAfterMs >= 0 ? { retryAfterMs } : {}
 }

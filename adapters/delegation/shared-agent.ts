@@ -1,7 +1,7 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
 import { BackOff } from '../client/back-off.ts'
 import { passed } from '../client/carry-through.ts'
 import { connect, type AgentClient } from '../client/connect.ts'
+import { mayPass } from '../client/lost-errors.ts'
 import { backOffOptions, type ConnectOptions } from '../client/options.ts'
 
 /** How to reach another agent: as `connect` does, with a name for it. */
@@ -54,7 +54,7 @@ export class SharedAgent {
       try {
         return await (this.#client ??= this.#connect())
       } catch (error) {
-        const waitMs = isPatient && isA2AError(error) && error.code === 'Overloaded' ? waits.next() : undefined
+        const waitMs = isPatient && mayPass(error) ? waits.next(error.retryAfterMs) : undefined
         if (waitMs === undefined || signal.aborted) throw error
         await passed(waitMs, backOff.clock, signal)
       }

@@ -1,7 +1,7 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { isA2AError } from '../../machines/protocol/errors.ts'
 import { BackOff, type BackOffOptions } from '../client/back-off.ts'
 import { LinkWatch, type LinkState } from '../client/link-state.ts'
-import { closedHere, nobodyAnswers, wasLost } from '../client/lost-errors.ts'
+import { closedHere, mayPass, nobodyAnswers, wasLost } from '../client/lost-errors.ts'
 import type { ClientSocket } from './client-socket.ts'
 
 /** What a link is made of. */
@@ -138,7 +138,7 @@ export class Link {
 
   #tryLater(error: unknown): void {
     const { clock } = this.#options
-    const waitMs = this.#backOff.next()
+    const waitMs = this.#backOff.next(mayPass(error) ? error.retryAfterMs : 0)
     if (waitMs === undefined) return this.#end(error)
     clock.clearTimeout(this.#timer)
     this.#timer = clock.setTimeout(() => this.#tryNow(), waitMs)
@@ -150,7 +150,7 @@ export class Link {
       socket => this.#opened(socket),
       error => {
         if (this.state === 'closed') return
-        if (isRefusal(error)) this.#end(error)
+        if (isA2AError(error) && !mayPass(error)) this.#end(error)
         else this.#tryLater(error)
       }
     )
@@ -164,9 +164,4 @@ export class Link {
     this.#watch.enter('closed')
     this.#user.closed(error)
   }
-}
-
-/** The agent answered, and does not let this client in. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof A2AError && error.code !== 'Overloaded'
 }

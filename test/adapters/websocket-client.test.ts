@@ -127,7 +127,7 @@ await t.test('what is no card fails with what it is', async t => {
     [{ body: '[]' }, 'InvalidParams', /card/],
     [{ body: cardWith() }, 'InvalidParams', /supportedInterfaces/],
     [{ status: 404 }, 'UnsupportedOperation', /There is no agent card at .*: HTTP 404/],
-    [{ status: 500 }, 'UnsupportedOperation', /HTTP 500/]
+    [{ status: 500 }, 'Overloaded', /HTTP 500/]
   ] as const) {
     const { url, asked } = await serveDocument(t, answer)
     const error = await refusal(connect(url))
