@@ -5,7 +5,7 @@ import type { ContextServices } from './context-services.ts'
 import { ContextTraces } from './context-traces.ts'
 import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
-import { Shares, type Lacking, type Sharer } from './shares.ts'
+import { overShare, Shares, type Sharer } from './shares.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
 import { Table } from './table.ts'
 import type { TraceCarrier } from './telemetry.ts'
@@ -223,7 +223,7 @@ export class Contexts {
   #makeRoom(sharer: Sharer): void {
     for (let lacking = this.#shares.lacking(sharer); lacking; lacking = this.#shares.lacking(sharer)) {
       const isRoomMade = lacking === 'whole' ? this.#dismissOne() : this.#dismissOneOf(lacking, sharer)
-      if (!isRoomMade) throw noRoom(lacking, sharer, this.#shares.most[lacking])
+      if (!isRoomMade) throw lacking === 'whole' ? full() : overShare(LIVE, lacking, sharer, this.#shares)
     }
   }
 
@@ -232,14 +232,10 @@ export class Contexts {
   }
 }
 
-function noRoom(lacking: Lacking, sharer: Sharer, most: number): A2AError {
-  if (lacking === 'whole') {
-    return new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', { retryAfterMs: 1000 })
-  }
-  const by = lacking === 'tenant' ? 'perTenant' : typeof sharer.user === 'string' ? 'perPrincipal' : 'perConnection'
-  const whose = { perTenant: 'This tenant has', perPrincipal: 'You have', perConnection: 'This connection has opened' }[by]
-  const text = `${whose} as many conversations that are under way as one may: ${most}. Wait for a task to end, or cancel one.`
-  return new A2AError('RateLimited', text, { retryAfterMs: 1000, metadata: { share: `${by}.liveContexts`, limit: String(most) } })
+const LIVE = { limit: 'liveContexts', what: 'conversations that are under way', advice: 'Wait for a task to end, or cancel one.' } as const
+
+function full(): A2AError {
+  return new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', { retryAfterMs: 1000 })
 }
 
 function shutDown(): A2AError {

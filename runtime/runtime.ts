@@ -26,7 +26,7 @@ import { ownError, ownErrors } from './own-errors.ts'
 import { randomIds, type Ids } from './ids.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import { inputModesOf } from './input-modes.ts'
-import { limitsWith, type LimitChanges, type Limits } from './limits.ts'
+import { limitsWith, type LimitChanges } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
@@ -39,6 +39,7 @@ import { retentionWith, type Retention } from './retention.ts'
 import type { OperationServices } from './operation-services.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './push-operations.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
+import type { Settings } from './settings.ts'
 import { SignedCards, type SignCard } from './signed-cards.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
@@ -125,17 +126,7 @@ export interface Runtime {
   /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
   writesWebhooks(version: string, writing: WebhookWriting): void
   /** What servers of this runtime keep to. */
-  readonly settings: Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> & {
-    /** The names of `hosts`, with the ports that cards give. */
-    readonly hosts?: ReadonlyMap<string, number | undefined>
-    readonly limits: Limits
-    readonly logger: Logger
-    readonly clock: Clock
-    /** URIs of the extensions that clients may activate: ours and the author's. */
-    readonly extensions: readonly string[]
-    /** Whether tenants are configured, so that servers take their names in paths. */
-    readonly hasTenants: boolean
-  }
+  readonly settings: Settings
   /**
    * Erases everything of a context, or without `contextId` of a principal, at once and for good; `false` if there was
    * nothing. What is live stops first, as if canceled: open streams and waiting calls end with TaskNotFound. Afterwards it
@@ -186,7 +177,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const observers = new Observers(logger)
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
   const push = sender && webhooks && { sender, webhooks }
-  const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.quotas.size > 1, metering, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
+  const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
   const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 
@@ -269,7 +260,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     signedCard: (interfaces, tenant) => ownErrors(logger, {}, 'signedCard', () => signed(publicCard(interfaces, tenant))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined,
+      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

@@ -1,3 +1,4 @@
+import { A2AError } from '../machines/protocol/errors.ts'
 import type { Limits } from './limits.ts'
 
 /** A caller of something that all share: its principal, or the connection of a caller that is not known; and its tenant, where there are several. */
@@ -40,6 +41,23 @@ export class Shares {
     if (user !== undefined) count(this.#byUser, user, amount)
     if (tenant !== undefined) count(this.#byTenant, tenant, amount)
   }
+}
+
+/** One of the `limits` that callers share, as error texts name it. */
+interface Use {
+  readonly limit: 'liveContexts' | 'connections'
+  readonly what: string
+  readonly advice: string
+}
+
+/** The error for a caller over its share. */
+export function overShare({ limit, what, advice }: Use, lacking: Lacking, { user }: Sharer, { most }: Shares): A2AError {
+  const by = lacking === 'tenant' ? 'perTenant' : typeof user === 'object' ? 'perConnection' : 'perPrincipal'
+  const whose = { perTenant: 'This tenant has', perPrincipal: 'You have', perConnection: 'This connection has opened' }[by]
+  return new A2AError('RateLimited', `${whose} as many ${what} as one may: ${most[lacking]}. ${advice}`, {
+    retryAfterMs: 1000,
+    metadata: { share: `${by}.${limit}`, limit: String(most[lacking]) }
+  })
 }
 
 function isOver(used: number, amount: number, most: number): boolean {

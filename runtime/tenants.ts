@@ -1,9 +1,10 @@
 import { invalidParams } from '../machines/protocol/errors.ts'
 import type { OperationName } from '../machines/protocol/operations.ts'
-import type { Caller } from './authentication.ts'
+import type { Caller, Principal } from './authentication.ts'
 import { checkNames } from './known-names.ts'
 import { quotasWith, type QuotaChanges, type Quotas } from './limits.ts'
 import type { Logger } from './logger.ts'
+import type { Sharer } from './shares.ts'
 import type { Scope } from './store.ts'
 
 /** One tenant of an agent. */
@@ -72,6 +73,19 @@ export class Tenants {
     if (!this.#tenants) return true
     const found = this.#tenants.get(tenant)
     return found !== undefined && this.#isMember(found.members, { principal, claims, tenant })
+  }
+
+  /** Whether there is more than one, so that each has a share of what all use. */
+  get areSeveral(): boolean {
+    return this.quotas.size > 1
+  }
+
+  /** Whose shares a caller uses: those of its principal and, where there are several tenants, of the one that it names and may use. A caller that is not known uses none. */
+  sharerOf(principal: Principal | undefined, tenant = ''): Sharer {
+    if (!principal) return {}
+    const { id, claims } = principal
+    const isServed = this.areSeveral && this.has({ tenant, principal: id }, claims)
+    return { user: id, tenant: isServed ? tenant : undefined }
   }
 
   #isMember(members: Tenant['members'], caller: Caller): boolean {

@@ -39,6 +39,7 @@ await t.test('its tenants are for their members, and its quotas are those of the
   const { liveContexts, principalShare, tenantShare } = defaultLimits
   const figures = [liveContexts, liveContexts * principalShare, liveContexts * tenantShare].map(count => count.toLocaleString('en'))
   t.ok(guide.includes(`| \`liveContexts\`: contexts in memory | ${figures.join(' | ')} | ${figures[1]} |`), 'the shares')
+  t.equal(guide.split(`${figures.join(' | ')} | |`).length, 3, 'and those of connections')
   t.ok(guide.includes(`\`principalShare\` (${principalShare}) and \`tenantShare\` (${tenantShare})`), 'the options of the shares')
   const shown = (name: string, value: number) => (name === 'bytesPerMinute' ? `${value / 2 ** 30} GiB` : value.toLocaleString('en'))
   for (const name of Object.keys(defaultLimits.perPrincipal) as (keyof Quota)[]) {

@@ -57,14 +57,22 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, served) => {
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     if (refusal) return refusalAnswer(refusal, headers)
-    const tenant = settings.hasTenants && request.method === 'POST' && !routeOf('POST', path) ? tenantIn(path) : undefined
+    const routed = settings.hasTenants ? routeOf(request.method, path) : undefined
+    const tenant = settings.hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
+    const full = principal && served.direct?.claim?.(settings.sharerOf(principal, tenant ?? tenantOf(routed)))
+    if (full) return isRpc ? refusalAnswer(full, headers) : statusAnswer(full.error, headers)
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
     const call: HttpCall = { request, served, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
     await turnEnd()
     return answer
   })
+}
+
+/** The tenant of a route by REST. */
+function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
+  return routed && 'method' in routed && routed.tenant !== undefined ? tenantIn(`/${routed.tenant}`) : undefined
 }
 
 /** Answers for the card and the page of an agent that is not served over HTTP. */

@@ -4,10 +4,12 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { KeptWith } from '../../runtime/kept-with.ts'
+import type { Sharer } from '../../runtime/shares.ts'
 import type { BodySize } from './body.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import type { TraceTerms } from '../json-rpc/trace-terms.ts'
+import type { Refusal } from './entry.ts'
 import { goneWith } from './gone.ts'
 
 /** Node's response to a request, as it comes with it. */
@@ -24,6 +26,8 @@ export interface NodeResponse {
 export interface DirectResponse {
   readonly response: ServerResponse
   readonly socket: Socket
+  /** Counts the request for its caller until the response is over. Refuses one that is over its share. */
+  readonly claim?: (sharer: Sharer) => Refusal | undefined
 }
 
 /** A request that was let in, and what its bindings need to know of it. */

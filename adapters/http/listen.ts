@@ -2,9 +2,11 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
+import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { refusalText } from './answers.ts'
+import { overShare, Shares, type Sharer } from '../../runtime/shares.ts'
+import { headersFor, refusalText } from './answers.ts'
 import { isLoopback, type Refusal } from './entry.ts'
 import { goneWith } from './gone.ts'
 import type { Handler } from './handler.ts'
@@ -34,7 +36,20 @@ const REQUEST_TIMEOUT_MS = 30_000
 export const GOING: Refusal = { status: 503, message: 'The server restarts. Try again later.', headers: { 'Retry-After': '1' } }
 
 /** What a client hears when there are as many connections, or requests under way, as the server takes. */
-export const FULL: Refusal = { status: 503, message: 'The server has as many connections as it takes. Try again later.', headers: { 'Retry-After': '1' } }
+export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has as many connections as it takes. Try again later.', { retryAfterMs: 1000 }))
+
+/** The limit that callers share. */
+const CONNECTIONS = { limit: 'connections', what: 'connections, or requests under way,', advice: 'Close one, or try again later.' } as const
+
+/** The refusal of a connection, or a request under way, that is over the share of its caller; `undefined` if it is not. */
+export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {
+  const lacking = shares.lacking(sharer)
+  return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
+}
+
+function refusalOf(error: A2AError): Refusal {
+  return { status: ERRORS[error.code].http, message: error.message, headers: headersFor(error), error }
+}
 
 /** Listens on a port and answers with a handler. Resolves when connections are taken; throws TypeError for an address that `checkHost` refuses. */
 export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Runtime, handler: Handler): Promise<Listening> {
@@ -42,14 +57,23 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
   const answer = getRequestListener(
-    (request, { incoming, outgoing }) => handler(request, { direct: { response: outgoing as ServerResponse, socket: incoming.socket } }),
+    (request, { incoming, outgoing }) => handler(request, { direct: { response: outgoing as ServerResponse, socket: incoming.socket, claim: sharer => claim(outgoing as ServerResponse, sharer) } }),
     { overrideGlobalObjects: false }
   )
   const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
-  let underWay = 0
+  const shares = new Shares(settings.limits.connections, settings.limits)
+  const underWay = new Map<ServerResponse, Sharer | undefined>()
+  const claim = (response: ServerResponse, sharer: Sharer) => {
+    const refusal = shareRefusal(shares, sharer)
+    if (!refusal && underWay.has(response)) {
+      underWay.set(response, sharer)
+      shares.add(sharer)
+    }
+    return refusal
+  }
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const target = isDraining ? GOING : underWay >= settings.limits.connections ? FULL : targetOf(request, settings)
+    const target = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : targetOf(request, settings)
     if ('status' in target) {
       const body = refusalText(target)
       response.writeHead(target.status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...target.headers }).end(body)
@@ -58,11 +82,11 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     // From here on an absolute target is a path and a Host header (RFC 9112 §3.2.2).
     request.url = target.path
     request.headers.host = target.host
-    underWay += 1
-    let isOver = false
+    underWay.set(response, undefined)
     const over = () => {
-      if (!isOver) underWay -= 1
-      isOver = true
+      const sharer = underWay.get(response)
+      if (sharer) shares.add(sharer, -1)
+      underWay.delete(response)
       stopListening()
     }
     // A response that stands behind another on its connection does not close when that breaks.

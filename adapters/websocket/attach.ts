@@ -6,10 +6,11 @@ import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { remembering } from '../../runtime/remembering.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { Shares } from '../../runtime/shares.ts'
 import type { Refusal } from '../http/entry.ts'
 import { pathOf } from '../http/incoming.ts'
 import { interfacesAt, originTaken, withScheme, type Offer } from '../http/interfaces.ts'
-import { addressOf, FULL, GOING, type Listening } from '../http/listen.ts'
+import { addressOf, FULL, GOING, shareRefusal, type Listening } from '../http/listen.ts'
 import { tenantIn } from '../http/tenant-path.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
 import { CLOSE_CODES } from './close-codes.ts'
@@ -50,6 +51,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
   /** Where the agent is, as a connection that asked for this host may be told. */
   const interfacesFor = remembering(origin => interfacesAt(settings.publicUrl ?? `${origin}${path}`, offer))
+  const shares = new Shares(limits.connections, limits)
   let isDraining = false
   let handshakes = 0
   let closing: Promise<void> | undefined
@@ -62,8 +64,15 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     if ('status' in shaken) return refuse(socket, shaken)
     if (isDraining) return refuse(socket, GOING)
     const { host, ...terms } = shaken
+    const sharer = settings.sharerOf(terms.principal, tenant)
+    const refusal = shareRefusal(shares, sharer)
+    if (refusal) return refuse(socket, refusal)
     const interfaces = interfacesFor(originTaken(new URL(`http://${host}`).hostname, socket, settings.hosts))
-    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new Connection({ ...serving, interfaces }, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) }))
+    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => {
+      shares.add(sharer)
+      client.once('close', () => shares.add(sharer, -1))
+      return new Connection({ ...serving, interfaces }, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) })
+    })
   }
   const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(path, asked) !== undefined : undefined
   const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {

@@ -3,12 +3,13 @@ import { Agent, createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
 import { httpHandler } from '../../adapters/http/handler.ts'
 import { serve } from '../../adapters/http/serve.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
-import type { Authenticate } from '../../runtime/authentication.ts'
-import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
-import { say, start } from '../fixtures/runtime-helpers.ts'
+import type { Authenticate, Principal } from '../../runtime/authentication.ts'
+import { ask, OpenStream, rpc, serveAll } from '../fixtures/http-agent.ts'
+import { deferred, rejection, say, start, until } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 
 const byName: Authenticate = ({ headers }) => (headers['x-name'] ? { id: headers['x-name'] } : undefined)
@@ -110,4 +111,79 @@ await t.test('a handler that an app has mounted counts by connections where it i
     const sent = new Request('http://localhost/message:send', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(slow()) })
     t.equal((await handler(sent)).status, 200)
   }
+})
+
+const AS = { anna: { 'x-name': 'anna' }, bob: { 'x-name': 'bob' }, cleo: { 'x-name': 'cleo' } }
+
+/** What a WebSocket's handshake is answered: 101, or the status and the code of the error. */
+async function handshaken(t: Test, url: string, name: keyof typeof AS): Promise<unknown> {
+  const socket = new WebSocket(url.replace('http', 'ws'), { headers: { ...AS[name], 'a2a-version': '1.0' } })
+  t.teardown(() => socket.terminate())
+  const opened = once(socket, 'open').then(() => 101)
+  const refused = once(socket, 'unexpected-response').then(async ([, response]) => {
+    let answer = ''
+    for await (const chunk of response.setEncoding('utf8')) answer += chunk
+    return [response.statusCode, response.headers['retry-after'], JSON.parse(answer).error.code]
+  })
+  socket.on('error', () => {})
+  return Promise.race([opened, refused.catch(() => undefined)])
+}
+
+const [OVER_SHARE, FULL] = [[429, '1', -31429], [503, '1', -31503]]
+
+await t.test('a principal has a quarter of the WebSockets of a server, and a tenant half where there are several', async t => {
+  const { url } = await serveAll(t, { work: obedient }, { authenticate: byName, tenants: { '': {}, blue: { members: ['anna', 'bob', 'cleo'] }, green: { members: ['dora'] } }, limits: { connections: 8 } })
+  const [first] = [await JsonSocket.open(t, `${url}blue`, { headers: AS.anna }), await JsonSocket.open(t, url, { headers: AS.anna })]
+  t.strictSame(await handshaken(t, url, 'anna'), OVER_SHARE)
+  for (const _ of [1, 2]) t.equal(await handshaken(t, `${url}blue`, 'bob'), 101)
+  t.equal(await handshaken(t, `${url}blue`, 'cleo'), 101)
+  t.strictSame(await handshaken(t, `${url}blue`, 'cleo'), OVER_SHARE, 'the tenant has its half')
+  t.equal(await handshaken(t, `${url}green`, 'cleo'), 101, 'nobody uses the share of a tenant of others')
+  first.socket.close()
+  t.equal(await until(async () => (await handshaken(t, url, 'anna')) === 101), true)
+})
+
+await t.test('when a server has as many WebSockets as it takes everybody hears Overloaded; callers that are not known have only the whole', async t => {
+  const { url } = await serveAll(t, { work: obedient }, { limits: { connections: 4 } })
+  for (let count = 0; count < 4; count += 1) t.equal(await handshaken(t, url, 'anna'), 101)
+  t.strictSame(await handshaken(t, url, 'bob'), FULL)
+})
+
+await t.test('a principal has a quarter of the HTTP requests under way, and a tenant half where there are several', async t => {
+  const tenants = { '': {}, blue: {}, green: { members: ['dora'] } }
+  const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, tenants, limits: { connections: 8 } })
+  const streaming = (name: keyof typeof AS, tenant: string) => {
+    const body = JSON.stringify(say('wait'))
+    return OpenStream.open(t, `${url}${tenant}message:stream`, { method: 'POST', headers: { ...AS[name], 'content-type': 'application/json', 'a2a-version': '1.0' }, body })
+  }
+  const over = async (name: keyof typeof AS, path: string) => {
+    const { status, headers } = await ask(`${url}${path}tasks`, { headers: AS[name] })
+    return [status, headers.get('retry-after')]
+  }
+  const [first] = [await streaming('anna', 'blue/'), await streaming('anna', '')]
+  t.strictSame(await over('anna', ''), [429, '1'])
+  t.match(await rpc(url, 'ListTasks', {}, AS.anna), { status: 429, json: { error: { code: -31429, data: [{ metadata: { share: 'perPrincipal.connections', limit: '2' } }] } } })
+  for (const _ of [1, 2]) await streaming('bob', 'blue/')
+  await streaming('cleo', 'blue/')
+  t.strictSame(await over('cleo', 'blue/'), [429, '1'])
+  t.match(await rpc(`${url}blue`, 'ListTasks', {}, AS.cleo), { status: 429, json: { error: { message: /^This tenant has as many connections, or requests under way, as one may: 4\./ } } })
+  t.strictSame(await over('cleo', ''), [200, null])
+  t.strictSame(await over('cleo', 'green/'), [200, null], 'as in a tenant that holds nothing')
+  first.cut()
+  await until(async () => (await over('anna', ''))[0] === 200)
+  t.equal((await runtime.listTasks({ tenant: 'blue' }, { principal: 'bob' })).totalSize, 2)
+})
+
+await t.test('a request whose client has left before it was known is not counted', async t => {
+  const asked = deferred()
+  const known = deferred<Principal>()
+  const { url } = await serveAll(t, { work: obedient }, { authenticate: () => (asked.resolve(), known.promise), limits: { connections: 4 } })
+  const leaving = new AbortController()
+  const left = rejection(ask(`${url}tasks`, { signal: leaving.signal }))
+  await asked.promise
+  leaving.abort()
+  await left
+  await new Promise(resolve => setImmediate(resolve))
+  known.resolve({ id: 'anna' })
+  t.equal((await ask(`${url}tasks`)).status, 200)
 })

@@ -1,0 +1,21 @@
+import type { Principal } from './authentication.ts'
+import type { Clock } from './clock.ts'
+import type { Limits } from './limits.ts'
+import type { Logger } from './logger.ts'
+import type { RuntimeOptions } from './runtime.ts'
+import type { Sharer } from './shares.ts'
+
+/** What servers of a runtime keep to. */
+export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {
+  /** The names of `hosts`, with the ports that cards give. */
+  readonly hosts?: ReadonlyMap<string, number | undefined>
+  readonly limits: Limits
+  readonly logger: Logger
+  readonly clock: Clock
+  /** URIs of the extensions that clients may activate: ours and the author's. */
+  readonly extensions: readonly string[]
+  /** Whether tenants are configured, so that servers take their names in paths. */
+  readonly hasTenants: boolean
+  /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
+  readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
+}
