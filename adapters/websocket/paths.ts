@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { pathOf } from '../http/incoming.ts'
+import { ignoreOthers, isWebSocket, replay } from './upgrades.ts'
 
 /** Takes an upgrade of a connection that asks for one. */
 export type TakeUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void
@@ -15,11 +16,13 @@ export interface Place {
 const PLACES = new WeakMap<Server, readonly Place[]>()
 
 /**
- * Takes the upgrades of a place on a server that listens. `unknown` gets those that neither one of ours on this server nor the
- * app itself may want. The answer gives the place back.
+ * Takes the WebSockets of a place on a server that listens. `unknown` gets those that neither one of ours on this server nor the
+ * app itself may want. Requests for other upgrades are answered as if they asked for none, unless the app listens for upgrades too.
+ * The answer gives the place back.
  */
 export function takePath(server: Server, place: Place, take: TakeUpgrade, unknown: TakeUpgrade = () => {}): () => void {
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (!isWebSocket(request)) return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
     socket.on('error', () => socket.destroy())
     const asked = pathOf(request)
     if (asked === place.path) return take(request, socket, head)
@@ -28,6 +31,7 @@ export function takePath(server: Server, place: Place, take: TakeUpgrade, unknow
     if (place.takesBelow?.(asked)) return take(request, socket, head)
     return socket.writableEnded ? undefined : unknown(request, socket, head)
   }
+  if (!PLACES.has(server)) ignoreOthers(server, () => isForApp(server))
   server.on('upgrade', onUpgrade)
   PLACES.set(server, [...placesOn(server), place])
   return () => {
@@ -40,8 +44,12 @@ function placesOn(server: Server): readonly Place[] {
   return PLACES.get(server) ?? []
 }
 
+/** True when the app may want an upgrade: it listens for them too. */
+function isForApp(server: Server): boolean {
+  return server.listenerCount('upgrade') > placesOn(server).length
+}
+
 /** True when neither another of ours on this server nor the app itself may want an upgrade of this path. */
 function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
-  if (server.listenerCount('upgrade') > others.length + 1) return false
-  return !others.some(other => other.path === asked || other.takesBelow?.(asked))
+  return !isForApp(server) && !others.some(other => other.path === asked || other.takesBelow?.(asked))
 }
