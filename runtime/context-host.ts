@@ -19,10 +19,11 @@ import type { ContextKey, JournalRow, MessageRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { readHistory } from './task-history.ts'
 import { taskNotFound } from './task-not-found.ts'
+import type { WorkLoads } from './task-loads.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
-import { loadWorkInput, type WorkInput } from './work-input.ts'
+import { checkReadable, loadWorkInput, type WorkInput } from './work-input.ts'
 
 const DEFAULT_HISTORY = 50
 
@@ -48,6 +49,8 @@ export class ContextHost implements ActorHost {
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
   #recovery: ContextRecovery | undefined
+  /** The loads of works that are under way, by task; none before the first. */
+  #loads: Map<string, WorkLoads> | undefined
   #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
@@ -135,12 +138,38 @@ export class ContextHost implements ActorHost {
     else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
   }
 
-  workInput(taskId: string): Promise<WorkInput> {
-    const { store, agent } = this.#services
-    return loadWorkInput(store, this.key, taskId, agent)
+  async workInput(taskId: string): Promise<WorkInput> {
+    const { store, agent, limits } = this.#services
+    this.#loads?.get(taskId)?.release()
+    this.#loads?.delete(taskId)
+    return loadWorkInput(this.key, taskId, { store, agent, limits, loads: this.#loadsOf(taskId) })
+  }
+
+  /** The loads of a task's work: released already if the task has ended, or the context has left memory. */
+  #loadsOf(taskId: string): WorkLoads {
+    const loads = this.#loads?.get(taskId) ?? this.#services.loads.of(this.key)
+    if (this.#isOver || !this.#context.tasks.has(taskId)) loads.release()
+    else (this.#loads ??= new Map()).set(taskId, loads)
+    return loads
+  }
+
+  /** A task has ended: its timers end, and the tasks that were loaded for its work no longer count. */
+  ended(taskId: string): void {
+    this.#context.timers().clearTask(taskId)
+    this.#loads?.get(taskId)?.release()
+    this.#loads?.delete(taskId)
+  }
+
+  /** The context leaves memory. */
+  leave(): void {
+    this.traces?.leave()
+    for (const loads of this.#loads?.values() ?? []) loads.release()
   }
 
   async readTask(taskId: string): Promise<Task> {
+    const { limits, store } = this.#services
+    const [size] = await store.measureTasks({ ...this.key, taskIds: [taskId] })
+    if (size) checkReadable(size, limits)
     const stored = await this.#services.store.readTask(this.key, taskId)
     if (!stored) throw taskNotFound(taskId)
     return stored.task
@@ -149,8 +178,9 @@ export class ContextHost implements ActorHost {
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself: it would never end.`)
     const { store, feeds, limits } = this.#services
+    const loads = this.#loadsOf(neededBy)
     const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
-    return neededTask(taskId, { store, feeds, limits, scope: this.key, signal, waits })
+    return neededTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
 
   readJournal(taskId: string): Promise<JournalRow[]> {

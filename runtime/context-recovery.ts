@@ -9,6 +9,7 @@ import type { RestoredTask } from './restored-task.ts'
 import type { JournalRow } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import type { Effect } from './turn.ts'
+import { checkReadable } from './work-input.ts'
 
 /** Recoveries without progress are counted within this time. */
 const PERIOD_MS = 24 * 3600 * 1000
@@ -64,7 +65,7 @@ export class ContextRecovery {
       this.#host.failTask(taskId, new A2AError('InternalError', NOT_BEGUN_AGAIN))
       return this.#letGo(taskId)
     }
-    this.#services.store.readJournal(this.#host.key, taskId).then(
+    this.#readJournal(taskId).then(
       journal => this.#recoverInTurn(task, journal),
       error => {
         if (this.#host.isLeaving) return
@@ -79,6 +80,15 @@ export class ContextRecovery {
     for (const taskId of this.#recovered) {
       if (this.#tasks.has(taskId)) this.#host.send({ type: 'recovery.undone', taskId })
     }
+  }
+
+  /** Rejects if the journal is too large to be read. */
+  async #readJournal(taskId: string): Promise<JournalRow[]> {
+    const { store, limits } = this.#services
+    const { key } = this.#host
+    const [size] = await store.measureTasks({ ...key, taskIds: [taskId] })
+    if (size) checkReadable({ ...size, bytes: 0 }, limits)
+    return store.readJournal(key, taskId)
   }
 
   /** Work that has made progress since its last recovery is recovered at once; other work when it has its turn. */

@@ -11,6 +11,7 @@ import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Sharer } from './shares.ts'
 import type { Store } from './store.ts'
+import type { TaskLoads } from './task-loads.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Webhooks } from './webhooks.ts'
 
@@ -37,6 +38,7 @@ export interface ContextServices {
   readonly sharesByTenant?: boolean
   readonly metering: Metering
   readonly feeds: Feeds
+  readonly loads: TaskLoads
   readonly logic: ContextLogic
   readonly agent: Agent
   readonly cleanUps: CleanUps

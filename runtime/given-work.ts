@@ -16,10 +16,11 @@ export class GivenWork implements WorkArguments {
   readonly terms: Record<string, unknown> | undefined
   readonly extensions: readonly string[]
   readonly referenceTasks: Task[]
+  readonly unloadedTasks: readonly string[]
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor({ taskId, contextId, message, input, terms, extensions, referenceTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+  constructor({ taskId, contextId, message, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message
@@ -27,6 +28,7 @@ export class GivenWork implements WorkArguments {
     this.terms = terms
     this.extensions = extensions
     this.referenceTasks = referenceTasks
+    this.unloadedTasks = unloadedTasks
     this.earlierArtifacts = earlierArtifacts
     this.#tools = tools
   }

@@ -84,6 +84,16 @@ export interface Limits {
   callsPerConnection: number
   /** Streams open on one connection. One more is refused with RateLimited. Default 1,024. */
   streamsPerConnection: number
+  /** Different tasks in the `referenceTaskIds` of one message. More are refused with InvalidParams. Default 32. */
+  referencedTasks: number
+  /**
+   * Bytes of other tasks that are loaded for the work of one task: those that its message refers to, and those that may hold the artifact
+   * it means. The work gets the ids of the others. All works of the process hold 16 times as much, those of one principal a
+   * quarter of that. Default 16 MiB.
+   */
+  referencedBytes: number
+  /** Stored bytes of one task with which its work can start again after a restart. A larger task fails. Default 64 MiB. */
+  restoredBytes: number
   /** Size of one message on the wire, in bytes. Default 4 MiB. */
   messageBytes: number
   /** How deep JSON may nest. Default 64. */
@@ -124,6 +134,9 @@ export const defaultLimits: Limits = {
   connections: 10_000,
   callsPerConnection: 100,
   streamsPerConnection: 1024,
+  referencedTasks: 32,
+  referencedBytes: 16 * 1024 * 1024,
+  restoredBytes: 64 * 1024 * 1024,
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64,
   perTenant: { openTasks: 10_000_000, requestsPerMinute: 60_000_000, eventsPerMinute: 600_000_000, bytesPerMinute: 100 * 2 ** 30 },

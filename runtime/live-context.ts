@@ -176,7 +176,7 @@ export class LiveContext implements LiveActors {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
     this.#timers.clearAll()
-    this.#host.traces?.leave()
+    this.#host.leave()
     if (this.#root.getSnapshot().status === 'stopped') return
     this.#root.stop()
     this.#services.observers.told?.left(this)
@@ -262,7 +262,7 @@ export class LiveContext implements LiveActors {
   #save(taskId: string, turn: Turn): void {
     const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
     if (!this.#tasks.has(taskId)) {
-      this.#timers.clearTask(taskId)
+      this.#host.ended(taskId)
       this.#texts.delete(taskId)
     }
     if (row) turn.rows.push(row)

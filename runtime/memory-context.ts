@@ -1,8 +1,12 @@
+import type { Part } from '../machines/protocol/parts.ts'
 import { appended } from './appended.ts'
 import { fold, unfold } from './folding.ts'
 import { StatusOrder } from './status-order.ts'
-import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow } from './store.ts'
+import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from './store.ts'
 import { applyEvent, applyMessage, type TaskRecord } from './task-projection.ts'
+
+/** An estimate of the bytes that an event or a message has beside its parts. */
+const FRAME_BYTES = 200
 
 type LiveRow = TaskRow & { readonly snapshot: string }
 
@@ -180,6 +184,13 @@ export class MemoryContext {
   }
 }
 
+/** An estimate of the bytes that a list of parts has as JSON. */
+function bytesOf(parts: readonly Part[]): number {
+  let bytes = FRAME_BYTES
+  for (const part of parts) bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : JSON.stringify(part).length
+  return bytes
+}
+
 function isLive(row: TaskRow): row is LiveRow {
   return row.snapshot !== undefined
 }
@@ -187,6 +198,15 @@ function isLive(row: TaskRow): row is LiveRow {
 function logEvent(task: LoggedTask, event: TaskEvent): void {
   task.log = appended(task.log, event)
   applyEvent(task, event)
+}
+
+/** How much a task holds. Counts the parts of text and bytes by their lengths, so that nothing is written as JSON but data. */
+export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
+  let bytes = 0
+  for (const { parts } of said) bytes += bytesOf(parts)
+  for (const { update } of log) bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
+  const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify(value ?? null).length, 0)
+  return { taskId, bytes, journalBytes }
 }
 
 /** Leaves of a task what its place among others needs: its ids, state and time. */

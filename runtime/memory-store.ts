@@ -1,6 +1,8 @@
 import { MemoryContexts } from './memory-contexts.ts'
+import { sizeOf } from './memory-context.ts'
 import { MemorySends } from './memory-sends.ts'
 import { newest } from './newest.ts'
+import { latestFirst } from './status-order.ts'
 import type { Store } from './store.ts'
 import { projectTask } from './task-projection.ts'
 
@@ -40,6 +42,11 @@ export function memoryStore(): Store {
     readTasks: (key, limit) => call(() => {
       const tasks = newest(contexts.get(key)?.tasks ?? [], limit)
       return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
+    }),
+    measureTasks: choice => call(() => {
+      if ('newest' in choice) return newest(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)
+      const found = [...new Set(choice.taskIds)].flatMap(taskId => contexts.task(choice, taskId) ?? [])
+      return found.toSorted(latestFirst).map(sizeOf)
     }),
     listTasks: (scope, query) => call(() => {
       const page = contexts.orderFor(scope, query)?.page(query)

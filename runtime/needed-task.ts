@@ -1,9 +1,10 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../machines/protocol/errors.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import type { ContextServices } from './context-services.ts'
 import { isLast } from './last-event.ts'
 import type { Scope } from './store.ts'
+import type { WorkLoads } from './task-loads.ts'
 import { TaskTail } from './task-tail.ts'
 import { textOf } from './words.ts'
 
@@ -20,6 +21,7 @@ const lasting = new WeakSet<object>()
 /** What a needed task is looked for with. */
 export interface Search extends Pick<ContextServices, 'store' | 'feeds' | 'limits'> {
   readonly scope: Scope
+  readonly loads: WorkLoads
   readonly signal: AbortSignal
   /** Hears that it has to be waited for, and that this is over, unless the signal ended it. */
   readonly waits: (isWaiting: boolean) => void
@@ -28,9 +30,9 @@ export interface Search extends Pick<ContextServices, 'store' | 'feeds' | 'limit
 /**
  * Waits until a task of the scope has completed, in whatever context it is, and gives it as it is then. Rejects with
  * TaskNotFound if there is none, or none any more, with UnsupportedOperation if it ended otherwise, both for the client to
- * read; with the signal's reason if that aborts.
+ * read; with RateLimited if there is no room to load it; with the signal's reason if that aborts.
  */
-export async function neededTask(taskId: string, { store, feeds, limits, scope, signal, waits }: Search): Promise<Task> {
+export async function neededTask(taskId: string, { store, feeds, limits, scope, loads, signal, waits }: Search): Promise<Task> {
   const tail = new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter: isLast, signal })
   try {
     const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
@@ -41,10 +43,12 @@ export async function neededTask(taskId: string, { store, feeds, limits, scope, 
       signal.throwIfAborted()
       waits(false)
     }
-    const ended = now && (await store.readTask(scope, taskId))
-    if (!ended) throw absent(taskId)
-    if (ended.task.status.state !== 'TASK_STATE_COMPLETED') throw notCompleted(ended.task)
-    return ended.task
+    const ended = now && (await store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))
+    if (ended && ended.task.status.state !== 'TASK_STATE_COMPLETED') throw notCompleted(ended.task)
+    const [size] = await store.measureTasks({ ...scope, taskIds: [taskId] })
+    const completed = size && (await loads.loadAwaited(size).catch(failed))
+    if (!completed) throw absent(taskId)
+    return completed
   } finally {
     tail.end()
   }
@@ -53,6 +57,11 @@ export async function neededTask(taskId: string, { store, feeds, limits, scope, 
 /** Whether an error says that a needed task will never complete, so that another try of the work is of no use. */
 export function isLasting(error: unknown): boolean {
   return typeof error === 'object' && error !== null && lasting.has(error)
+}
+
+/** A task that does not fit now would not fit in another try of the work: what it holds is the same. */
+function failed(error: unknown): never {
+  throw isA2AError(error) && error.code === 'RateLimited' ? noted(error) : error
 }
 
 function absent(taskId: string): A2AError {

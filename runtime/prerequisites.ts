@@ -6,11 +6,13 @@ import type { WorkArguments } from './work-arguments.ts'
 
 /**
  * Waits until all tasks that the work's message refers to (`referenceTaskIds`) have completed, and gives them as they are
- * then, in the order of the message. Throws what `work.completed` throws as soon as one will not complete. Ids of no task of
- * the caller's are passed over, as everywhere.
+ * then, in the order of the message. Throws what `work.completed` throws as soon as one will not complete, or does not fit
+ * beside the others. Ids of no task of the caller's are passed over, as everywhere.
  */
-export function prerequisites(work: Pick<WorkArguments, 'referenceTasks' | 'completed'>): Promise<Task[]> {
-  return Promise.all(work.referenceTasks.map(work.completed))
+export function prerequisites(work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>): Promise<Task[]> {
+  const known = new Set([...work.referenceTasks.map(({ id }) => id), ...work.unloadedTasks])
+  const taskIds = [...new Set(work.message.referenceTaskIds)].filter(taskId => known.has(taskId))
+  return Promise.all(taskIds.map(taskId => work.completed(taskId)))
 }
 
 /**

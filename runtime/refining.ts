@@ -1,10 +1,10 @@
 import type { PromiseActorLogic } from 'xstate'
 import { A2AError, isA2AError } from '../machines/protocol/errors.ts'
-import type { Task } from '../machines/protocol/objects.ts'
+import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message, Part } from '../machines/protocol/parts.ts'
 import type { ArtifactContent } from '../machines/task-events.ts'
 import { hostOf } from './actor-host.ts'
-import { artifactChoices, chosenArtifact, nameOf, whichArtifact, type AskingOptions } from './artifact-choices.ts'
+import { artifactChoices, chosenArtifact, nameOf, whichArtifact, type ArtifactChoice, type AskingOptions } from './artifact-choices.ts'
 import { namedArtifacts, type ArtifactReference } from './artifact-references.ts'
 import { fromPromise } from './from-promise.ts'
 import { artifactOf } from './outcomes.ts'
@@ -30,7 +30,7 @@ export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 export function artifactToRefine(work: WorkArguments, options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
 export async function artifactToRefine(work: WorkArguments, { optional = false, ...asking }: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
-  const choices = await work.step(STEP, () => artifactChoices(work))
+  const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
   let chosen: ArtifactReference | undefined = choices.length === 1 ? choices[0] : undefined
   for (let isAgain = false; !chosen; isAgain = true) {
@@ -59,8 +59,30 @@ export const readArtifact: PromiseActorLogic<EarlierArtifact, readonly ArtifactR
   return read(taskId => hostOf(system).readTask(taskId), chosen)
 })
 
+/** How many tasks that are not loaded are read to find what may be refined. */
+const READ_TASKS = 20
+
 /** Names what is found out once, also if the work runs again. */
 const STEP = 'artifact to refine'
+
+/** What may be refined. If nothing of it is loaded, the newest of the tasks that are not loaded are read, one at a time. */
+async function choicesOf(work: WorkArguments): Promise<ArtifactChoice[]> {
+  const { message, unloadedTasks } = work
+  const choices = artifactChoices(work)
+  if (choices.length > 0) return choices
+  const earlierArtifacts: EarlierArtifact[] = []
+  for (const taskId of unloadedTasks.slice(0, READ_TASKS)) {
+    const artifacts = await work.readTask(taskId).then(task => task.artifacts ?? [], unreadable)
+    for (const artifact of artifacts.toReversed()) earlierArtifacts.push({ taskId, artifact: { ...artifact, parts: [] } })
+  }
+  return artifactChoices({ message, earlierArtifacts })
+}
+
+/** A task that was removed, or is too large to be read, has nothing to refine. */
+function unreadable(error: unknown): Artifact[] {
+  if (!isA2AError(error) || error.code === 'InternalError') throw error
+  return []
+}
 
 /** The artifact that an answer refers to which was not among the choices, if it is the caller's. */
 function namedElsewhere(work: WorkArguments, answer: Message): Promise<ArtifactReference | undefined> {

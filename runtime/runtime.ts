@@ -44,6 +44,7 @@ import { SignedCards, type SignCard } from './signed-cards.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
 import type { Store } from './store.ts'
 import { Table } from './table.ts'
+import { TaskLoads } from './task-loads.ts'
 import { TaskStream, type Opened } from './task-stream.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
 import { tenantInterfaces } from './tenant-interfaces.ts'
@@ -171,13 +172,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const turns = tenants.listed && new FairTurns()
   const retention = retentionWith(options.retention)
   const feeds = new Feeds()
+  const loads = new TaskLoads({ store, limits, logger })
   const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
   const observers = new Observers(logger)
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
   const push = sender && webhooks && { sender, webhooks }
-  const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
+  const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
   const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 

@@ -1,3 +1,4 @@
+import { invalidParams } from '../machines/protocol/errors.ts'
 import type { SendMessageResponse } from '../machines/protocol/objects.ts'
 import type { SendMessageRequest } from '../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/states.ts'
@@ -58,6 +59,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
 function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
   const { message, configuration } = call.params
+  if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
   const config = configuration?.taskPushNotificationConfig
   if (config) pushOf(services)
   checkInputModes(message, services.inputModes)
@@ -135,4 +137,11 @@ function endsReply({ update }: TaskEvent): boolean {
 /** A reply's stream ends where the client has to act: at an end and at a question, not while an authorization is awaited (§7.6.1). */
 function endsStream(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
+}
+
+/** The ids that a message refers to, each of them once. Throws InvalidParams if there are too many. */
+function distinctReferences(taskIds: readonly string[], limit: number): string[] {
+  const distinct = [...new Set(taskIds)]
+  if (distinct.length > limit) throw invalidParams({ field: 'message.referenceTaskIds', description: `must name at most ${limit} different tasks, not ${distinct.length}` })
+  return distinct
 }

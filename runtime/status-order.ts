@@ -45,10 +45,15 @@ export class StatusOrder<Record extends TaskRecord> {
       total += list.length - first
       for (const task of list.slice(Math.max(first, end - limit - 1), end)) newest.push(task)
     }
-    const tasks = newest.toSorted((a, b) => compare(b, timeOf(a), a.taskId)).slice(0, limit)
+    const tasks = newest.toSorted(latestFirst).slice(0, limit)
     const last = tasks.at(-1)
     return { tasks, total, ...(last && newest.length > limit && { next: { timestamp: timeOf(last), taskId: last.taskId } }) }
   }
+}
+
+/** Compares two tasks: the one with the latest status comes first. */
+export function latestFirst(one: TaskRecord, other: TaskRecord): number {
+  return compare(other, timeOf(one), one.taskId)
 }
 
 function timeOf({ status }: TaskRecord): string {

@@ -117,6 +117,18 @@ export interface ReadOptions {
   readonly artifacts?: boolean
 }
 
+/** How much is stored of a task. */
+export interface TaskSize {
+  readonly taskId: string
+  /** Bytes of its events and messages, about. */
+  readonly bytes: number
+  /** Bytes of its journal, about. */
+  readonly journalBytes: number
+}
+
+/** Some tasks: those of these ids that the scope has, or the newest of a context by creation. */
+export type TaskChoice = (Scope & { readonly taskIds: readonly string[] }) | (ContextKey & { readonly newest: number })
+
 /** Where a task stands in a list: the time of its status, as its newest status update has it, and its id. */
 export interface TaskPlace {
   readonly timestamp: string
@@ -191,6 +203,11 @@ export interface Store {
   readMessages(key: ContextKey, limit: number): Promise<MessageRow[]>
   /** A context's newest tasks by creation, newest first, at most `limit`, without history. */
   readTasks(key: ContextKey, limit: number): Promise<StoredTask[]>
+  /**
+   * How much is stored of some tasks, each of which is listed once. Tasks of `taskIds` come in the order of `listTasks`, the newest
+   * tasks of a context in the order of `readTasks`. One query, however many ids there are, that reads no event and no message.
+   */
+  measureTasks(choice: TaskChoice): Promise<TaskSize[]>
   /**
    * The scope's tasks that match, as they are now: those with the latest status first, of equal times by taskId, in one
    * order of the engine's that never changes. A status without a time counts as older than all others. Only `after` says

@@ -51,7 +51,7 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    * Waits, also across restarts, until another task of the caller's has completed, and gives it as it is then, with its
    * artifacts. One that will not complete is thrown as an error that fails this task, unless it is caught, with a reason for
    * the client: UnsupportedOperation with the task's `state` in its `metadata` if it ended otherwise, TaskNotFound if there
-   * is none. It may wait for long: for a task that waits for its client; `deadlineMs` of the agent ends that.
+   * is none, RateLimited if it is too large: all tasks that one work gets here hold at most `limits.referencedBytes`. It may wait for long: for a task that waits for its client; `deadlineMs` of the agent ends that.
    */
   readonly completed: (task: Task | string) => Promise<Task>
   /**

@@ -3,10 +3,13 @@ import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
-import { namedArtifacts } from './artifact-references.ts'
+import { namedArtifacts, type ArtifactReference } from './artifact-references.ts'
+import { tooLarge } from './context-errors.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
+import type { Limits } from './limits.ts'
 import { openedWith } from './opening.ts'
-import type { ContextKey, JournalRow, Scope, Store } from './store.ts'
+import type { ContextKey, JournalRow, Store, TaskSize } from './store.ts'
+import type { WorkLoads } from './task-loads.ts'
 
 /** An artifact of another task of the caller's. */
 export interface EarlierArtifact {
@@ -26,8 +29,14 @@ export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly terms?: Terms | undefined
   /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
   readonly extensions: readonly string[]
-  /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them. */
+  /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them and they are loaded. */
   readonly referenceTasks: Task[]
+  /**
+   * The ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but that are not loaded: they
+   * are over `limits.referencedTasks` or `limits.referencedBytes`. Load one at a time, with `readTask(id)`. The one with the
+   * latest status comes first.
+   */
+  readonly unloadedTasks: readonly string[]
   /**
    * The artifacts that the message may mean: those that its parts name; else those of the tasks that it refers to; else, or
    * if these have none, those of the context's newest tasks. Newest first: those of the task that completed last stand in
@@ -48,7 +57,7 @@ export function firstWorkInput(
   terms: Record<string, unknown> | undefined
 ): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { taskId, contextId, message, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], earlierArtifacts: [] }
+  return { taskId, contextId, message, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
 }
 
 /** What the journal of a task keeps of the extensions that were activated when it was opened. */
@@ -56,11 +65,23 @@ export function activation(taskId: string, extensions: readonly string[]): Journ
   return { taskId, key: ACTIVATION, value: extensions }
 }
 
+/** The parts that load the input of a work. */
+export interface InputSources {
+  readonly store: Store
+  readonly agent: Pick<Agent, 'input' | 'extensions'>
+  readonly limits: Pick<Limits, 'restoredBytes'>
+  /** Loads the other tasks that the work is given. */
+  readonly loads: WorkLoads
+}
+
 /**
  * Gathers what the work of a task of an agent is given, from what is committed. Rejects with InvalidAgentResponse if the
- * agent's schema does not take any more what it took when the task was opened.
+ * agent's schema does not take any more what it took when the task was opened, and with RateLimited if more is stored of the task
+ * than `limits.restoredBytes`.
  */
-export async function loadWorkInput(store: Store, key: ContextKey, taskId: string, agent: Pick<Agent, 'input' | 'extensions'>): Promise<WorkInput> {
+export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources): Promise<WorkInput> {
+  const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
+  if (own) checkReadable(own, limits)
   const stored = await store.readTask(key, taskId)
   const message = stored?.task.history?.[0]
   if (!message) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
@@ -68,34 +89,44 @@ export async function loadWorkInput(store: Store, key: ContextKey, taskId: strin
   const input = agent.input && openedWith(agent.input, message)
   const terms = termsOf(stored.task)
   const extensions = agent.extensions.length > 0 ? activatedIn(await store.readJournal(key, taskId)) : NO_EXTENSIONS
-  const referenceTasks = await readTasks(store, key, message.referenceTaskIds ?? [])
-  const earlierArtifacts = await loadArtifacts(store, key, taskId, message, referenceTasks)
-  return { taskId, contextId, message, input, ...(terms && { terms }), extensions, referenceTasks, earlierArtifacts }
+  const others = await loadOthers(key, taskId, message, store, loads)
+  return { taskId, contextId, message, input, ...(terms && { terms }), extensions, ...others }
+}
+
+/** Throws RateLimited if more is stored of a task than is read of one. */
+export function checkReadable({ taskId, bytes, journalBytes }: TaskSize, { restoredBytes }: Pick<Limits, 'restoredBytes'>): void {
+  if (bytes + journalBytes > restoredBytes) throw tooLarge(taskId, restoredBytes)
 }
 
 function activatedIn(journal: readonly JournalRow[]): readonly string[] {
   return (journal.find(({ key }) => key === ACTIVATION)?.value as readonly string[] | undefined) ?? NO_EXTENSIONS
 }
 
-async function loadArtifacts(store: Store, key: ContextKey, ownId: string, message: Message, referenceTasks: Task[]): Promise<EarlierArtifact[]> {
+/** Loads the tasks that a message refers to, and those whose artifacts it may mean. Ids of other scopes are left out without a word (§3.4.3). */
+async function loadOthers(
+  key: ContextKey, ownId: string, message: Message, store: Store, loads: WorkLoads
+): Promise<Pick<WorkInput, 'referenceTasks' | 'unloadedTasks' | 'earlierArtifacts'>> {
+  const references = new Set(message.referenceTaskIds)
   const named = namedArtifacts(message)
-  if (named.length > 0) {
-    const tasks = await readTasks(store, key, [...new Set(named.map(({ taskId }) => taskId))])
-    return artifactsOf(tasks).filter(({ taskId, artifact }) =>
-      named.some(name => name.taskId === taskId && name.artifactId === artifact.artifactId)
-    )
-  }
-  const referenced = artifactsOf(referenceTasks)
-  if (referenced.length > 0) return referenced
-  const newest = await store.readTasks(key, LOOK_BACK_TASKS + 1)
+  const taskIds = new Set([...references, ...named.map(({ taskId }) => taskId)])
+  const { tasks, unloaded } = await loads.load(taskIds.size > 0 ? await store.measureTasks({ ...key, taskIds: [...taskIds] }) : [])
+  const byId = new Map(tasks.map(task => [task.id, task]))
+  const referenceTasks = [...references].flatMap(id => byId.get(id) ?? [])
+  const meant = named.length > 0 ? namedOf(tasks, named) : artifactsOf(referenceTasks)
+  if (named.length > 0 || meant.length > 0 || unloaded.length > 0) return { referenceTasks, unloadedTasks: unloaded, earlierArtifacts: meant }
+  const newest = await store.measureTasks({ ...key, newest: LOOK_BACK_TASKS + 1 })
   // Work that runs again may have handed over something before.
-  return artifactsOf(newest.flatMap(({ task }) => (task.id === ownId ? [] : [task])))
+  const earlier = await loads.load(newest.filter(({ taskId }) => taskId !== ownId))
+  return { referenceTasks, unloadedTasks: earlier.unloaded, earlierArtifacts: artifactsOf(earlier.tasks) }
 }
 
-/** The tasks of these ids that the scope holds; ids of others are left out without a word (§3.4.3). */
-async function readTasks(store: Store, scope: Scope, taskIds: readonly string[]): Promise<Task[]> {
-  const stored = await Promise.all(taskIds.map(taskId => store.readTask(scope, taskId)))
-  return stored.flatMap(found => (found ? [found.task] : []))
+function namedOf(tasks: Task[], named: readonly ArtifactReference[]): EarlierArtifact[] {
+  const names = new Set(named.map(nameOf))
+  return artifactsOf(tasks).filter(({ taskId, artifact: { artifactId } }) => names.has(nameOf({ taskId, artifactId })))
+}
+
+function nameOf({ taskId, artifactId }: ArtifactReference): string {
+  return JSON.stringify([taskId, artifactId])
 }
 
 function artifactsOf(tasks: Task[]): EarlierArtifact[] {

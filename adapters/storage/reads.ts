@@ -1,5 +1,5 @@
 import type {
-  ContextKey, JournalRow, MessageRow, OpenOf, ReadOptions, Scope, StoredContext, StoredTask, TaskEvent, TaskPage, TaskQuery, TaskRow, Wake, WakeCursor
+  ContextKey, JournalRow, MessageRow, OpenOf, ReadOptions, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../runtime/store.ts'
 import type { SendRow } from '../../runtime/sends.ts'
 import type { StoredWebhook } from '../../runtime/webhook-rows.ts'
@@ -8,6 +8,7 @@ import type { Database, Statement } from './driver.ts'
 import { openCounts } from './open-counts.ts'
 import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
+import { taskSizes } from './task-sizes.ts'
 import { TaskReader } from './task-reader.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
 
@@ -27,6 +28,7 @@ export class Reads {
   readonly #live: Statement
   readonly #newestTasks: Statement
   readonly #scopes: Statement
+  readonly #measure
   readonly #open
   readonly #openWebhooks: Statement
 
@@ -51,6 +53,7 @@ export class Reads {
     this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
     this.#newestTasks = database.prepare('SELECT task FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
+    this.#measure = taskSizes(database)
     this.#open = openCounts(database)
     this.#openWebhooks = database.prepare('SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?')
   }
@@ -108,6 +111,11 @@ export class Reads {
     if (!context) return []
     const found = this.#newestTasks.all(context.context, limit) as { task: number }[]
     return found.flatMap(({ task }) => this.#shown(key, task, { context: context.context }, { historyLength: 0 }))
+  }
+
+  measureTasks(choice: TaskChoice): TaskSize[] {
+    const of = 'newest' in choice ? this.#context(choice)?.context : this.#scopeNumber(choice)
+    return of === undefined ? [] : this.#measure(of, choice)
   }
 
   listTasks(scope: Scope, query: TaskQuery): TaskPage {

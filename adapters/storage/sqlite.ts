@@ -63,7 +63,7 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
   return {
     commit: async commit => link.commit(rowsOf(commit)),
     loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
     readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await link.change({ webhooks: { notes } })) as boolean[],
@@ -94,7 +94,7 @@ export function readSqlite(file: string, { logger = consoleLogger }: Pick<Sqlite
   }
   return {
     loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
+    readMessages: read('readMessages'), readTasks: read('readTasks'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
     readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     close: async () => {
       if (isOpen) database.close()

@@ -54,5 +54,8 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a cursor ahead of the log is taken', file: TASKS, find: 'if (afterGeneration > generation) throw aheadOfTask(generation)', replace: '' },
   { name: 'a refusal has another code', file: 'runtime/place-message.ts', find: 'return new A2AError(\'UnsupportedOperation\', `Task ${id} ${why}`', replace: 'return new A2AError(\'InvalidRequest\', `Task ${id} ${why}`' },
   { name: 'a stream repeats what its reader has', file: 'runtime/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' },
-  { name: 'one principal may have all of the live contexts', file: 'runtime/shares.ts', unit: 'test/runtime/shares.test.ts', find: 'amount, most.user)) return', replace: 'amount, most.whole)) return' }
+  { name: 'one principal may have all of the live contexts', file: 'runtime/shares.ts', unit: 'test/runtime/shares.test.ts', find: 'amount, most.user)) return', replace: 'amount, most.whole)) return' },
+  { name: 'a message refers to any number of tasks', file: 'runtime/send-message.ts', unit: 'test/runtime/references.test.ts', find: 'if (distinct.length > limit)', replace: 'if (distinct.length > limit * 1000)' },
+  { name: 'tasks are loaded for a work whatever they hold', file: 'runtime/task-loads.ts', unit: 'test/runtime/references.test.ts', find: 'this.#given + task.bytes > referencedBytes ||', replace: '' },
+  { name: 'a task starts again whatever is stored of it', file: 'runtime/work-input.ts', unit: 'test/runtime/references.test.ts', find: 'if (bytes + journalBytes > restoredBytes)', replace: 'if (bytes < 0)' }
 ]

@@ -9,6 +9,7 @@ import { defaultLimits } from '../../runtime/limits.ts'
 import { Observers } from '../../runtime/observers.ts'
 import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { TaskLedger } from '../../runtime/task-ledger.ts'
+import { TaskLoads } from '../../runtime/task-loads.ts'
 import { cleanUps, countingIds, metering, recordingLogger, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
@@ -16,7 +17,7 @@ await t.test('a context that has come to its end takes nothing more, and says so
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const contexts = new Contexts({
     store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: defaultLimits, metering: metering(memoryStore()),
-    feeds: new Feeds(), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(new TestClock()), observers: new Observers(recordingLogger().logger)
+    feeds: new Feeds(), loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(new TestClock()), observers: new Observers(recordingLogger().logger)
   })
   t.teardown(() => contexts.close())
   const live = await contexts.get({ tenant: '', principal: 'ann', contextId: 'c' })
@@ -41,7 +42,7 @@ await t.test('what a work wants to keep when its context has come to its end is 
   const pipeline = new CommitPipeline(store, { commitOf: () => undefined, tell() {}, run() {}, settled() {}, broke() {} })
   const host = new ContextHost(
     key,
-    { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new Feeds(), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger) },
+    { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new Feeds(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger) },
     { pipeline, tasks: new TaskLedger('c', { clock, ids }), turnNumber: () => 0, isAwaited: () => false, send() {}, timers: () => t.fail('no timer is asked for') as never }
   )
   const { turn } = pipeline

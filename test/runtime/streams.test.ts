@@ -13,6 +13,7 @@ import { RecoveryQueue } from '../../runtime/recovery-queue.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/send-message.ts'
 import type { Store } from '../../runtime/store.ts'
 import { Table } from '../../runtime/table.ts'
+import { TaskLoads } from '../../runtime/task-loads.ts'
 import { TaskStream, type Opened } from '../../runtime/task-stream.ts'
 import { subscribeToTask } from '../../runtime/tasks.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
@@ -374,8 +375,9 @@ function assembled(t: Test) {
   const agent = defineAgent({ card: { name: 'A' }, work: painter(() => new Promise(() => {})) })
   const feeds = new Feeds()
   const store = memoryStore()
-  const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds }
-  const contexts = new Contexts({ ...shared, logger: recordingLogger().logger, logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(recordingLogger().logger) })
+  const { logger } = recordingLogger()
+  const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
+  const contexts = new Contexts({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger) })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

@@ -95,6 +95,7 @@ export class Disk {
       readJournal: read((scope, taskId) => engine.readJournal(scope, taskId)),
       readMessages: read((key, limit) => engine.readMessages(key, limit)),
       readTasks: read((key, limit) => engine.readTasks(key, limit)),
+      measureTasks: read(choice => engine.measureTasks(choice)),
       listTasks: read((scope, query) => engine.listTasks(scope, query)),
       readSend: read((scope, key) => engine.readSend(scope, key)),
       countOpen: whose => engine.countOpen(whose),
