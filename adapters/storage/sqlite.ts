@@ -7,6 +7,7 @@ import { Reads } from './reads.ts'
 import type { StorageError } from './storage-error.ts'
 import { tablesOf } from './tables.ts'
 import { ThreadLink } from './thread-link.ts'
+import { userName } from './write-queue.ts'
 
 export type { DriverName } from './driver.ts'
 export { StorageError } from './storage-error.ts'
@@ -55,7 +56,7 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
   })
   const read = <Name extends Exclude<keyof Reads, 'scopes'>>(name: Name): Store[Name] => {
     const call = async (...args: readonly unknown[]) => {
-      const json = await link.read({ name, args })
+      const json = await link.read({ name, args }, userOf(args[0]))
       return json === undefined ? undefined : JSON.parse(json)
     }
     return call as Store[Name]
@@ -72,6 +73,12 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
     erase: async whose => (await link.change({ erase: whose })) as boolean,
     close: () => link.close().finally(release)
   }
+}
+
+/** The principal for which something is read; empty for what the runtime reads for itself. */
+function userOf(scope: unknown): string {
+  const { tenant, principal } = Object(scope) as Partial<Scope>
+  return tenant === undefined || principal === undefined ? '' : userName({ tenant, principal })
 }
 
 /**

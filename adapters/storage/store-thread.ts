@@ -1,32 +1,81 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
 import { Engine } from './engine.ts'
+import { FairQueue } from './fair-queue.ts'
 import { openForWriting } from './open-file.ts'
-import { failureOf, outcomeOf, type Batch, type Change, type Changed, type ReadCall, type ThreadData, type Told } from './thread-messages.ts'
+import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Changed, type NumberedRead, type ReadCall, type ThreadData, type Told, type Word } from './thread-messages.ts'
 
-/** The thread of one store: it works off batches until it is told to close, and then ends by itself. */
+type Writes = Exclude<Batch, { readonly reads: unknown }>
+
+/** How long reads go on before their answers are sent, in milliseconds. Writes and new requests come next. */
+const READING_MS = 10
+
+/** From so many characters on, answers to reads are large: the next reads wait until the event loop has parsed them. */
+const LARGE_CHARACTERS = 256 * 1024
+
+/** The thread of one store: it works off what it is sent until it is told to close, and then ends by itself. */
 const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
 const tell = (told: Told) => port.postMessage(told)
 const engine = new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
+const reads = new FairQueue<NumberedRead>()
+const writes: Writes[] = []
+let isScheduled = false
+let isClosing = false
+let isAhead = false
 
-port.on('message', (batch: Batch | 'close') => {
-  if (batch === 'close') {
-    engine.close()
-    port.close()
-    return
-  }
-  tell('reads' in batch ? { reads: batch.reads.map(call => outcomeOf(() => read(call))) } : written(batch))
+port.on('message', (sent: Batch | Word) => {
+  if (sent === 'close') isClosing = true
+  else if (sent === 'more') isAhead = false
+  else if ('reads' in sent) for (const call of sent.reads) reads.add(call.user, call)
+  else writes.push(sent)
+  schedule()
+})
+
+/** Takes all messages that have arrived before a turn begins. */
+function schedule(): void {
+  if (isScheduled) return
+  isScheduled = true
+  setImmediate(turn)
+}
+
+/** Reads for a few milliseconds, then one batch of writes, so that no caller waits for all requests of another. */
+function turn(): void {
+  isScheduled = false
+  if (reads.size > 0 && !isAhead) answerReads()
+  const batch = writes.shift()
+  if (batch) tell(written(batch))
   engine.tidy()
   /* c8 ignore next -- the thread is ended on this word, before it could say what of it has run */
   if (engine.broken) tell({ stopped: engine.broken.message })
-})
+  if (writes.length > 0 || (reads.size > 0 && !isAhead)) schedule()
+  else if (isClosing && reads.size === 0) close()
+}
+
+function close(): void {
+  engine.close()
+  port.close()
+}
+
+function answerReads(): void {
+  const answers: Answered[] = []
+  const untilMs = performance.now() + READING_MS
+  let characters = 0
+  for (let call = reads.take(); call; call = performance.now() < untilMs ? reads.take() : undefined) {
+    const { number, name, args } = call
+    const outcome = outcomeOf(() => read({ name, args }))
+    characters += 'value' in outcome ? (outcome.value?.length ?? 0) : 0
+    answers.push([number, outcome])
+  }
+  isAhead = characters >= LARGE_CHARACTERS
+  tell({ reads: answers, isLarge: isAhead })
+}
 
 /** A read's result as JSON: a text crosses threads at less cost than what it says. */
 function read({ name, args }: ReadCall): string | undefined {
   return JSON.stringify(engine.read(reads => (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])))
 }
 
-function written({ commits, change }: Exclude<Batch, { reads: unknown }>): Told {
+function written({ commits, change }: Writes): Told {
   const outcomes = engine.commitAll(commits).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
   return { commits: outcomes, change: change && outcomeOf(() => changed(change)) }
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { CommitRows } from './commit-rows.ts'
 import { StorageError } from './storage-error.ts'
-import type { Batch, Change, Changed, ReadCall, ThreadData, Told } from './thread-messages.ts'
+import type { Batch, Change, Changed, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 import { rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
 
 /**
@@ -19,18 +19,18 @@ export interface LinkListener {
 
 /**
  * The way to the thread that has the file. What is asked in one turn of the event loop goes there together; reads go at
- * once, behind the writes that are there already. Each promise settles when the thread has answered.
+ * once, and the thread takes those of each user in turn. Each promise settles when the thread has answered.
  */
 export class ThreadLink {
   readonly #worker: Worker
   readonly #listener: LinkListener
   readonly #ended: Promise<void>
   readonly #writes = new WriteQueue()
-  #calls: ReadCall[] = []
-  #callers: Waiting<string | undefined>[] = []
-  /** Who waits for the thread, oldest first. */
+  #calls: NumberedRead[] = []
+  #lastRead = 0
+  /** Who waits for the thread: for reads by their numbers, for writes the oldest first. */
+  readonly #readers = new Map<number, Waiting<string | undefined>>()
   readonly #sentWrites: WriteBatch[] = []
-  readonly #sentReads: Waiting<string | undefined>[][] = []
   #isScheduled = false
   #end: Error | undefined
 
@@ -53,10 +53,11 @@ export class ThreadLink {
   }
 
   /** Answers with JSON. */
-  read(call: ReadCall): Promise<string | undefined> {
+  read({ name, args }: ReadCall, user: string): Promise<string | undefined> {
     return this.#asked(waiting => {
-      this.#calls.push(call)
-      this.#callers.push(waiting)
+      this.#lastRead += 1
+      this.#calls.push({ name, args, user, number: this.#lastRead })
+      this.#readers.set(this.#lastRead, waiting)
     })
   }
 
@@ -65,7 +66,8 @@ export class ThreadLink {
     if (!this.#end) {
       this.#end = new TypeError('The store is closed.')
       this.#flush(Infinity)
-      this.#post('close')
+      this.#worker.ref()
+      this.#say('close')
     }
     await this.#ended
   }
@@ -85,9 +87,7 @@ export class ThreadLink {
     this.#isScheduled = false
     if (this.#calls.length > 0) {
       this.#post({ reads: this.#calls })
-      this.#sentReads.push(this.#callers)
       this.#calls = []
-      this.#callers = []
     }
     while (this.#sentWrites.length < ahead) {
       const batch = this.#writes.take()
@@ -98,25 +98,34 @@ export class ThreadLink {
   }
 
   /** The process lives at least until what is sent is answered. */
-  #post(batch: Batch | 'close'): void {
+  #post(batch: Batch): void {
     this.#worker.ref()
+    this.#say(batch)
+  }
+
+  #say(what: Batch | Word): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
-    this.#worker.postMessage(batch)
+    this.#worker.postMessage(what)
   }
 
   #hear(told: Told): void {
     if ('damage' in told) return this.#listener.damaged(told.damage)
     if ('stopped' in told) return this.#stop(told.stopped)
     if ('reads' in told) {
-      const callers = this.#sentReads.shift() as Waiting<string | undefined>[]
-      for (const [i, outcome] of told.reads.entries()) settle(callers[i] as Waiting<string | undefined>, outcome)
+      for (const [number, outcome] of told.reads) {
+        const reader = this.#readers.get(number) as Waiting<string | undefined>
+        this.#readers.delete(number)
+        settle(reader, outcome)
+      }
+      // Once the answers are parsed, which the promises above lead to.
+      if (told.isLarge) setImmediate(() => this.#say('more'))
     } else {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
       for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)
       if (change && told.change) settle(change.waiting, told.change)
       this.#flush()
     }
-    if (!this.#end && this.#sentReads.length + this.#sentWrites.length === 0) this.#worker.unref()
+    if (!this.#end && this.#readers.size + this.#sentWrites.length === 0) this.#worker.unref()
   }
 
   /** Ends for good: whoever waits, and whoever comes, hears why. */
@@ -125,7 +134,7 @@ export class ThreadLink {
     this.#end = error
     this.#worker.removeAllListeners('message')
     for (const batch of [...this.#sentWrites, ...this.#writes.takeAll()]) rejectBatch(batch, error)
-    for (const { reject } of [...this.#sentReads.flat(), ...this.#callers]) reject(error)
+    for (const { reject } of this.#readers.values()) reject(error)
     void this.#worker.terminate()
     this.#listener.stopped(error)
   }

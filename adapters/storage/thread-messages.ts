@@ -6,10 +6,16 @@ import type { Reads } from './reads.ts'
 import { StorageError } from './storage-error.ts'
 import type { WebhookChange, WebhookWriter } from './webhook-writer.ts'
 
-/** A read as it goes to the thread. */
+/** A read. */
 export interface ReadCall {
   readonly name: keyof Reads
   readonly args: readonly unknown[]
+}
+
+/** A read as it goes to the thread: with the number that its answer has, and who reads. */
+export interface NumberedRead extends ReadCall {
+  readonly number: number
+  readonly user: string
 }
 
 /** What is removed, or changed of webhooks. */
@@ -18,15 +24,21 @@ export type Change = { readonly sweep: Due; readonly limit: number } | { readonl
 /** What came of a change. */
 export type Changed = number | ReturnType<WebhookWriter['change']>
 
-/** What the thread does at once: reads, which see what is durable, or commits as one group, and then at the most one change. */
-export type Batch = { readonly reads: readonly ReadCall[] } | { readonly commits: readonly CommitRows[]; readonly change: Change | undefined }
+/** Reads, which see what is durable, or what the thread does at once: commits as one group, and then at the most one change. */
+export type Batch = { readonly reads: readonly NumberedRead[] } | { readonly commits: readonly CommitRows[]; readonly change: Change | undefined }
 
 /** How something went. An error crosses threads by its message, and by its code if it is an A2AError. */
 export type Outcome<T> = { readonly value: T } | { readonly failure: string; readonly code: ErrorCode | undefined }
 
-/** What the thread tells: how each batch went, reads as JSON; that something is damaged; and that it has stopped for good, and why. */
+/** What came of the read with a number. */
+export type Answered = readonly [number: number, outcome: Outcome<string | undefined>]
+
+/** What the thread is sent beside batches: that large answers have been looked at, and that it is to close. */
+export type Word = 'more' | 'close'
+
+/** What the thread tells: how reads went, as JSON, by their numbers; how each batch of writes went; that something is damaged; and that it has stopped for good, and why. */
 export type Told =
-  | { readonly reads: Outcome<string | undefined>[] }
+  | { readonly reads: readonly Answered[]; readonly isLarge: boolean }
   | { readonly commits: Outcome<boolean>[]; readonly change: Outcome<Changed> | undefined }
   | { readonly damage: string }
   | { readonly stopped: string }

@@ -141,6 +141,29 @@ await t.test('more commits than go together are all written, in their order', as
   t.equal((await store.loadContext(contextKey('c')))?.commit, 2000)
 })
 
+await t.test('reads and commits of one principal do not wait for all of another’s', async t => {
+  const store = opened(t, fileIn(t))
+  const text = 'a'.repeat(600_000)
+  const of = (principal: string, taskId: string) => {
+    const commit = opening(taskId, { text })
+    return { ...commit, key: { ...commit.key, principal } }
+  }
+  const order: string[] = []
+  const note = (name: string) => <T>(done: T): T => {
+    order.push(name)
+    return done
+  }
+  const many = Array.from({ length: 20 }, (_, i) => store.commit(of('greedy', `g${i}`)).then(note('greedy')))
+  t.ok((await Promise.all([...many, store.commit(of('modest', 'm')).then(note('modest'))])).every(Boolean))
+  t.ok(order.indexOf('modest') < 10, `a commit: ${order.join(' ')}`)
+
+  order.length = 0
+  const reads = Array.from({ length: 20 }, (_, i) => store.readTask({ tenant: '', principal: 'greedy' }, `g${i}`).then(note('greedy')))
+  const found = await Promise.all([...reads, store.readTask({ tenant: '', principal: 'modest' }, 'm').then(note('modest'))])
+  t.ok(found.every(stored => stored?.task.history?.[0]?.parts[0]), 'all are read')
+  t.ok(order.indexOf('modest') < 10, `a read: ${order.join(' ')}`)
+})
+
 await t.test('a file has one holder', async t => {
   const file = await written(t)
   const store = opened(t, file)
