@@ -13,6 +13,9 @@ export interface Target {
 /** A target in absolute form: its scheme, its host, and its path and query. */
 const ABSOLUTE = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<host>[^/?#]*)(?<rest>.*)$/is
 
+/** A path that URL parsing would change: with a backslash, or with `.` or `..` as a segment, percent-encoded or not. A `%2f` is data: it ends no segment. */
+const CHANGED_BY_PARSING = /^[^?#]*?(?:\\|\/(?:\.|%2e){1,2}(?:[/\\?#]|$))/i
+
 /** Gives the target of a request, or its refusal: the target is malformed, or the Host rule does not allow its host. */
 export function targetOf(request: IncomingMessage, settings: Runtime['settings']): Target | Refusal {
   const { rawHeaders, headers, socket } = request
@@ -42,6 +45,7 @@ function partsOf({ url = '', method }: IncomingMessage): { readonly scheme?: str
 
 function formRefusal(scheme: string | undefined, path: string, isSecure: boolean): Refusal | undefined {
   if (!path.startsWith('/')) return { status: 400, message: 'The target of a request is a path, or an address that begins with http://.' }
+  if (CHANGED_BY_PARSING.test(path)) return { status: 400, message: 'The path has a segment . or .., or a backslash. Send the path that is meant.' }
   if (scheme === undefined || scheme === 'http') return undefined
   if (scheme !== 'https') return { status: 400, message: `There is nothing at ${scheme.slice(0, 64)}: addresses here. Send a path.` }
   return isSecure ? undefined : { status: 421, message: 'This connection has no TLS, so nothing at an https: address is answered on it. Send a path.' }

@@ -85,6 +85,27 @@ function statusOf({ status, json, text }: Answer) {
   return { status, code: error?.code, name: error?.status, message: error?.message ?? text, reason: error?.details[0]?.['reason'], fields: violations.map(({ field }) => field) }
 }
 
+await t.test('a path that URL parsing would change is refused before it is parsed, and what only looks like one is data', async t => {
+  const agent = await prepared(t)
+  const status = async (path: string, method = 'GET') => {
+    const raw = await RawSocket.to(t, agent.url)
+    raw.write(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n`)
+    const { status, body } = await raw.answer()
+    if (status === 400) t.match(JSON.parse(body), { error: /segment/ }, path)
+    return status
+  }
+  const before = agent.commits()
+  for (const path of [
+    '/.', '/..', '/./', '/../', '/tasks/.', '/tasks/..', '/tasks/%2e', '/tasks/%2E', '/tasks/%2e%2e', '/tasks/%2E%2e', '/tasks/.%2e', '/tasks/%2E.', '/tasks/%2e/', '/tasks/../tasks', '/a/%2e%2e/tasks',
+    '/tasks/..?pageSize=1', '/tasks/%2e?x', '/tasks/..#x', '/tasks\\..', '/tasks\\x', '/\\', '/..\\tasks', '/%2e%2e\\x', '/%2f/..', '/%2f../..', 'http://localhost/tasks/%2e%2e', 'http://localhost/..', '/.well-known/../tasks'
+  ]) {
+    for (const method of ['GET', 'POST', 'OPTIONS']) t.equal(await status(path, method), 400, `${method} ${path}`)
+  }
+  for (const path of ['/tasks/..%2f', '/tasks/%2e%2e%2f', '/tasks/..%5c', '/tasks/...', '/tasks/%2e%2e%2e', '/tasks/.x', '/tasks/..x', '/tasks/%252e%252e']) t.equal(await status(path), 404, path)
+  for (const path of ['/tasks?x=/../', '/tasks?contextId=\\..', '/.well-known/agent-card.json', '/tasks/']) t.equal(await status(path), 200, path)
+  t.equal(agent.commits(), before)
+})
+
 const JSON_TYPE = { 'content-type': 'application/json' }
 const GOOD = '{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
