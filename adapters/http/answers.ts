@@ -14,14 +14,18 @@ export function jsonAnswer(body: string, headers: Headers = {}, status = 200): R
   return new LightResponse(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
+/** The binding whose form the body of an error has: a JSON-RPC response, or `google.rpc.Status`. */
+export type Form = 'JSONRPC' | 'HTTP+JSON'
+
 /** The answer to a request that does not get in; `more` are the headers of every answer to it. */
-export function refusalAnswer(refusal: Refusal, more: Headers = {}): Response {
-  return jsonAnswer(refusalText(refusal), { ...more, ...refusal.headers }, refusal.status)
+export function refusalAnswer(refusal: Refusal, more: Headers = {}, form: Form = 'JSONRPC'): Response {
+  return jsonAnswer(refusalText(refusal, form), { ...more, ...refusal.headers }, refusal.status)
 }
 
 /** The body that a refusal has. */
-export function refusalText({ message, error }: Refusal): string {
-  return JSON.stringify(error ? { jsonrpc: '2.0', id: null, error: toWireError(error) } : { error: message })
+export function refusalText({ status, message, error }: Refusal, form: Form = 'JSONRPC'): string {
+  if (!error) return JSON.stringify({ error: message })
+  return form === 'JSONRPC' ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : statusText(error, status)
 }
 
 /** What is thrown as what a client may see of it: an error that is not ours is none of its business. */
@@ -36,11 +40,11 @@ export function statusAnswer(thrown: unknown, headers: Headers = {}): Response {
   return jsonAnswer(statusText(error), { ...headers, ...headersFor(error) }, http)
 }
 
-/** The body of an error by REST. */
-export function statusText(thrown: unknown): string {
+/** The body of an error by REST; `status` is its HTTP status, if that is another than usual. */
+export function statusText(thrown: unknown, status?: number): string {
   const error = shownError(thrown)
   const { http, grpc } = ERRORS[error.code]
-  return JSON.stringify({ error: { code: http, status: grpc, message: error.message, details: error.details } })
+  return JSON.stringify({ error: { code: status ?? http, status: grpc, message: error.message, details: error.details } })
 }
 
 /** What the headers say of an error beside its body. */

@@ -17,6 +17,7 @@ import { hostRefusal, identified, originRefusal, queryRefusal, type Refusal } fr
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
 import { answerRest, notAllowed } from './rest.ts'
+import { codingRefusal } from './media-type.ts'
 import { routeOf } from './routes.ts'
 import { answerRpc } from './rpc.ts'
 import { tenantIn } from './tenant-path.ts'
@@ -55,13 +56,13 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, served) => {
-    const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
-    if (refusal) return refusalAnswer(refusal, headers)
     const routed = settings.hasTenants ? routeOf(request.method, path) : undefined
     const tenant = settings.hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
+    const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     const full = principal && served.direct?.claim?.(settings.sharerOf(principal, tenant ?? tenantOf(routed)))
-    if (full) return isRpc ? refusalAnswer(full, headers) : statusAnswer(full.error, headers)
+    const refused = refusal ?? full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
+    if (refused) return refusalAnswer(refused, headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
     const call: HttpCall = { request, served, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))

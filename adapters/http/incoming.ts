@@ -21,6 +21,7 @@ export function targetOf(request: IncomingMessage, settings: Runtime['settings']
   const { rawHeaders, headers, socket } = request
   const given = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host').length
   if (given > 1) return { status: 400, message: 'Send one Host header.' }
+  if (!['', 'chunked'].includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'Of transfer codings only chunked is decoded here. Send the body without others.' }
   const { scheme, host = headers.host ?? '', path } = partsOf(request)
   return formRefusal(scheme, path, 'encrypted' in socket) ?? hostRefusal(host, socket.localAddress ?? '127.0.0.1', settings) ?? { host, path }
 }

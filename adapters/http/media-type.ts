@@ -1,6 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { A2A_JSON } from '../../machines/protocol/media-types.ts'
 import { remembering } from '../../runtime/remembering.ts'
+import type { Refusal } from './entry.ts'
 
 /** True when a request says that its body is JSON. */
 export function isJson(request: Request): boolean {
@@ -18,6 +19,14 @@ export function answerType(request: Request): string {
 export function wrongType(request: Request): A2AError {
   const given = typeOf(request)
   return new A2AError('ContentTypeNotSupported', `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`)
+}
+
+/** Refuses a body in a content coding (RFC 9110 §15.5.16), such as gzip; `undefined` for one that has none. */
+export function codingRefusal({ headers }: Request): Refusal | undefined {
+  const codings = headers.get('content-encoding')
+  if (codings === null || codings.split(',').every(coding => ['', 'identity'].includes(coding.trim().toLowerCase()))) return undefined
+  const error = new A2AError('ContentTypeNotSupported', `Send the body as it is, without Content-Encoding: ${codings.slice(0, 64)}.`)
+  return { status: 415, message: error.message, headers: { 'Accept-Encoding': 'identity' }, error }
 }
 
 function typeOf({ headers }: Request): string {

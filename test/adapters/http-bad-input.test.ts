@@ -2,11 +2,14 @@ import { request as nodeRequest } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { ERRORS } from '../../machines/protocol/errors.ts'
+import { serve as serveHttp } from '../../adapters/http/serve.ts'
+import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import { errorReply, threeTasks, type ThreeTasks } from '../fixtures/bad-input-agent.ts'
 import { badParams, badTexts, goodMessages, nested } from '../fixtures/bad-input.ts'
 import { ask, rpc, serveAll, type Answer } from '../fixtures/http-agent.ts'
 import { RawSocket } from '../fixtures/raw-socket.ts'
+import { start } from '../fixtures/runtime-helpers.ts'
 import { obedient, type Reply, type ServedAgent } from '../fixtures/served-agent.ts'
 
 type Prepared = ServedAgent & ThreeTasks
@@ -85,6 +88,8 @@ function statusOf({ status, json, text }: Answer) {
   return { status, code: error?.code, name: error?.status, message: error?.message ?? text, reason: error?.details[0]?.['reason'], fields: violations.map(({ field }) => field) }
 }
 
+const GOOD = '{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+
 await t.test('a path that URL parsing would change is refused before it is parsed, and what only looks like one is data', async t => {
   const agent = await prepared(t)
   const status = async (path: string, method = 'GET') => {
@@ -106,8 +111,40 @@ await t.test('a path that URL parsing would change is refused before it is parse
   t.equal(agent.commits(), before)
 })
 
+await t.test('a body with a content coding is refused with 415 in the form of its binding, and nothing happens', async t => {
+  const agent = await prepared(t)
+  const old = start(t, { work: obedient })
+  const { url: older, close } = await serveHttp(old.runtime, { port: 0, dialects: [dialect03(old.runtime), dialect01(old.runtime)] })
+  t.teardown(close)
+  const send = `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":${GOOD}}`
+  const before = agent.commits()
+  for (const coding of ['gzip', 'GZIP', 'identity, br', 'deflate', 'x-none']) {
+    const headers = { 'content-type': 'application/json', 'content-encoding': coding }
+    const byRpc = [await ask(agent.url, { body: send, headers }), await ask(older, { body: send, headers: { ...headers, 'a2a-version': '' } })]
+    for (const { status, headers, json } of byRpc) {
+      t.equal(status, 415, coding)
+      t.equal(headers.get('accept-encoding'), 'identity')
+      t.match(json, { jsonrpc: '2.0', id: null, error: { code: -32005, message: /without Content-Encoding/, data: Object } })
+    }
+    const byRest = [
+      await ask(`${agent.url}message:send`, { body: GOOD, headers }), await ask(`${agent.url}message:stream`, { body: GOOD, headers }), await ask(`${agent.url}tasks/${agent.working.id}:cancel`, { body: '', headers }),
+      await ask(`${older}v1/message:send`, { body: GOOD, headers: { ...headers, 'a2a-version': '0.3' } })
+    ]
+    for (const { status, headers, json } of byRest) {
+      t.equal(status, 415, coding)
+      t.equal(headers.get('accept-encoding'), 'identity')
+      t.match(json, { error: { code: 415, status: 'INVALID_ARGUMENT', details: [{ reason: 'CONTENT_TYPE_NOT_SUPPORTED' }] } })
+    }
+  }
+  t.equal(agent.commits(), before)
+  for (const coding of ['identity', 'Identity', '', 'identity, identity']) t.equal((await ask(agent.url, { body: send, headers: { 'content-type': 'application/json', 'content-encoding': coding } })).status, 200, coding)
+  t.equal((await ask(`${agent.url}tasks`, { headers: { 'content-encoding': 'gzip' } })).status, 200, 'a request without a body')
+  const raw = await RawSocket.to(t, agent.url)
+  raw.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${send.length.toString(16)}\r\n${send}\r\n0\r\n\r\n`)
+  t.equal((await raw.answer()).status, 501, 'a transfer coding')
+})
+
 const JSON_TYPE = { 'content-type': 'application/json' }
-const GOOD = '{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
 await t.test('requests by REST that are not good get this status, and nothing happens', async t => {
   const agent = await prepared(t)
