@@ -35,6 +35,8 @@ export interface ActorHost {
   noteMove(taskId: string): void
   /** Starts an effect when everything decided until now is committed; at once when the context is over. */
   afterCommit(effect: Effect): void
+  /** Resolves when the store takes commits again, if it has refused the newest; nothing to wait for otherwise. Never rejects. */
+  writable(taskId: string): Promise<void> | undefined
   /** What a task's work is given, read again from the store. */
   workInput(taskId: string): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */

@@ -34,6 +34,7 @@ const NEARLY_FULL = 0.8
 export interface HostedContext {
   readonly pipeline: CommitPipeline
   readonly tasks: TaskLedger
+  readonly isRefused: () => boolean
   readonly turnNumber: () => number
   readonly isAwaited: (callId: string) => boolean
   readonly send: (event: ContextMachineEvent) => void
@@ -136,6 +137,12 @@ export class ContextHost implements ActorHost {
   afterCommit(effect: Effect): void {
     if (this.#isOver) this.run(effect)
     else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
+  }
+
+  writable(taskId: string): Promise<void> | undefined {
+    if (!this.#context.isRefused()) return undefined
+    this.noteMove(taskId)
+    return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
 
   async workInput(taskId: string): Promise<WorkInput> {

@@ -18,7 +18,7 @@ const PERIOD_MS = 24 * 3600 * 1000
 const ASLEEP_FACTOR = 20
 
 /** What recovery asks of the host of its context. */
-type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'send'>
+type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'noteMove' | 'send'>
 
 /**
  * Recovers the tasks of one context that were at work when the process ended, or in which a delayed event is due. Until the
@@ -73,6 +73,12 @@ export class ContextRecovery {
         this.#letGo(taskId)
       }
     )
+  }
+
+  /** Lets a task that is expected go on when a commit of it has been taken: the last one of its context was not. */
+  goOn(taskId: string): void {
+    this.#host.noteMove(taskId)
+    this.#letGo(taskId)
   }
 
   /** The process ends in order: what was recovered is no cause of that, and its recovery does not count. */

@@ -10,7 +10,7 @@ import type { Metering } from './metering.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 import type { Sharer } from './shares.ts'
-import type { Store } from './store.ts'
+import type { Commit, Store } from './store.ts'
 import type { TaskLoads } from './task-loads.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Webhooks } from './webhooks.ts'
@@ -21,10 +21,14 @@ export interface ContextOwner {
   readonly sharer: Sharer
   /** Whether the context was in memory before, in this process, and broke there. */
   readonly wasHere: boolean
+  /** Whether the store has refused the newest commit, of this context or another. */
+  isRefused(): boolean
+  /** The store has taken a commit. */
+  committed(commit: Commit): void
   /** Everything decided is committed and told: it may be at rest. */
   settled(): void
-  /** It has come to an end by itself, because a commit failed of which these tasks were part. */
-  broke(taskIds: ReadonlySet<string>): void
+  /** It has come to an end by itself, because of a commit that these tasks were part of: the store refused it, or it lost its race. */
+  broke(taskIds: ReadonlySet<string>, isRefused: boolean): void
 }
 
 /** What every context of a runtime works with. */

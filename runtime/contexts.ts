@@ -1,7 +1,8 @@
 import { A2AError } from '../machines/protocol/errors.ts'
+import { awayAfter, type Absence } from './absence.ts'
 import { ANONYMOUS } from './call.ts'
 import { ERASED } from './context-errors.ts'
-import type { ContextServices } from './context-services.ts'
+import type { ContextOwner, ContextServices } from './context-services.ts'
 import { ContextTraces } from './context-traces.ts'
 import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
@@ -23,8 +24,10 @@ export class Contexts {
   readonly #live = new Table<LiveContext>()
   readonly #shares: Shares
   readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
-  /** The names of those that broke, and are to come back: their work was not at work at the end of a process. */
-  readonly #broken = new Set<string>()
+  /** Those that broke, and are to come back: their work was not at work at the end of a process. */
+  readonly #broken = new Table<Absence>()
+  /** Whether the store refused the newest commit. */
+  #isRefused = false
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
   #resting: LiveContext[] = []
   readonly #erasures = new Erasures()
@@ -33,7 +36,7 @@ export class Contexts {
   constructor(services: ContextServices) {
     this.#services = services
     this.#shares = new Shares(services.limits.liveContexts, services.limits)
-    this.#wakes = new Wakes(services, { has: key => this.#live.has(contextName(key)), wake: key => this.#wake(key) })
+    this.#wakes = new Wakes(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
   }
 
   /** How many are in memory. */
@@ -104,6 +107,7 @@ export class Contexts {
   close(): Promise<void> {
     this.#isClosed = true
     this.#wakes.close()
+    for (const { timer } of this.#broken.values()) this.#services.clock.clearTimeout(timer)
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
     this.#resting = []
@@ -129,16 +133,33 @@ export class Contexts {
   #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
     this.#makeRoom(sharer)
     const { telemetry, agent } = this.#services
-    const live: LiveContext = new LiveContext(key, stored, this.#services, {
-      sharer,
-      wasHere: this.#broken.size > 0 && this.#broken.has(contextName(key)),
-      settled: () => this.#settled(live),
-      broke: taskIds => void this.#reload(live, taskIds)
-    }, telemetry && new ContextTraces(telemetry, agent, key, traces))
+    const broken = this.#broken.size > 0 ? this.#broken.get(contextName(key)) : undefined
+    const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new ContextTraces(telemetry, agent, key, traces))
+    if (broken) this.#services.clock.clearTimeout(broken.timer)
     this.#broken.delete(live.name)
     this.#live.set(live.name, live)
     this.#shares.add(sharer)
     return live
+  }
+
+  /** What a context hears from here and tells; `broken` if it was in memory before, and broke. */
+  #ownerOf(sharer: Sharer, live: () => LiveContext, broken: Absence | undefined): ContextOwner {
+    const { clock, observers } = this.#services
+    const backAtMs = clock.now()
+    return {
+      sharer,
+      wasHere: broken !== undefined,
+      isRefused: () => this.#isRefused,
+      committed: commit => {
+        this.#isRefused = false
+        observers.told?.committed(commit)
+      },
+      settled: () => this.#settled(live()),
+      broke: (taskIds, isRefused) => {
+        if (isRefused) this.#isRefused = true
+        void this.#reload(live(), taskIds, isRefused ? awayAfter(broken, clock.now() - backAtMs) : 0)
+      }
+    }
   }
 
   async #wake(key: ContextKey, connection?: object): Promise<void> {
@@ -187,16 +208,24 @@ export class Contexts {
     this.#shares.add(live.owner.sharer, -1)
   }
 
+  /** Whether a context is in memory, or comes back by itself. */
+  #isSeenTo(name: string): boolean {
+    return this.#live.has(name) || this.#broken.get(name)?.timer !== undefined
+  }
+
   /**
-   * A context whose commit failed starts again from what the store holds, so that its work goes on; who listens to tasks
-   * of which nobody knows whether they were written hears of what was.
+   * A context whose commit failed starts again from what the store holds, so that its work goes on: at once, or after a
+   * while. Who listens to tasks of which nobody knows whether they were written hears of what was.
    */
-  async #reload(live: LiveContext, taskIds: ReadonlySet<string>): Promise<void> {
-    const { store, feeds, logger, webhooks } = this.#services
+  async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
+    const { store, feeds, clock, webhooks } = this.#services
     const { key, owner: { sharer: { user } } } = live
+    const connection = typeof user === 'object' ? user : undefined
+    const absence: Absence = { awayMs, timer: undefined }
     this.#forget(live)
-    this.#broken.add(live.name)
+    this.#broken.set(live.name, absence)
     this.#stirs(live)
+    if (awayMs > 0) absence.timer = clock.setTimeout(() => void this.#comeBack(key, absence, connection), awayMs)
     const unread = new Set(taskIds)
     try {
       for (const taskId of taskIds) {
@@ -205,13 +234,26 @@ export class Contexts {
         await webhooks?.refresh(key, taskId)
         unread.delete(taskId)
       }
-      await this.#wake(key, typeof user === 'object' ? user : undefined)
+      if (awayMs === 0) await this.#wake(key, connection)
     } catch (error) {
-      logger.error('a context could not be loaded again', { contextId: key.contextId, error })
+      this.#staysAway(key, error)
       // Who listens might wait for ever: a task that has ended is not brought back.
       for (const taskId of unread) feeds.end(key, taskId, unknown())
-      this.#wakes.retry()
     }
+  }
+
+  async #comeBack(key: ContextKey, absence: Absence, connection: object | undefined): Promise<void> {
+    absence.timer = undefined
+    try {
+      await this.#wake(key, connection)
+    } catch (error) {
+      this.#staysAway(key, error)
+    }
+  }
+
+  #staysAway({ contextId }: ContextKey, error: unknown): void {
+    this.#services.logger.error('a context could not be loaded again', { contextId, error })
+    this.#wakes.retry()
   }
 
   #end(live: LiveContext): void {

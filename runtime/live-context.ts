@@ -7,7 +7,7 @@ import type { MessageContent } from '../machines/task-events.ts'
 import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
-import { CommitPipeline } from './commit-pipeline.ts'
+import { CommitPipeline, LOST_RACE } from './commit-pipeline.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './context-errors.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
@@ -76,7 +76,7 @@ export class LiveContext implements LiveActors {
     this.#host = new ContextHost(key, services, {
       pipeline: this.#pipeline,
       tasks: this.#tasks,
-      turnNumber: () => this.#commit,
+      turnNumber: () => this.#commit, isRefused: () => owner.isRefused(),
       isAwaited: callId => this.#calls.has(callId),
       send: event => this.#root.send(event),
       timers: () => this.#timers
@@ -201,7 +201,7 @@ export class LiveContext implements LiveActors {
     this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.#services.metering.forget(this.key)
     this.stop(answer)
-    this.owner.broke(taskIds)
+    this.owner.broke(taskIds, answer !== LOST_RACE)
   }
 
   #noteFact(fact: ContextFact): void {
@@ -286,10 +286,10 @@ export class LiveContext implements LiveActors {
   }
 
   #tell(turn: Turn): void {
-    const { feeds, metering, observers, webhooks } = this.#services
+    const { feeds, metering, webhooks } = this.#services
     this.#host.traces?.tell(turn)
     metering.committed(this.key, turn)
-    if (turn.commit) observers.told?.committed(turn.commit)
+    if (turn.commit) this.owner.committed(turn.commit)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))

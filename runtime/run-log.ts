@@ -60,6 +60,11 @@ export class RunLog {
     this.#host.afterCommit({ taskId: this.taskId, run })
   }
 
+  /** Resolves when the store takes commits again; nothing to wait for if it does. */
+  writable(): Promise<void> | undefined {
+    return this.#host.writable(this.taskId)
+  }
+
   /** Resolves when everything until now is committed. */
   committed(): Promise<void> {
     return new Promise(resolve => this.afterCommit(resolve))

@@ -31,6 +31,10 @@ export class Steps {
     const kept = this.#log.kept(key) as { result?: T } | undefined
     // A copy each time: what the author changes in it does not reach the journal.
     if (kept) return structuredClone(kept.result) as T
+    // A step whose result cannot be kept would be done again.
+    const refused = this.#log.writable()
+    if (refused) await refused
+    signal.throwIfAborted()
     const result = await this.#made(name, key, run)
     const own = structuredClone(result)
     signal.throwIfAborted()

@@ -36,7 +36,7 @@ function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledg
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })
-  const isToRecover = !error && !wasHere && services.recoveryQueue.concern(wakeAtMs)
+  const isToRecover = !error && (wasHere || services.recoveryQueue.concern(wakeAtMs))
   // Timers of another version's chart may begin anew, and be due at once.
   const runsByItself = isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && isAtWork(actor))
   if (actor && isToRecover && runsByItself) host.recovery.expect(taskId)
@@ -45,7 +45,7 @@ function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledg
 
 /** When the actors have started. */
 function goOn(task: RestoredTask, context: TakingUp): void {
-  const { host, services: { limits: { eventsPerTask, taskBytes } } } = context
+  const { host, wasHere, services: { limits: { eventsPerTask, taskBytes } } } = context
   const { taskId, generation, bytes = 0 } = task.row
   failUnrestored(task, context)
   // From now on it is stored under the present version, with the timers that begin now.
@@ -54,7 +54,9 @@ function goOn(task: RestoredTask, context: TakingUp): void {
   if (generation >= eventsPerTask) host.failTask(taskId, tooManyEvents(eventsPerTask))
   else if (bytes > taskBytes) host.failTask(taskId, tooManyBytes(taskBytes))
   const actor = actorOf(context.root, taskId)
-  if (host.recovery.isExpected(taskId)) host.recovery.recover(task, actor !== undefined && isAtWork(actor))
+  if (!host.recovery.isExpected(taskId)) return
+  if (wasHere) host.recovery.goOn(taskId)
+  else host.recovery.recover(task, actor !== undefined && isAtWork(actor))
 }
 
 /** Ends a task as failed whose actor, or whose work, could not be restored from what was stored. */

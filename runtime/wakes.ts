@@ -7,8 +7,9 @@ import type { ContextKey, Store, Wake, WakeCursor } from './store.ts'
 /** How many wakes are read, and contexts brought into memory, at once. */
 const AT_ONCE = 32
 
-const FIRST_RETRY_MS = 1000
-const LAST_RETRY_MS = 60_000
+/** How long what failed waits to be tried again: at first, and at the most. */
+export const FIRST_RETRY_MS = 1000
+export const LAST_RETRY_MS = 60_000
 
 /** How many times as long as a search for what is due the pause after it lasts at least, where something has to be searched for again. */
 const PAUSES = 4

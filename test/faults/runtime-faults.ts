@@ -17,6 +17,8 @@ export const runtimeFaults: readonly Fault[] = [
     replace: `this.#store.commit(commit).catch((error: unknown) => this.#break(error))
     this.#settle(turn, true)`
   },
+  { name: 'a context whose commits are refused comes back at once', file: 'runtime/contexts.ts', unit: 'test/runtime/commits.test.ts', find: 'isRefused ? awayAfter(broken, clock.now() - backAtMs) : 0', replace: '0' },
+  { name: 'a step is begun while the store refuses commits', file: 'runtime/steps.ts', unit: 'test/runtime/commits.test.ts', find: 'if (refused) await refused', replace: '' },
   { name: 'a lost race is taken for written', file: PIPELINE, unit: 'test/runtime/commits.test.ts', find: 'if (!turn.isWritten) return this.#break(LOST_RACE)', replace: '' },
   {
     name: 'the event of a chunk is skipped', file: 'runtime/context-host.ts',

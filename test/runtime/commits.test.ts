@@ -1,11 +1,11 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { fromPromise } from 'xstate'
 import { z } from 'zod'
-import { accepted, memoryStore, reply, setupWork } from '../../runtime/index.ts'
+import { accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {
-  brief, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, withGenerations, type Deferred
+  brief, closed, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, withGenerations, type Deferred
 } from '../fixtures/runtime-helpers.ts'
 
 const anyone = { tenant: '', principal: 'anonymous' }
@@ -271,12 +271,15 @@ await t.test('a commit that fails', async t => {
   await t.test('tells nothing of it, starts nothing of it, and the context goes on from what was committed', async t => {
     const store = failingStore()
     const { work, run, runs } = steeredWork()
-    const { runtime } = start(t, { work }, { store })
+    const { runtime, clock } = start(t, { work }, { store })
     const stream = runtime.sendStreamingMessage(say('x'), withGenerations)
     const told = [await next(stream), await next(stream)]
     const first = await run()
     store.failNext(trouble)
     first.resolve({ artifact: 'lost' })
+    await rest()
+    t.equal(runs.length, 1, 'not at once')
+    clock.increment(1000)
     const again = await run(1)
     t.equal(runs.length, 2)
     t.equal(again.given.taskId, first.given.taskId)
@@ -365,13 +368,126 @@ await t.test('a commit that fails', async t => {
       commit: commit => (broken ? Promise.reject(new Error('down')) : inner.commit(commit)),
       loadContext: key => (broken ? Promise.reject(new Error('down')) : inner.loadContext(key))
     }
-    const { runtime, log } = start(t, { work: painter() }, { store })
+    const { runtime, clock, log } = start(t, { work: painter() }, { store })
     const { id } = taskIn(await runtime.sendMessage(say('a boat')))
     broken = true
     await rejection(runtime.sendMessage(say('red', { taskId: id })))
+    clock.increment(1000)
     await until(() => log.some(({ message }) => message === 'a context could not be loaded again'))
     broken = false
     t.equal(taskIn(await runtime.sendMessage(say('red', { taskId: id }))).status.state, 'TASK_STATE_COMPLETED')
+  })
+})
+
+await t.test('while the store refuses commits', async t => {
+  /** Work that charges in a step; a store that refuses what the test says. */
+  const charging = (t: Test, refuses: (commit: Commit) => boolean) => {
+    const charged: number[] = []
+    const gate = deferred()
+    const inner = memoryStore()
+    const store: Store = { ...inner, commit: async commit => (refuses(commit) ? Promise.reject(new Error('database or disk is full')) : inner.commit(commit)) }
+    const work: WorkFunction = async ({ ask, message, step }) => {
+      if (wordsOf(message) === 'ask first') await ask(inputRequired('?'))
+      if (wordsOf(message) === 'wait') await gate.promise
+      await step('charge', () => void charged.push(Math.round((agent.clock.now() - begun) / 1000)))
+    }
+    const agent = start(t, { work }, { store })
+    const begun = agent.clock.now()
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second += 1) {
+        agent.clock.increment(1000)
+        await rest()
+      }
+    }
+    return { ...agent, charged, gate, pass }
+  }
+
+  await t.test('a step is not begun again, and its context comes back after one second, then less and less often', async t => {
+    let isFull = false
+    let refused = 0
+    const { runtime, charged, pass, log } = charging(t, ({ journal }) => {
+      isFull ||= journal.length > 0 && refused === 0
+      if (isFull) refused += 1
+      return isFull
+    })
+    const { id } = await open(runtime)
+    await rest()
+    t.strictSame(charged, [0])
+    await pass(600)
+    t.strictSame(charged, [0])
+    // After 0, 1, 3, 7, 15, 31 and 63 seconds, and every minute from then on.
+    t.equal(refused, 15)
+    t.equal(log.length, 15)
+    isFull = false
+    await pass(60)
+    t.strictSame(charged.length, 2)
+    t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
+  })
+
+  await t.test('of some commits only, a step whose result is refused is begun less and less often', async t => {
+    let isFull = true
+    const { runtime, charged, pass } = charging(t, ({ journal }) => isFull && journal.length > 0)
+    const { id } = await open(runtime)
+    await pass(200)
+    t.strictSame(charged, [0, 1, 3, 7, 15, 31, 63, 123, 183])
+    isFull = false
+    await pass(60)
+    t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
+    t.equal(charged.length, 10)
+  })
+
+  await t.test('of another context a step is not begun either, until a commit has been taken', async t => {
+    let isFull = false
+    const { runtime, charged, gate, pass } = charging(t, () => isFull)
+    await open(runtime, 'wait', { contextId: 'a' })
+    await rest()
+    isFull = true
+    await rejection(runtime.sendMessage(say('other', { contextId: 'b' })))
+    gate.resolve()
+    await rest()
+    t.strictSame(charged, [])
+    isFull = false
+    await pass(1)
+    t.strictSame(charged, [1])
+    isFull = true
+    await rejection(runtime.sendMessage(say('other', { contextId: 'b' })))
+    isFull = false
+    t.equal(taskIn(await runtime.sendMessage(say('wait', { contextId: 'c' }))).status.state, 'TASK_STATE_COMPLETED')
+    t.strictSame(charged, [1, 1])
+  })
+
+  await t.test('for longer than a minute after its return a context comes back after a second again', async t => {
+    let isFull = false
+    const { runtime, pass, log } = charging(t, () => isFull)
+    const { id: taskId } = taskIn(await runtime.sendMessage(say('ask first')))
+    const breaks = async () => {
+      isFull = true
+      await rejection(runtime.sendMessage(say('yes', { taskId })))
+      isFull = false
+    }
+    await breaks()
+    await pass(61)
+    await breaks()
+    await pass(1)
+    t.equal(log.length, 2)
+    t.equal(taskIn(await runtime.sendMessage(say('yes', { taskId }))).status.state, 'TASK_STATE_COMPLETED')
+  })
+
+  await t.test('a message brings a context back before its time, and closing leaves no timer', async t => {
+    let isFull = false
+    const { runtime, clock } = charging(t, () => isFull)
+    const { id: taskId } = taskIn(await runtime.sendMessage(say('ask first')))
+    isFull = true
+    await rejection(runtime.sendMessage(say('yes', { taskId })))
+    t.equal(clock.pending, 1)
+    isFull = false
+    t.equal(taskIn(await runtime.sendMessage(say('yes', { taskId }))).status.state, 'TASK_STATE_COMPLETED')
+    t.equal(clock.pending, 0)
+    isFull = true
+    await rejection(runtime.sendMessage(say('x')))
+    t.equal(clock.pending, 1)
+    await closed(runtime, clock)
+    t.equal(clock.pending, 0)
   })
 })
 

@@ -43,7 +43,7 @@ await t.test('what a work wants to keep when its context has come to its end is 
   const host = new ContextHost(
     key,
     { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new Feeds(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger) },
-    { pipeline, tasks: new TaskLedger('c', { clock, ids }), turnNumber: () => 0, isAwaited: () => false, send() {}, timers: () => t.fail('no timer is asked for') as never }
+    { pipeline, tasks: new TaskLedger('c', { clock, ids }), isRefused: () => false, turnNumber: () => 0, isAwaited: () => false, send() {}, timers: () => t.fail('no timer is asked for') as never }
   )
   const { turn } = pipeline
   host.keep({ taskId: 't', key: 'k', value: 1 })

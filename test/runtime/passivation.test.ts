@@ -266,6 +266,7 @@ await t.test('nothing is lost or doubled', async t => {
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     broken = true
     await refusal(runtime.sendMessage(say('y', within(id))))
+    clock.increment(1000)
     await until(() => log.some(({ message }) => message === 'a context could not be loaded again'))
     broken = false
     clock.increment(60_000)

@@ -479,12 +479,13 @@ await t.test('when the store is in trouble nothing is lost, and it is tried agai
   await t.test('a commit of which nobody knows whether it was written', async t => {
     troubled.clear()
     const held = heldStore(inner)
-    const { runtime, sender, log } = pushing(t, { store: { ...held, commit: async commit => {
+    const { runtime, sender, log, clock } = pushing(t, { store: { ...held, commit: async commit => {
       const written = await held.commit(commit)
       if (commit.webhooks.length > 0) throw new TypeError('lost on the way')
       return written
     } } })
     t.match(await refusal(runtime.sendMessage(say('go', {}, { taskPushNotificationConfig: { url: A } }))), { code: 'Overloaded' })
+    clock.increment(1000)
     await until(() => sender.heard.length === 3)
     t.match(log[0], { message: 'a commit failed' })
   })
