@@ -1,13 +1,19 @@
-import { isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { isA2AError } from '../../machines/protocol/errors.ts'
 import { TaskSchema, type Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Carrier, Hearer } from './carrier.ts'
 import { ConnectionLost } from './connection-lost.ts'
+import { inDoubt, mayPass } from './lost-errors.ts'
 import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from './requests.ts'
 import type { Way } from './way.ts'
 
-/** Errors of an agent that is there and not ready: for what was lost they are as good as no answer. */
-const NOT_READY: readonly ErrorCode[] = ['Overloaded', 'RateLimited']
+/** The tries before. */
+export interface Before {
+  /** There was one. */
+  readonly isAgain: boolean
+  /** One was cut off, and may have reached the agent. */
+  readonly wasCut: boolean
+}
 
 /** One try to carry a request to its end. */
 export class Attempt implements Hearer {
@@ -35,13 +41,13 @@ export class Attempt implements Hearer {
 
   /**
    * Carries the request. Resolves with how it was lost, for the next attempt; else the request has its end, or `stop`
-   * aborted. `isAgain`: the request was lost before.
+   * aborted.
    */
-  async make(isAgain: boolean, stop: AbortSignal): Promise<ConnectionLost | undefined> {
+  async make(before: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
     try {
       await this.#carrier.carry(this.#frame, this, stop)
     } catch (error) {
-      return stop.aborted ? undefined : this.#fail(error, isAgain, stop)
+      return stop.aborted ? undefined : this.#fail(error, before, stop)
     }
     if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop))) return new ConnectionLost('the agent ended the stream, and not the task')
     this.#request.ended()
@@ -62,16 +68,17 @@ export class Attempt implements Hearer {
     this.#isEnded = true
   }
 
-  async #fail(error: unknown, isAgain: boolean, stop: AbortSignal): Promise<ConnectionLost | undefined> {
+  async #fail(error: unknown, { isAgain, wasCut }: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
     if (error instanceof ConnectionLost) {
       this.#isCut = true
       return error
     }
-    if (isA2AError(error) && NOT_READY.includes(error.code) && (isAgain || this.#results > 0)) {
+    // For what was lost they are as good as no answer.
+    if (mayPass(error) && (isAgain || this.#results > 0)) {
       return new ConnectionLost(error.message, { isUnsent: this.#results === 0, cause: error })
     }
     if (isA2AError(error)) this.#way.answered()
-    await this.#endAsItIs(error, stop)
+    await this.#endAsItIs(wasCut && this.#request.isOpenQuestion ? inDoubt(error, this.#frame.method) : error, stop)
     return undefined
   }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { Attempt } from './attempt.ts'
 import { BackOff, type BackOffOptions } from './back-off.ts'
 import type { Carrier } from './carrier.ts'
-import { cutOff, nobodyAnswers, wasLost } from './lost-errors.ts'
+import { cutOff, inDoubt, nobodyAnswers, wasLost } from './lost-errors.ts'
 import type { ClientRequest } from './requests.ts'
 import type { Way } from './way.ts'
 
@@ -16,25 +16,31 @@ export interface Means {
 
 /**
  * Carries a request to its end, however often it is cut off: it is sent again as it says itself, after a wait each time,
- * until it has been lost for too long. Then, and where it cannot be sent again, it fails with what happened. Ends early,
- * and without a word, when `stop` aborts.
+ * until it has been lost for too long. Then, and where it cannot be sent again, it fails with what happened, and says so if
+ * nobody knows whether the agent took it. Ends early, and without a word, when `stop` aborts.
  */
 export async function carryThrough(request: ClientRequest, { carrier, way, backOff }: Means, stop: AbortSignal): Promise<void> {
   const waits = new BackOff(backOff)
   let frame = request.frame
+  let wasCut = false
   for (let tries = 0; !stop.aborted; tries += 1) {
     if (tries > 0) way.tried()
     const attempt = new Attempt(request, frame, carrier, way)
-    const lost = await attempt.make(tries > 0, stop)
+    const lost = await attempt.make({ isAgain: tries > 0, wasCut }, stop)
     if (!lost || stop.aborted) return
-    if (lost.isUnsent && !way.hasAnswered) return request.failed(nobodyAnswers(way.url, lost))
+    const answer = isA2AError(lost.cause) ? lost.cause : undefined
+    if (lost.isUnsent && !way.hasAnswered && !answer) return request.failed(nobodyAnswers(way.url, lost))
     const again = lost.isUnsent ? frame : request.again(way.isReliable)
-    if (!again) return request.failed(cutOff(way.url, frame.method))
+    if (!again) return request.failed(cutOff(way.url, frame.method, lost))
     frame = again
+    wasCut ||= !lost.isUnsent
     if (attempt.broughtNews) waits.reset()
     way.lost()
-    const waitMs = waits.next()
-    if (waitMs === undefined) return request.failed(isA2AError(lost.cause) ? lost.cause : wasLost(way.url, lost.message))
+    const waitMs = waits.next(answer?.retryAfterMs)
+    if (waitMs === undefined) {
+      const error = answer ?? wasLost(way.url, lost.message)
+      return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, frame.method) : error)
+    }
     await passed(waitMs, backOff.clock, stop)
   }
 }

@@ -1,4 +1,5 @@
 import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { ConnectionLost } from './connection-lost.ts'
 
 /** What a status says by itself, where the body does not say it better. */
 const CODES: ReadonlyMap<number, ErrorCode> = new Map([
@@ -41,6 +42,18 @@ export interface AnswerHead {
 export function statusError({ url, status, headers }: AnswerHead): A2AError {
   const said = TEXTS.get(status) ?? 'answered with what is not A2A'
   return new A2AError(CODES.get(status) ?? 'InvalidAgentResponse', `The agent at ${url} ${said} (HTTP ${status}).`, retryOf(headers))
+}
+
+/**
+ * The error to throw over an HTTP answer that is not OK; `told` is the agent's error in its body. ConnectionLost, so that the
+ * request is retried, if the agent is Overloaded, or a gateway answers in its place with 502, 503, 504, or 429 with `Retry-After`.
+ * With `Retry-After` the request counts as not taken.
+ */
+export function failureOf(head: AnswerHead, told?: A2AError): A2AError | ConnectionLost {
+  const error = told ?? statusError(head)
+  const isAsked = error.retryAfterMs !== undefined
+  if (error.code !== 'Overloaded' && (told || error.code !== 'RateLimited' || !isAsked)) return error
+  return new ConnectionLost(error.message, { isUnsent: isAsked, cause: error })
 }
 
 /**

@@ -6,9 +6,10 @@ import { discard, isJsonType, mediaType, wholeBody } from './body.ts'
 import { httpParameters, type Calls } from './calls.ts'
 import { CarriedCalls } from './carried-calls.ts'
 import type { Carrier } from './carrier.ts'
-import { statusError } from './http-errors.ts'
+import { failureOf } from './http-errors.ts'
 import { sendRequest } from './http-request.ts'
 import { httpAddress } from './hosts.ts'
+import { jsonRpcErrorIn } from './json-rpc-error.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
 import { eventsOf } from './server-sent-events.ts'
@@ -55,17 +56,17 @@ function headersFor(frame: RequestFrame, isStreaming: boolean, options: ConnectO
   return headers
 }
 
-/** The result in a JSON answer. The error in one counts whatever the status is; else the status does. */
+/** The result in a JSON answer. A JSON-RPC error in it counts whatever the status is; else the status does. */
 async function answerIn(response: Response, id: number, url: string): Promise<unknown> {
   const type = mediaType(response)
   if (!isJsonType(type)) {
     discard(response)
-    throw response.ok ? invalid(url, `answered with ${type}, not with JSON`) : statusError(response)
+    throw response.ok ? invalid(url, `answered with ${type}, not with JSON`) : failureOf(response)
   }
   const text = await wholeBody(response)
   if (response.ok) return resultIn(parsed(text, url), id, url)
-  const answer = tryParse(text)
-  throw isObject(answer) && 'error' in answer ? fromWireError(answer.error) : statusError(response)
+  const error = jsonRpcErrorIn(text)
+  throw failureOf(response, error && fromWireError(error))
 }
 
 /** The result in a JSON-RPC response. Throws the error in it. */

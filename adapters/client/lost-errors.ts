@@ -27,10 +27,22 @@ export function wasLost(url: string, why: string): A2AError {
   return new A2AError('Overloaded', `The connection to ${url} was lost (${why}). Tasks go on; connect again to see them.`)
 }
 
+const UNKNOWN = 'Nobody knows whether the agent took it: look before you send it again.'
+
 /** A request was cut off that cannot be sent again. */
-export function cutOff(url: string, method: string): A2AError {
-  const text = `The connection to ${url} was lost while ${method} was under way. Nobody knows whether the agent took it: look before you send it again.`
-  return new A2AError('Overloaded', text)
+export function cutOff(url: string, method: string, cause?: unknown): A2AError {
+  return new A2AError('Overloaded', `The connection to ${url} was lost while ${method} was under way. ${UNKNOWN}`, { cause })
+}
+
+/** Errors that an agent, or a gateway, gives before it looks at a message. */
+const BEFORE_A_LOOK: readonly ErrorCode[] = ['Unauthenticated', 'Forbidden', 'RateLimited', 'Overloaded', 'InvalidAgentResponse', 'DeadlineExceeded']
+
+/** An error that ends a request of which an earlier try was cut off: it says so, unless it settles what became of that try. */
+export function inDoubt(error: unknown, method: string): unknown {
+  if (!isA2AError(error) || !BEFORE_A_LOOK.includes(error.code)) return error
+  const { code, message, metadata, violations, retryAfterMs } = error
+  const text = `${message} ${method} was cut off before its answer. ${UNKNOWN}`
+  return new A2AError(code, text, { metadata, violations, cause: error, ...(retryAfterMs !== undefined && { retryAfterMs }) })
 }
 
 /** The client itself closed its connection. */

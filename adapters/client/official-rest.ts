@@ -1,12 +1,13 @@
 import { AgentCard } from '@a2a-js/sdk'
 import { RestTransportFactory } from '@a2a-js/sdk/client'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import { chunksOf, discard, isJsonType, mediaType, wholeBody } from './body.ts'
 import { httpParameters, type Calls } from './calls.ts'
 import { CarriedCalls } from './carried-calls.ts'
 import type { Carrier, Hearer } from './carrier.ts'
-import { statusError } from './http-errors.ts'
+import type { ConnectionLost } from './connection-lost.ts'
+import { failureOf } from './http-errors.ts'
 import { sendRequest } from './http-request.ts'
 import { httpAddress } from './hosts.ts'
 import { officialError } from './official-errors.ts'
@@ -48,7 +49,7 @@ async function answerTo(url: string, init: RequestInit | undefined, hearer: Hear
   if (response.ok && isStreaming && type === 'text/event-stream') return new Response(streamOf(chunksOf(response)), { headers: response.headers })
   if (!isJsonType(type) || (response.ok && isStreaming)) {
     discard(response)
-    throw response.ok ? ofWrongKind(url, type, isStreaming) : statusError(response)
+    throw response.ok ? ofWrongKind(url, type, isStreaming) : failureOf(response)
   }
   const text = await wholeBody(response)
   if (!response.ok) throw errorIn(response, text)
@@ -59,13 +60,14 @@ function ofWrongKind(url: string, type: string, isStreaming: boolean): A2AError 
   return new A2AError('InvalidAgentResponse', `The agent at ${url} answered with ${type || 'no content type'}, not with ${isStreaming ? 'a stream' : 'JSON'}.`)
 }
 
-function errorIn(response: Response, body: string): A2AError {
-  const bare = statusError(response)
+function errorIn(response: Response, body: string): A2AError | ConnectionLost {
+  const bare = failureOf(response)
   const { error } = jsonIn(body)
   if (!isObject(error)) return bare
   const { status, message, details } = error
   const told = fromRpcStatus({ status, message, details })
-  return told.code === 'InternalError' && response.status !== 500 ? new A2AError(bare.code, told.message, { cause: told }) : told
+  if (told.code !== 'InternalError' || response.status === 500) return failureOf(response, told)
+  return isA2AError(bare) ? new A2AError(bare.code, told.message, { cause: told }) : bare
 }
 
 function jsonIn(text: string): { error?: unknown } {

@@ -32,6 +32,8 @@ export interface ClientRequest {
   readonly frame: RequestFrame
   /** Whether nothing more has to come: where the other side stops without a word, this was the end. */
   readonly mayEnd: boolean
+  /** Whether it asks for a change, and nothing has come that says what became of it. */
+  readonly isOpenQuestion: boolean
   /**
    * What to send on a new connection to go on exactly where the lost one left off; `undefined` if that cannot be, for
    * then nobody knows whether the agent took the request. `reliable`: the agent has the reliability extension.
@@ -61,6 +63,10 @@ export class UnaryRequest implements ClientRequest {
   /** Its answer is there by then, or an error was. */
   get mayEnd(): boolean {
     return true
+  }
+
+  get isOpenQuestion(): boolean {
+    return !REPEATABLE.includes(this.frame.method)
   }
 
   again(reliable: boolean): RequestFrame | undefined {
@@ -97,6 +103,10 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   /** The agent answered with a message, or the task has ended or waits for its client. */
   get mayEnd(): boolean {
     return this.#isAnswered || (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
+  }
+
+  get isOpenQuestion(): boolean {
+    return !REPEATABLE.includes(this.frame.method) && this.#taskId === undefined
   }
 
   /** Whether what came so far tells the task's state. */

@@ -1,11 +1,25 @@
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
+import { BackOff } from '../client/back-off.ts'
 import { serviceParameters, type Calls } from '../client/calls.ts'
-import { cutOff } from '../client/lost-errors.ts'
+import { cutOff, inDoubt, mayPass } from '../client/lost-errors.ts'
 import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../client/requests.ts'
 import { Link, type LinkOptions, type LinkUser } from './client-link.ts'
+
+/** A request under way. */
+interface Pending {
+  readonly request: ClientRequest
+  /** The connection that its newest frame was sent on; 0 before it was. */
+  readonly sentOn: number
+  /** An earlier frame was cut off, and may have reached the agent. */
+  readonly wasCut: boolean
+  /** The waits of one that the agent was not ready for when it was sent again, and what ends the present one. */
+  readonly waits?: BackOff
+  readonly timer?: unknown
+}
 
 /**
  * The calls and streams of one client, told apart by the ids of their requests. When the connection was lost, each is
@@ -14,9 +28,10 @@ import { Link, type LinkOptions, type LinkUser } from './client-link.ts'
 export class ClientCalls implements Calls, LinkUser {
   readonly link: Link
   readonly url: string
+  readonly #options: LinkOptions
   readonly #extensions: readonly string[]
-  /** What is under way, by the id of its newest frame, and the connection that it was sent on; 0 before it was. */
-  readonly #pending = new Map<number, { readonly request: ClientRequest; readonly sentOn: number }>()
+  /** Requests under way, by the ids of their newest frames. */
+  readonly #pending = new Map<number, Pending>()
   #nextId = 1
   #connection = 0
   /** The id of the ping whose answer tells whether the agent has the reliability extension. */
@@ -27,6 +42,7 @@ export class ClientCalls implements Calls, LinkUser {
   /** `extensions` are activated beside the reliability extension, which always is. */
   constructor(options: LinkOptions, extensions: readonly string[]) {
     this.link = new Link(options, this)
+    this.#options = options
     this.url = options.url
     this.#extensions = extensions
   }
@@ -72,11 +88,12 @@ export class ClientCalls implements Calls, LinkUser {
     if (isObject(frame[SERVICE_PARAMETERS])) this.#noteExtensions(frame[SERVICE_PARAMETERS])
     const id = typeof frame.id === 'number' ? frame.id : 0
     if (id === this.#greeting) this.#sendAgain(({ sentOn }) => sentOn !== this.#connection)
-    const request = this.#pending.get(id)?.request
-    if (!request) return
+    const pending = this.#pending.get(id)
+    if (!pending) return
+    const { request } = pending
     const isStream = request instanceof StreamRequest
     if ('error' in frame || 'streamEnd' in frame || !isStream) this.#pending.delete(id)
-    if ('error' in frame) request.failed(fromWireError(frame.error))
+    if ('error' in frame) this.#failed(pending, fromWireError(frame.error))
     else if ('streamEnd' in frame) request.ended()
     else request.result(frame.result)
   }
@@ -88,8 +105,10 @@ export class ClientCalls implements Calls, LinkUser {
 
   closed(error: unknown): void {
     this.#end = { error }
-    for (const { request } of this.#pending.values()) request.failed(error)
-    this.#pending.clear()
+    for (const [id, { request, sentOn }] of this.#pending) {
+      this.#drop(id)
+      request.failed(sentOn > 0 && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
+    }
   }
 
   #begin(request: ClientRequest): void {
@@ -101,18 +120,33 @@ export class ClientCalls implements Calls, LinkUser {
   #sendAgain(which: (pending: { readonly sentOn: number }) => boolean): void {
     for (const [id, pending] of [...this.#pending].filter(([, pending]) => which(pending))) {
       const { request, sentOn } = pending
-      this.#pending.delete(id)
+      this.#drop(id)
       const frame = sentOn === 0 ? request.frame : request.again(this.#isReliable)
-      if (frame) this.#send(request, frame)
+      if (frame) this.#send(request, frame, { wasCut: sentOn !== 0 })
       else request.failed(cutOff(this.url, request.frame.method))
     }
   }
 
+  /** The agent answered with an error. If it may pass and the request was cut off before, the request is retried. */
+  #failed({ request, wasCut, sentOn, waits = new BackOff(this.#options) }: Pending, error: A2AError): void {
+    const waitMs = wasCut && mayPass(error) ? waits.next(error.retryAfterMs) : undefined
+    if (waitMs === undefined) return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
+    const id = this.#nextId++
+    const timer = this.#options.clock.setTimeout(() => {
+      // The next connection takes it up.
+      if (this.link.state !== 'open') return
+      this.#drop(id)
+      const frame = request.again(this.#isReliable)
+      if (frame) this.#send(request, frame, { wasCut, waits })
+    }, waitMs)
+    this.#pending.set(id, { request, sentOn, wasCut, waits, timer })
+  }
+
   /** Sends a request under a new id; without a connection it waits for the next one. */
-  #send(request: ClientRequest, frame: RequestFrame): void {
+  #send(request: ClientRequest, frame: RequestFrame, before: Pick<Pending, 'wasCut' | 'waits'> = { wasCut: false }): void {
     const { method, params } = frame
     const id = this.#nextId++
-    this.#pending.set(id, { request, sentOn: this.link.state === 'open' ? this.#connection : 0 })
+    this.#pending.set(id, { request, sentOn: this.link.state === 'open' ? this.#connection : 0, ...before })
     this.#write({ id, method, params }, frame)
   }
 
@@ -125,10 +159,15 @@ export class ClientCalls implements Calls, LinkUser {
   #forget(forgotten: ClientRequest): number | undefined {
     for (const [id, { request }] of this.#pending) {
       if (request !== forgotten) continue
-      this.#pending.delete(id)
+      this.#drop(id)
       return id
     }
     return undefined
+  }
+
+  #drop(id: number): void {
+    this.#options.clock.clearTimeout(this.#pending.get(id)?.timer)
+    this.#pending.delete(id)
   }
 
   #write(frame: object, terms?: Pick<RequestFrame, 'parameters' | 'trace'>): void {

@@ -84,7 +84,7 @@ await t.test('headers that HTTP cannot carry, and a function that throws, fail t
 })
 
 await t.test('what is no good answer fails with what it is', async t => {
-  const { agent, client } = await scripted(t)
+  const { agent, client } = await scripted(t, {}, { giveUpAfterMs: 0 })
   const wire = { code: -32001, message: 'Task t was not found.', data: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'TASK_NOT_FOUND', metadata: { taskId: 't' } }] }
   const answers = [
     ['a JSON-RPC error', failure(wire), { code: 'TaskNotFound', message: 'Task t was not found.', metadata: { taskId: 't' } }],

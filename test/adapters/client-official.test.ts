@@ -138,6 +138,7 @@ await t.test('over REST', async t => {
   })
 
   await t.test('errors are what ErrorInfo says, else what the status does', async t => {
+    const client = await connected(t, agent.url, { giveUpAfterMs: 0 })
     const violations = { '@type': BAD_REQUEST, fieldViolations: [{ field: 'id', description: 'must be there' }] }
     for (const [answer, wanted] of [
       [restError(404, { code: 404, status: 'NOT_FOUND', message: 'Gone.', details: [info('TASK_NOT_FOUND', { taskId: 't' })] }), { code: 'TaskNotFound', message: 'Gone.', metadata: { taskId: 't' } }],

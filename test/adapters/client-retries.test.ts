@@ -1,13 +1,16 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import { WebSocketServer } from 'ws'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { BackOff } from '../../adapters/client/back-off.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
 import { nobodyAnswers } from '../../adapters/client/lost-errors.ts'
 import { SharedAgent } from '../../adapters/delegation/shared-agent.ts'
-import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { gateway, type Fate, type Gateway } from '../fixtures/gateway.ts'
-import { open, refusal, rejection, until } from '../fixtures/runtime-helpers.ts'
-import { httpAgent } from '../fixtures/scripted-http.ts'
+import { collect, deferred, open, refusal, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { body, cut, failure, httpAgent, result, stream, type Answer } from '../fixtures/scripted-http.ts'
 import { obedient, serve, type ServedAgent } from '../fixtures/served-agent.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
@@ -151,4 +154,237 @@ await t.test('a certificate that is not trusted is named, wherever Node hides it
     t.match(nobodyAnswers('https://a.example/', cause), { message: 'Nobody answers at https://a.example/. Is the agent running?' })
   }
   t.match(await rejection(fetchCard('http://127.0.0.1:1/')), { message: /Nobody answers/ })
+})
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+const NOW = { 'retry-after': '0' }
+const drained = body('{"error":"The server restarts. Try again later."}', { ...JSON_TYPE, ...NOW }, 503)
+const working = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }
+const unknown = /was cut off before its answer\. Nobody knows whether the agent took it/
+
+/** Answers over REST in place of JSON-RPC. */
+const restResult = (value: unknown): Answer => body(JSON.stringify(value), JSON_TYPE)
+
+await t.test('a body that is not a JSON-RPC error is judged by its status', async t => {
+  const agent = await httpAgent(t)
+  const client = await connect(agent.url, { giveUpAfterMs: 0 })
+  for (const text of [
+    '{"error":"The server restarts. Try again later."}', '{"error":{"code":503,"message":"no","status":"UNAVAILABLE"}}', '{"jsonrpc":"2.0","id":null,"error":"later"}',
+    '{"jsonrpc":"2.0","error":{"code":"-32603"}}', '{"error":null}', 'null', '"error"', '{'
+  ]) {
+    agent.script(body(text, { ...JSON_TYPE, ...NOW }, 503))
+    t.match(await rejection(client.getTask({ id: 't' })), { code: 'Overloaded', message: /is not available at present \(HTTP 503\)/, retryAfterMs: 0 }, text)
+    agent.script(body(text, JSON_TYPE, 401))
+    t.match(await rejection(client.getTask({ id: 't' })), { code: 'Unauthenticated' }, text)
+  }
+  agent.script(failure({ code: -32603, message: 'Broken.' }, 503))
+  t.match(await rejection(client.getTask({ id: 't' })), { code: 'InternalError', message: 'Broken.' })
+})
+
+for (const [binding, answer, refused] of [
+  ['JSONRPC', result, (code: number, status: number) => failure({ code, message: 'Told.' }, status)],
+  ['HTTP+JSON', restResult, (_: number, status: number) => body(JSON.stringify({ error: { code: status, status: status === 429 ? 'RESOURCE_EXHAUSTED' : 'UNAVAILABLE', message: 'Told.' } }), JSON_TYPE, status)]
+] as const) {
+  await t.test(`over ${binding}`, async t => {
+    const start = async (isReliable: boolean, options: ConnectOptions = {}) => {
+      const agent = await httpAgent(t, { binding, isReliable })
+      const client = await connect(agent.url, { random: () => 0, ...options })
+      t.teardown(() => client.close())
+      return { agent, client }
+    }
+    const gone = body('', {}, 502)
+
+    await t.test('a call goes on after a stopping server and gateways, also the first', async t => {
+      const { agent, client } = await start(false)
+      agent.script(drained, body('<html>', { 'content-type': 'text/html' }, 502), gone, body('', {}, 504), body('', NOW, 429), body('{"error":{"message":"no"}}', JSON_TYPE, 502), refused(-31503, 503), answer(working))
+      t.match(await client.getTask({ id: 't' }), { id: 't' })
+      t.equal(agent.asked.length, 8)
+      agent.script(refused(-31429, 429))
+      t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited', message: 'Told.' }, 'what the agent itself refuses is not tried again')
+      agent.script(body('', {}, 429))
+      t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited' })
+    })
+
+    await t.test('a message that was not taken is sent again to every agent, and one that may have been taken only to those that take it once', async t => {
+      const { agent, client } = await start(false)
+      const message = say('x')
+      agent.script(drained, body('', NOW, 429), answer({ task: working }))
+      t.match(await client.sendMessage(message), { task: { id: 't' } })
+      t.equal(agent.asked.length, 3)
+      for (const lost of [gone, cut, body('', {}, 503)]) {
+        agent.script(lost)
+        t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /Nobody knows whether the agent took it/ })
+      }
+      t.equal(agent.asked.length, 6)
+      const sure = await start(true)
+      sure.agent.script(cut, drained, gone, answer({ task: working }))
+      t.match(await sure.client.sendMessage(message), { task: { id: 't' } })
+      t.strictSame(sure.agent.asked.map(asked => JSON.stringify(asked).includes(message.message.messageId)), Array.from({ length: 4 }, () => true))
+    })
+
+    await t.test('a message that may have been taken is never said to have failed', async t => {
+      const { agent, client } = await start(true)
+      for (const [status, code] of [[401, 'Unauthenticated'], [403, 'Forbidden'], [500, 'InvalidAgentResponse']] as const) {
+        agent.script(cut, body('', {}, status))
+        const error = await rejection(client.sendMessage(say('x')))
+        t.match(error, { code, message: unknown, cause: { code } })
+        t.match(error, { message: new RegExp(`HTTP ${status}`) })
+      }
+      agent.script(cut, body('', {}, 401))
+      t.match(await refusal(collect(client.sendStreamingMessage(say('x')))), { code: 'Unauthenticated', message: unknown })
+      agent.script(cut, body('', {}, 401))
+      t.notMatch((await refusal(client.getTask({ id: 't' }))).message, unknown, 'a read changes nothing')
+      agent.script(drained, body('', {}, 401))
+      t.notMatch((await refusal(client.sendMessage(say('x')))).message, unknown, 'a stopping server has not taken it')
+      for (const [giveUpAfterMs, last, waitsMs, retryAfterMs] of [[1, cut, [125], undefined], [5000, body('', { 'retry-after': '7' }, 503), [125, 6000], 7000]] as const) {
+        const clock = new TestClock()
+        const late = await start(true, { clock, giveUpAfterMs, random: () => 0.5 })
+        late.agent.script(cut, last)
+        const outcome = rejection(late.client.sendMessage(say('x')))
+        for (const [tries, waitMs] of waitsMs.entries()) {
+          await until(() => late.agent.asked.length === tries + 1 && clock.pending === 1)
+          clock.increment(waitMs)
+        }
+        t.match(await outcome, { code: 'Overloaded', message: unknown, retryAfterMs })
+      }
+    })
+
+    await t.test('what the agent says of a message itself settles it', async t => {
+      const { agent, client } = await start(true)
+      agent.script(cut, binding === 'JSONRPC' ? failure({ code: -32001, message: 'Gone.' }) : body(JSON.stringify({ error: { status: 'NOT_FOUND', message: 'Gone.' } }), JSON_TYPE, 404))
+      t.match(await rejection(client.sendMessage(say('x'))), { code: 'TaskNotFound', message: 'Gone.' })
+    })
+  })
+}
+
+await t.test('a stream that is cut off goes on over a stopping server', async t => {
+  const agent = await httpAgent(t, { isReliable: true })
+  const client = await connect(agent.url, { random: () => 0 })
+  t.teardown(() => client.close())
+  agent.script(cut, drained, stream([{ task: { ...working, status: { state: 'TASK_STATE_COMPLETED' } } }]))
+  t.equal((await collect(client.sendStreamingMessage(say('x')))).length, 1)
+})
+
+/** An agent over WebSocket that does with one message after the other what the test says. The last fate stays. */
+async function scriptedSocket(t: Test, ...fates: ('cut' | 'busy' | 'gone' | 'answer' | 'hold')[]) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'a2a.v1' })
+  await once(server, 'listening')
+  const sent: string[] = []
+  const parameters = { 'a2a-service-parameters': { 'a2a-extensions': RELIABILITY_EXTENSION } }
+  const answers = {
+    busy: { error: { code: -31503, message: 'Starting.' } },
+    gone: { error: { code: -32001, message: 'Gone.' } },
+    answer: { result: { task: working } }
+  }
+  server.on('connection', socket => {
+    socket.on('message', (data: Buffer) => {
+      const { id, method, params } = JSON.parse(data.toString())
+      const tell = (what: object) => socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...what }))
+      if (method === 'ping') return tell({ result: {}, ...parameters })
+      sent.push(String(params.message.messageId))
+      const fate = fates.length > 1 ? fates.shift() : fates[0]
+      if (fate === 'cut') return socket.terminate()
+      return fate === undefined || fate === 'hold' ? undefined : tell(answers[fate])
+    })
+  })
+  const cutAll = () => {
+    for (const socket of server.clients) socket.terminate()
+  }
+  t.teardown(() => {
+    cutAll()
+    server.close()
+  })
+  return { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`, sent, cutAll }
+}
+
+await t.test('over WebSocket a message that was cut off', async t => {
+  await t.test('is taken once, and has its answer over cuts and a gateway in trouble', async t => {
+    const gate = deferred()
+    let runs = 0
+    const agent = await serve(t, { work: async () => ((runs += 1), await gate.promise, {}) })
+    const way = await gateway(t, agent.url)
+    const client = await connect(`ws://${way.host}/`, { random: () => 0 })
+    t.teardown(() => client.close())
+    const answer = client.sendMessage(say('x'))
+    await until(() => runs === 1)
+    way.script({ status: 503, headers: NOW }, { status: 502 }, 'pass')
+    const opened = new Promise<void>(resolve => client.on('open', resolve))
+    way.cutAll()
+    await opened
+    gate.resolve()
+    t.equal(taskIn(await answer).status.state, 'TASK_STATE_COMPLETED')
+    t.equal(runs, 1)
+  })
+
+  await t.test('is never said to have failed where the client is not let in any more', async t => {
+    const agent = await serve(t, { work: () => new Promise(() => {}) })
+    const way = await gateway(t, agent.url)
+    const client = await connect(`ws://${way.host}/`, { random: () => 0 })
+    const sent = refusal(client.sendMessage(say('x')))
+    const read = refusal(client.getTask({ id: 'x' }, { currentGeneration: 1 }))
+    t.equal((await read).code, 'TaskNotFound')
+    way.script({ status: 401 })
+    way.cutAll()
+    t.match(await sent, { code: 'Unauthenticated', message: unknown })
+  })
+
+  await t.test('is sent again while the agent is not ready', async t => {
+    const agent = await scriptedSocket(t, 'cut', 'busy', 'busy', 'answer')
+    const client = await connect(agent.url, { random: () => 0 })
+    t.teardown(() => client.close())
+    t.match(await client.sendMessage(say('x')), { task: { id: 't' } })
+    t.equal(agent.sent.length, 4)
+    t.equal(new Set(agent.sent).size, 1)
+  })
+
+  await t.test('fails at once with what settles it, and one that was not cut off with what the agent says', async t => {
+    const agent = await scriptedSocket(t, 'busy', 'cut', 'gone')
+    const client = await connect(agent.url, { random: () => 0 })
+    t.teardown(() => client.close())
+    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /^Starting\.$/ })
+    t.match(await refusal(client.sendMessage(say('x'))), { code: 'TaskNotFound', message: /^Gone\.$/ })
+  })
+
+  await t.test('is given up when time is up, and is never said to have failed', async t => {
+    const clock = new TestClock()
+    const agent = await scriptedSocket(t, 'cut', 'busy')
+    const client = await connect(agent.url, { clock, random: () => 1, giveUpAfterMs: 1000 })
+    t.teardown(() => client.close())
+    const outcome = refusal(client.sendMessage(say('x')))
+    await until(() => client.state === 'lost')
+    clock.increment(250)
+    await until(() => agent.sent.length === 2 && clock.pending === 2)
+    clock.increment(1000)
+    t.match(await outcome, { code: 'Overloaded', message: unknown })
+    t.equal(agent.sent.length, 3)
+  })
+
+  await t.test('waits for the next connection if that is lost too, and is left by who has enough', async t => {
+    const clock = new TestClock()
+    const agent = await scriptedSocket(t, 'cut', 'busy', 'answer')
+    const client = await connect(agent.url, { clock, random: () => 1 })
+    t.teardown(() => client.close())
+    const answer = client.sendMessage(say('x'))
+    await until(() => client.state === 'lost')
+    clock.increment(250)
+    await until(() => agent.sent.length === 2 && clock.pending === 2)
+    agent.cutAll()
+    await until(() => client.state === 'lost')
+    clock.increment(250)
+    t.match(await answer, { task: { id: 't' } })
+    t.equal(agent.sent.length, 3)
+    t.equal(clock.pending, 1)
+    const other = await scriptedSocket(t, 'cut', 'busy')
+    const leaving = await connect(other.url, { clock, random: () => 1 })
+    const stop = new AbortController()
+    const left = rejection(leaving.sendMessage(say('x'), { signal: stop.signal }))
+    await until(() => leaving.state === 'lost')
+    clock.increment(250)
+    await until(() => other.sent.length === 2 && clock.pending === 3)
+    const enough = new Error('enough')
+    stop.abort(enough)
+    t.equal(await left, enough)
+    t.equal(clock.pending, 2)
+    await leaving.close()
+  })
 })
