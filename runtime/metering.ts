@@ -1,6 +1,10 @@
+import type { A2AError } from '../machines/protocol/errors.ts'
+import { isObject } from '../machines/protocol/json.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import { REFILL_MS } from './bucket.ts'
+import { scopeOf } from './call.ts'
 import type { Clock } from './clock.ts'
+import type { CountStray } from './counted.ts'
 import type { Quotas } from './limits.ts'
 import { Recent } from './recent.ts'
 import type { Erasure, Scope, Store } from './store.ts'
@@ -63,6 +67,18 @@ export class Metering {
     usage.countRequest(bytes, nowMs)
     tenancy.usage.countRequest(bytes, nowMs)
     return tenancy.tenant === undefined ? usage : tenancy
+  }
+
+  /** Counts what reaches no operation like a request for the tenant that its parameters name, or else its address. */
+  readonly stray: CountStray = (call, params) => {
+    const named = isObject(params) && typeof params.tenant === 'string' ? params : {}
+    const scope = scopeOf(named, call)
+    try {
+      this.request(scope, this.#services.tenants.has(scope, call.claims), call.bytes)
+      return undefined
+    } catch (error) {
+      return error as A2AError
+    }
   }
 
   /** Throws RateLimited while there are more events than there may be. */

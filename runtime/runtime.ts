@@ -16,6 +16,7 @@ import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
+import { counted } from './counted.ts'
 import { FairTurns } from './fair-turns.ts'
 import { fault } from './fault.ts'
 import { erase, erasureOf, type ErasedData } from './erase.ts'
@@ -201,7 +202,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   /** Makes the checks common to all operations. */
   const checked = <Name extends OperationName>(name: Name, params: unknown, call: CallContext) => {
     if (closing) throw shutDown()
-    const admitted = admit(name, params, call, extensions)
+    const admitted = counted(metering.stray, call, params, () => admit(name, params, call, extensions))
     const isServed = tenants.has(admitted.scope, call.claims)
     const user = metering.request(admitted.scope, isServed, call.bytes)
     fault('P1')
@@ -254,7 +255,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     deleteTaskPushNotificationConfig: pushing('deleteTaskPushNotificationConfig', deletePushConfig),
     getExtendedAgentCard: agent.extendedCard
       ? async (params, call = {}) => {
-          checkIsKnown(call)
+          counted(metering.stray, call, params, () => checkIsKnown(call))
           return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, tenants)))
         }
       : refused('getExtendedAgentCard', checked),
@@ -262,7 +263,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     signedCard: (interfaces, tenant) => ownErrors(logger, {}, 'signedCard', () => signed(publicCard(interfaces, tenant))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

@@ -1,5 +1,6 @@
 import type { Principal } from './authentication.ts'
 import type { Clock } from './clock.ts'
+import type { CountStray } from './counted.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { RuntimeOptions } from './runtime.ts'
@@ -16,6 +17,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly extensions: readonly string[]
   /** Whether tenants are configured, so that servers take their names in paths. */
   readonly hasTenants: boolean
+  /** Counts what a server refuses or ignores without calling an operation. The operations count what calls them. */
+  readonly countStray: CountStray
   /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
 }

@@ -6,6 +6,7 @@ import { invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { counted } from '../../runtime/counted.ts'
 import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
@@ -41,14 +42,17 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = runtime as unknown as Record<OperationName, Operation>
-  const { clock, extensions, limits, telemetry } = runtime.settings
+  const { clock, countStray, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
+
+  const checked = (params: unknown, call: CallContext) => counted(countStray, call, params, () => withinLimits(params, limits))
 
   const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
-        return read((await operations[name](checked(request.toJSON(params), limits), { ...offered, ...callOf(context, telemetry) })) as object)
+        const call = { ...offered, ...callOf(context, telemetry) }
+        return read((await operations[name](checked(request.toJSON(params), call), call)) as object)
       } catch (error) {
         throw toSdkError(error)
       }
@@ -56,7 +60,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 
   async function* told(name: OperationName, given: unknown, call: CallContext): Stream {
     try {
-      const params = checked(given, limits)
+      const params = checked(given, call)
       const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
       for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
     } catch (error) {
@@ -94,7 +98,7 @@ const writeLegacy: WebhookWriting = (update, task) => {
 }
 
 /** The parameters, if they are within the limits of JSON, which no server of the SDK keeps. */
-function checked(params: unknown, { jsonDepth }: Limits): unknown {
+function withinLimits(params: unknown, { jsonDepth }: Limits): unknown {
   const violation = checkJson(params, { depth: jsonDepth })
   if (!violation) return params
   throw invalidParams(violation)

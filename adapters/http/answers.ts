@@ -28,6 +28,11 @@ export function refusalText({ status, message, error }: Refusal, form: Form = 'J
   return form === 'JSONRPC' ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : statusText(error, status)
 }
 
+/** An error as the refusal of a request, or of a connection. */
+export function refusalOf(error: A2AError): Refusal {
+  return { status: ERRORS[error.code].http, message: error.message, headers: headersFor(error), error }
+}
+
 /** What is thrown as what a client may see of it: an error that is not ours is none of its business. */
 export function shownError(error: unknown): A2AError {
   return isA2AError(error) ? error : new A2AError('InternalError')

@@ -3,7 +3,7 @@ import { turnEnd } from '../../runtime/turn-end.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** How many bytes a body had, once it is read. */
+/** How many bytes of a body have been read. */
 export interface BodySize {
   bytes: number
 }
@@ -16,7 +16,7 @@ export interface BodySize {
 export async function bodyOf(request: Request, limit: number, size: BodySize = { bytes: 0 }): Promise<string> {
   const length = request.headers.get('content-length')
   if (Number(length ?? 0) > limit) throw tooLarge(limit)
-  const bytes = await (length === null ? collected(request.body, limit) : request.arrayBuffer()).catch((cause: unknown) => {
+  const bytes = await (length === null ? collected(request.body, limit, size) : request.arrayBuffer()).catch((cause: unknown) => {
     throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body broke off.', { cause })
   })
   size.bytes = bytes.byteLength
@@ -28,12 +28,11 @@ export async function bodyOf(request: Request, limit: number, size: BodySize = {
   }
 }
 
-async function collected(body: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array> {
+async function collected(body: ReadableStream<Uint8Array> | null, limit: number, size: BodySize): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
-  let size = 0
   for await (const chunk of body ?? []) {
-    size += chunk.byteLength
-    if (size > limit) throw tooLarge(limit)
+    size.bytes += chunk.byteLength
+    if (size.bytes > limit) throw tooLarge(limit)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -1,10 +1,11 @@
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from '../legacy/dialect.ts'
+import type { Dialect, RestCall } from '../legacy/dialect.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
 import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { bodyParameters } from './parameters.ts'
+import { overQuota } from './rest.ts'
 import { streamed } from './streaming.ts'
 
 /** How events stand in a stream: as they are. */
@@ -18,15 +19,25 @@ export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], ca
 }
 
 async function perform(runtime: Runtime, version: string, rest: Required<Dialect>['rest'], call: HttpCall): Promise<Response> {
-  const { request, path, query, headers } = call
+  const { path, headers } = call
   try {
-    const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
-    const called = rest({ verb: request.method, path, query, body })
-    if (!called) return jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
+    const called = await readRequest(runtime, call, rest)
+    if (!called) return (await overQuota(runtime, call)) ?? jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
     if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)
     return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
     await holdBack(error, runtime.settings)
     return statusAnswer(error, headers)
+  }
+}
+
+/** What a request calls. What cannot be read is counted. */
+async function readRequest(runtime: Runtime, call: HttpCall, rest: Required<Dialect>['rest']): Promise<RestCall | undefined> {
+  const { request, path, query } = call
+  try {
+    const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
+    return rest({ verb: request.method, path, query, body })
+  } catch (error) {
+    throw runtime.settings.countStray(contextOf(call)) ?? error
   }
 }

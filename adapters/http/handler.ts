@@ -10,10 +10,11 @@ import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { cardAnswer, pageOf } from './agent-card.ts'
-import { refusalAnswer, statusAnswer } from './answers.ts'
+import { refusalAnswer, refusalOf, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from './entry.ts'
+import { holdBack } from './hold-back.ts'
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
 import { answerRest, notAllowed } from './rest.ts'
@@ -60,10 +61,17 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
     const tenant = settings.hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
-    const full = principal && served.direct?.claim?.(settings.sharerOf(principal, tenant ?? tenantOf(routed)))
-    const refused = refusal ?? full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
-    if (refused) return refusalAnswer(refused, headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
-    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, isRpc ? 'JSONRPC' : 'HTTP+JSON')
+    const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
+    if (refusal) return refusalAnswer(refusal, headers, binding)
+    const asked = tenant ?? tenantOf(routed)
+    const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
+    const refused = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
+    if (refused) {
+      const over = settings.countStray({ ...(asked !== undefined && { tenant: asked }), ...(principal && { principal: principal.id, claims: principal.claims }) })
+      await holdBack(over, settings)
+      return refusalAnswer(over ? refusalOf(over) : refused, headers, binding)
+    }
+    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
     const call: HttpCall = { request, served, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
     await turnEnd()

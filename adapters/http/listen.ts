@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
-import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
 import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { overShare, Shares, type Sharer } from '../../runtime/shares.ts'
-import { headersFor, refusalText } from './answers.ts'
+import { refusalOf, refusalText } from './answers.ts'
 import { isLoopback, type Refusal } from './entry.ts'
 import { goneWith } from './gone.ts'
 import type { Handler } from './handler.ts'
@@ -45,10 +45,6 @@ const CONNECTIONS = { limit: 'connections', what: 'connections, or requests unde
 export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {
   const lacking = shares.lacking(sharer)
   return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
-}
-
-function refusalOf(error: A2AError): Refusal {
-  return { status: ERRORS[error.code].http, message: error.message, headers: headersFor(error), error }
 }
 
 /** Listens on a port and answers with a handler. Resolves when connections are taken; throws TypeError for an address that `checkHost` refuses. */

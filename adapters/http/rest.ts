@@ -7,7 +7,7 @@ import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { answerType } from './media-type.ts'
 import { decoded, parametersOf } from './parameters.ts'
-import { routeOf } from './routes.ts'
+import { routeOf, type Routed } from './routes.ts'
 import { streamed } from './streaming.ts'
 
 /** How events stand in a stream: as they are. */
@@ -20,12 +20,14 @@ const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
   const { request, path, headers } = call
   const routed = routeOf(request.method, path)
-  if (!routed) return statusAnswer(new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)}.`), headers)
-  if (!('method' in routed)) return notAllowed(routed, headers)
+  if (!routed || !('method' in routed)) {
+    const over = await overQuota(runtime, call)
+    if (over) return over
+    return routed ? notAllowed(routed, headers) : statusAnswer(new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)}.`), headers)
+  }
   const type = { 'Content-Type': answerType(request) }
   try {
-    const params = await parametersOf(runtime, call, routed)
-    const placed = routed.tenant === undefined ? call : { ...call, tenant: decoded('tenant', routed.tenant) }
+    const { params, placed } = await readRequest(runtime, call, routed)
     const method = operations[routed.method]
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(placed, terms)), REST)
     const answer = JSON.stringify(await method.answer(params, contextOf(placed)))
@@ -34,6 +36,24 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     await holdBack(error, runtime.settings)
     return statusAnswer(error, { ...headers, ...type })
   }
+}
+
+/** The parameters of a request, and its tenant. What cannot be read is counted. */
+async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Promise<{ params: object; placed: HttpCall }> {
+  let placed = call
+  try {
+    if (routed.tenant !== undefined) placed = { ...call, tenant: decoded('tenant', routed.tenant) }
+    return { params: await parametersOf(runtime, call, routed), placed }
+  } catch (error) {
+    throw runtime.settings.countStray(contextOf(placed)) ?? error
+  }
+}
+
+/** Counts a request that reaches no operation. Gives the answer if it is over a quota. */
+export async function overQuota({ settings }: Runtime, call: HttpCall): Promise<Response | undefined> {
+  const error = settings.countStray(contextOf(call))
+  await holdBack(error, settings)
+  return error && statusAnswer(error, call.headers)
 }
 
 /** An answer to a verb that a path does not have. */

@@ -17,12 +17,12 @@ const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidd
 
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
-  if (!isJson(call.request)) return errorAnswer(null, wrongType(call.request), call, 415)
+  if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
   const envelope = await envelopeOf(call, runtime.settings.limits)
   if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
-  if (envelope.kind === 'notification') return new LightResponse(null, { status: 204, headers: call.headers })
-  if (envelope.kind === 'invalid') return errorAnswer(envelope.id, envelope.error, call)
-  return errorAnswer(null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
+  if (envelope.kind === 'invalid') return refused(runtime, envelope.id, envelope.error, call)
+  if (envelope.kind === 'response') return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
+  return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
 }
 
 async function envelopeOf({ request, size }: HttpCall, limits: Limits): Promise<Envelope> {
@@ -36,7 +36,7 @@ async function envelopeOf({ request, size }: HttpCall, limits: Limits): Promise<
 async function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Extract<Envelope, { kind: 'request' }>, call: HttpCall): Promise<Response> {
   try {
     const method = methods(name, call.terms.version)
-    if (!method) throw noSuchMethod(name)
+    if (!method) return await refused(runtime, id, noSuchMethod(name), call, undefined, params)
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     const answer = await method.answer(params, contextOf(call))
     return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
@@ -44,6 +44,18 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
     await holdBack(error, runtime.settings)
     return errorAnswer(id, shownError(error), call)
   }
+}
+
+/** Answers what reaches no operation: with this error, or with RateLimited if it is over a quota. */
+async function refused(runtime: Runtime, id: RequestId | null, error: A2AError, call: HttpCall, status?: number, params?: unknown): Promise<Response> {
+  return (await overQuota(runtime, id, call, params)) ?? errorAnswer(id, error, call, status)
+}
+
+/** Counts what reaches no operation. Gives the answer if it is over a quota. */
+async function overQuota({ settings }: Runtime, id: RequestId | null, call: HttpCall, params?: unknown): Promise<Response | undefined> {
+  const error = settings.countStray(contextOf(call), params)
+  await holdBack(error, settings)
+  return error && errorAnswer(id, error, call)
 }
 
 /** How events stand in the stream of a request: each in an answer to it. */

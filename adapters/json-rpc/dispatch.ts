@@ -2,6 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkVersion, type CallContext } from '../../runtime/call.ts'
+import { counted } from '../../runtime/counted.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import type { Method } from './method.ts'
@@ -34,13 +35,13 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
     const asked = normaliseVersion(version) ?? ''
     const dialect = older.get(asked)
     const unstated = version.trim() === '' ? unstatedMethod(dialects, name) : undefined
-    return operations.get(name) ?? unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(version))
+    return operations.get(name) ?? unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
   }
 }
 
 /** What every name is in a version that is not served: it is the version that is refused. */
-function unserved(version: string): Method {
-  return { streaming: false, answer: async () => checkVersion(version) }
+function unserved({ settings: { countStray } }: Runtime, version: string): Method {
+  return { streaming: false, answer: async (params, call) => counted(countStray, call, params, () => checkVersion(version)) }
 }
 
 /** The error for a name that is no method. */

@@ -23,6 +23,8 @@ export interface EnvelopeLimits {
 }
 
 const LONGEST_ID_BYTES = 128
+/** The members that only a server's frames have. */
+const ANSWERS = ['result', 'error', 'streamEnd']
 const NO_PARAMETERS: ServiceParameters = new Map()
 
 /** Reads one JSON-RPC 2.0 message. Whatever the text is, this does not throw and does not recurse. */
@@ -38,7 +40,7 @@ export function readEnvelope(text: string, { jsonDepth }: EnvelopeLimits): Envel
   const hasId = Object.hasOwn(value, 'id')
   const id = hasId ? idOf(value.id) : undefined
   if (value.jsonrpc !== '2.0') return invalid(id ?? null, 'InvalidRequest', 'jsonrpc has to be "2.0".')
-  if (!Object.hasOwn(value, 'method') && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error'))) return { kind: 'response' }
+  if (!Object.hasOwn(value, 'method') && ANSWERS.some(name => Object.hasOwn(value, name))) return { kind: 'response' }
   if (hasId && id === undefined) {
     return invalid(null, 'InvalidRequest', `id has to be a string of at most ${LONGEST_ID_BYTES} bytes or a whole number.`)
   }

@@ -4,6 +4,7 @@ import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { counted } from '../../runtime/counted.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import type { Method } from '../json-rpc/method.ts'
@@ -25,14 +26,14 @@ type Events = AsyncGenerator<Event01, void, undefined>
  * id from then on; the answer's metadata says so.
  */
 export function dialect01(runtime: Runtime): Dialect {
-  const { jsonDepth } = runtime.settings.limits
+  const { countStray, limits: { jsonDepth } } = runtime.settings
   runtime.writesWebhooks(VERSION_01, writeWebhook01)
 
   const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
     streaming: false,
     answer: async (given, call) => {
       try {
-        return await run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
+        return await run(counted(countStray, call, given, () => checkedParams(schema, given, jsonDepth)), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
       } catch (error) {
         throw toError01(error, given)
       }
@@ -43,7 +44,7 @@ export function dialect01(runtime: Runtime): Dialect {
     streaming: true,
     async *events(given, call) {
       try {
-        yield* run(checkedParams(schema, given, jsonDepth), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
+        yield* run(counted(countStray, call, given, () => checkedParams(schema, given, jsonDepth)), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
       } catch (error) {
         throw toError01(error, given)
       }

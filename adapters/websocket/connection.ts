@@ -132,24 +132,29 @@ export class Connection {
     }
     switch (envelope.kind) {
       case 'request':
-        return pace === 'within' ? this.#begin(envelope, data.length) : this.#outbox.send(errorFrame(envelope.id, tooFast(limits.framesPerSecond)))
+        return pace === 'within' ? this.#begin(envelope, data.length) : this.#refuse(envelope.id, tooFast(limits.framesPerSecond), data.length, envelope.params)
       case 'notification':
+        this.#count(data.length)
         return envelope.method === 'cancelStream' ? this.#cancelStream(envelope.params) : undefined
       case 'response':
-        return this.#countStray()
+        this.#count(data.length)
+        return this.#noteResponse()
       case 'invalid':
-        return this.#outbox.send(errorFrame(envelope.id, envelope.error))
+        return this.#refuse(envelope.id, envelope.error, data.length)
     }
   }
 
   /** Starts a request, if it may: nothing that it does is waited for here, so that requests never wait for each other. */
   #begin(request: Request, bytes: number): void {
     const { id, method } = request
-    if (method === 'ping') return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
+    if (method === 'ping') {
+      this.#count(bytes)
+      return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
+    }
     const terms = this.#termsOf(request)
     const called = this.#methods(method, terms.version)
     const refusal = this.#refusal(id, called?.streaming ?? false)
-    if (!called || refusal) return this.#outbox.send(errorFrame(id, refusal ?? noSuchMethod(method)))
+    if (!called || refusal) return this.#refuse(id, refusal ?? noSuchMethod(method), bytes, request.params)
     const { streaming } = called
     const stop = streaming ? (this.#spareStops.pop() ?? newStop()) : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
@@ -180,6 +185,18 @@ export class Connection {
       if (stop && !signal.aborted) this.#spareStops.push(stop)
       this.#inFlight.delete(name)
     }
+  }
+
+  /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
+  #refuse(id: RequestId | null, error: A2AError, bytes: number, params?: unknown): void {
+    this.#outbox.send(errorFrame(id, this.#count(bytes, params) ?? error))
+  }
+
+  /** Counts a frame that reaches no operation. Gives the error if it is over a quota. */
+  #count(bytes: number, params?: unknown): A2AError | undefined {
+    const error = this.#runtime.settings.countStray({ ...this.#caller, bytes }, params)
+    if (error) this.#noteRefusal()
+    return error
   }
 
   /** On what terms a request is called, and which extensions it activates. */
@@ -228,7 +245,7 @@ export class Connection {
     this.#pause = this.#runtime.settings.clock.setTimeout(() => this.#socket.resume(), pauseMs())
   }
 
-  #countStray(): void {
+  #noteResponse(): void {
     this.#strayResponses += 1
     if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
