@@ -20,7 +20,9 @@ export function backupFile(file: string, to: string): number {
     createPrivately(partial)
     const database = openForReading(source, database => database)
     try {
-      database.exec(`PRAGMA auto_vacuum = INCREMENTAL; VACUUM INTO '${partial.replaceAll("'", "''")}'`)
+      // A file that gives free pages back has it already, and what only reads it may not set it.
+      if (database.prepare('PRAGMA auto_vacuum').get()?.auto_vacuum === 0) database.exec('PRAGMA auto_vacuum = INCREMENTAL')
+      database.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`)
     } finally {
       database.close()
     }

@@ -51,7 +51,7 @@ const CODES: ReadonlyMap<number, string> = new Map([
 ])
 
 /** How long a statement waits for another process that reads the file, recovers it or just closes it. */
-const BUSY_MS = 5000
+export const BUSY_MS = 5000
 
 interface BuiltIn {
   readonly DatabaseSync: new (file: string, options: { readonly readOnly: boolean }) => Database

@@ -2,7 +2,7 @@ import { fault } from '../../runtime/fault.ts'
 import type { Due, Erasure } from '../../runtime/store.ts'
 import type { CommitRows } from './commit-rows.ts'
 import { CommitWriter } from './commit-writer.ts'
-import { rollBack, type Database } from './driver.ts'
+import { BUSY_MS, rollBack, type Database } from './driver.ts'
 import { APPLICATION_ID } from './file-header.ts'
 import { OpenFiles } from './open-files.ts'
 import { Reads, type ReportDamage } from './reads.ts'
@@ -11,13 +11,20 @@ import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
 import { tablesOf } from './tables.ts'
 import { WebhookWriter, type WebhookChange } from './webhook-writer.ts'
 
-/** After how many pages the log is written back, about: 16 MiB of it. */
-const CHECKPOINT_PAGES = 4096
+/** At how many frames, of a page each, the log is written back: 16 MiB. */
+const LOG_FRAMES = 4096
 
-/** What a commit costs of the log beside its texts, in pages, about. */
-const PAGES_A_COMMIT = 4
+/** How long a checkpoint waits for reads of other processes, so that the log can begin anew: a read takes less, a backup more. */
+const READERS_MS = 100
 
-const PAGE_BYTES = 4096
+/** How much text a transaction writes before the next one begins, so that the log can be written back in between. */
+const PORTION_BYTES = 4 * 1024 * 1024
+
+/** How many free pages are given back to the file system at once, before others have their turn: 4 MiB. */
+const RECLAIMED_PAGES = 1024
+
+/** How many free pages stay in the file for what comes: 1 MiB. */
+const KEPT_PAGES = 256
 
 /** Puts page 1 into the log, as it is. */
 const WRITE_PAGE_1 = `PRAGMA application_id = ${APPLICATION_ID}`
@@ -37,7 +44,12 @@ export class Engine {
   readonly #removals: Removals
   readonly #files: OpenFiles
   readonly #webhooks: WebhookWriter
-  #pages = 0
+  /** At how many frames the log is written back next: more than usual while a reader keeps the log from beginning anew. */
+  #checkpointAt = LOG_FRAMES
+  /** Whether there may be free pages to give back, as after a process that ended before it had. */
+  #mayShrink = true
+  /** Whether some were given back since the last checkpoint. */
+  #hasShrunk = false
   #isErased = false
   #isClosed = false
   #broken: StorageError | undefined
@@ -63,17 +75,24 @@ export class Engine {
 
   /** Writes commits in their order. One that cannot be written spoils none of the others. */
   commitAll(commits: readonly CommitRows[]): Outcome[] {
-    for (const commit of commits) this.#pages += PAGES_A_COMMIT + commit.snapshot.length / PAGE_BYTES
-    try {
-      return this.#transaction(() => commits.map(commit => this.#writer.write(commit)))
-    } catch (error) {
-      if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
-      return commits.flatMap(commit => this.commitAll([commit]))
+    const outcomes: Outcome[] = []
+    let portion: CommitRows[] = []
+    let bytes = 0
+    for (const commit of commits) {
+      portion.push(commit)
+      bytes += bytesOf(commit)
+      if (bytes < PORTION_BYTES && outcomes.length + portion.length < commits.length) continue
+      outcomes.push(...this.#commitTogether(portion))
+      this.#boundLog()
+      portion = []
+      bytes = 0
     }
+    return outcomes
   }
 
+  /** Removes what is due, at most `limit` of it and about {@link PORTION_BYTES} at once, and answers how much went: 0 once nothing is due. */
   sweep(due: Due, limit: number): number {
-    return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit)))
+    return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit, PORTION_BYTES)))
   }
 
   /** Erases, and has the log forget it too. */
@@ -86,7 +105,6 @@ export class Engine {
 
   /** Changes webhooks outside of a commit. */
   changeWebhooks(change: WebhookChange): ReturnType<WebhookWriter['change']> {
-    this.#pages += PAGES_A_COMMIT
     return this.#transaction(() => this.#webhooks.change(change))
   }
 
@@ -100,23 +118,25 @@ export class Engine {
     }
   }
 
-  /** Writes the log back into the file if enough has come together. */
-  tidy(): void {
-    if (this.#pages >= CHECKPOINT_PAGES) this.checkpoint()
+  /** Writes the log back into the file if it is long, and gives free pages back to the file system. Says whether there is more to do. */
+  tidy(): boolean {
+    this.#boundLog()
+    return this.#reclaim()
   }
 
   /** Writes the log back into the file; after an erasure also empties it. Without room on the disk, or while others read, it is left for later. */
   checkpoint(): void {
     if (this.#broken) return
-    this.#pages = 0
     fault('P15')
     try {
-      const done = this.#database.prepare(`PRAGMA wal_checkpoint(${this.#isErased ? 'TRUNCATE' : 'PASSIVE'})`).get()
-      if (done?.busy === 0) this.#isErased = false
+      const isDone = this.#isErased ? this.#writeBack('TRUNCATE', BUSY_MS) : this.#writeBack('RESTART', READERS_MS)
+      if (isDone) this.#isErased = false
       this.#mark()
     } catch (error) {
       this.#noted(error)
     }
+    this.#checkpointAt = LOG_FRAMES
+    while (this.#files.logReaches(this.#checkpointAt)) this.#checkpointAt += LOG_FRAMES
   }
 
   close(): void {
@@ -126,6 +146,16 @@ export class Engine {
     this.#files.close()
   }
 
+  /** Writes the log back, and says whether it can begin anew. For that it waits so long for reads that are under way in other processes. */
+  #writeBack(mode: 'TRUNCATE' | 'RESTART', waitMs: number): boolean {
+    this.#database.exec(`PRAGMA busy_timeout = ${waitMs}`)
+    try {
+      return this.#database.prepare(`PRAGMA wal_checkpoint(${mode})`).get()?.busy === 0
+    } finally {
+      this.#database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
+    }
+  }
+
   /** Marks the file, of which a checkpoint has written page 1, as one that is not whole without its log. */
   #mark(): void {
     this.#transaction(() => this.#database.exec(WRITE_PAGE_1))
@@ -133,10 +163,46 @@ export class Engine {
     this.#files.markWithLog()
   }
 
+  #commitTogether(commits: readonly CommitRows[]): Outcome[] {
+    try {
+      return this.#transaction(() => commits.map(commit => this.#writer.write(commit)))
+    } catch (error) {
+      if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
+      return commits.flatMap(commit => this.#commitTogether([commit]))
+    }
+  }
+
+  #boundLog(): void {
+    if (!this.#isClosed && this.#files.logReaches(this.#checkpointAt)) this.checkpoint()
+  }
+
+  /** The file becomes smaller when the log is written back. */
+  #reclaim(): boolean {
+    if (!this.#mayShrink || this.#broken) return false
+    try {
+      const free = this.#freePages()
+      if (free > KEPT_PAGES) {
+        this.#transaction(() => this.#database.exec(`PRAGMA incremental_vacuum(${Math.min(free - KEPT_PAGES, RECLAIMED_PAGES)})`))
+        // Files that were made before do not shrink.
+        this.#hasShrunk = this.#freePages() < free
+        if (this.#hasShrunk) return true
+      } else if (this.#hasShrunk) this.checkpoint()
+    } catch (error) {
+      this.#noted(error)
+    }
+    this.#mayShrink = false
+    this.#hasShrunk = false
+    return false
+  }
+
+  #freePages(): number {
+    return Number(this.#database.prepare('PRAGMA freelist_count').get()?.freelist_count)
+  }
+
   #remove<T>(remove: () => T): T {
     const removed = remove()
     this.#writer.forget()
-    this.#pages += PAGES_A_COMMIT
+    this.#mayShrink = true
     return removed
   }
 
@@ -169,4 +235,12 @@ export class Engine {
     this.#broken ??= new StorageError(`${this.#file} cannot be used any more: ${reasonOf(error)}. What was committed before is kept; see to the disk, and start again.`, { cause: error })
     return this.#broken
   }
+}
+
+/** About how many bytes of text a commit writes. */
+function bytesOf({ snapshot, tasks, log }: CommitRows): number {
+  let bytes = snapshot.length
+  for (const task of tasks) bytes += task.snapshot?.length ?? 0
+  for (const { body } of log) bytes += body.length
+  return bytes
 }

@@ -45,10 +45,14 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   }
 }
 
+/** The size to which SQLite cuts the file of a log when the log begins anew. */
+const LOG_BYTES = 16 * 1024 * 1024
+
 /** Opens a file that is ready: every commit is synced, what is deleted is overwritten, and the log is written back on demand. */
 export function openForWriting(file: string, driver: DriverName | undefined): Database {
   const database = driverOf(driver)(file, false)
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON; PRAGMA cache_size = -32768')
+  database.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
   return database
 }
 
@@ -73,7 +77,8 @@ export function createPrivately(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
 }
 
-function usingFile(file: string, open: () => Database, use: (database: Database) => void): void {
+/** Uses a connection and closes it; whatever is wrong with the file throws StorageError. */
+export function usingFile(file: string, open: () => Database, use: (database: Database) => void): void {
   const database = opened(file, open)
   try {
     use(database)

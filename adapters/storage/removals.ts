@@ -10,6 +10,7 @@ type Numbers = readonly Record<string, unknown>[]
 /** Removes what is old or is to be erased. Whoever calls has a transaction open. */
 export class Removals {
   readonly #find
+  readonly #size
   readonly #drop
   readonly #changeContext: (row: ContextRow) => void
 
@@ -29,6 +30,11 @@ export class Removals {
       sendsNamed: database.prepare('SELECT scope, key FROM sends WHERE scope = ? AND contextId = ?'),
       sends: database.prepare('SELECT scope, key FROM sends WHERE scope = ?')
     }
+    // What goes with a task or context, in bytes of text.
+    this.#size = {
+      ofTask: database.prepare('SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes'),
+      ofContext: database.prepare('SELECT total(octet_length(body)) AS bytes FROM messages WHERE context = ?')
+    }
     this.#drop = {
       events: drop('events', 'task'), snapshot: drop('snapshots', 'task'), journal: drop('journal', 'task'), messagesOfTask: drop('messages', 'task'), webhooks: drop('webhooks', 'task'), task: drop('tasks', 'task'),
       messages: drop('messages', 'context'), context: drop('contexts', 'context'), scope: drop('scopes', 'scope'),
@@ -37,17 +43,31 @@ export class Removals {
     this.#changeContext = contexts.updating(['tasks'], ['context'])
   }
 
-  /** Removes what is due, at most `limit` of it, and answers how many tasks, contexts and sends went. */
-  sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: Due, limit: number): number {
-    const tasks = this.#find.ended.all(endedBeforeMs, limit)
-    for (const { task } of tasks) this.#sweepTask(Number(task))
-    const contexts = this.#find.idle.all(idleBeforeMs, limit - tasks.length)
-    for (const { context } of contexts) this.#dropContext(Number(context))
-    const sends = this.#find.expired.all(sendsBeforeMs, limit - tasks.length - contexts.length)
+  /** Removes what is due, at most `limit` of it and until `bytes` of text went, and answers how many tasks, contexts and sends went. */
+  sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: Due, limit: number, bytes: number): number {
+    let left = bytes
+    let removed = 0
+    const room = () => (left > 0 ? limit - removed : 0)
+    for (const { task } of this.#find.ended.all(endedBeforeMs, room())) {
+      if (room() === 0) break
+      left -= Number(this.#size.ofTask.get(Number(task), Number(task))?.bytes)
+      this.#sweepTask(Number(task))
+      removed += 1
+    }
+    const scopes = new Set<number>()
+    for (const { context, scope } of this.#find.idle.all(idleBeforeMs, room())) {
+      if (room() === 0) break
+      left -= Number(this.#size.ofContext.get(Number(context))?.bytes)
+      this.#dropContext(Number(context))
+      scopes.add(Number(scope))
+      removed += 1
+    }
+    const sends = this.#find.expired.all(sendsBeforeMs, room())
     this.#dropSends(sends)
-    for (const scope of new Set([...contexts, ...sends].map(({ scope }) => Number(scope)))) this.#dropScopeIfEmpty(scope)
+    for (const { scope } of sends) scopes.add(Number(scope))
+    for (const scope of scopes) this.#dropScopeIfEmpty(scope)
     fault('P16')
-    return tasks.length + contexts.length + sends.length
+    return removed + sends.length
   }
 
   /** Removes everything of a context or scope, and answers whether there was anything. */

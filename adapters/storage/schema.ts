@@ -7,6 +7,9 @@ import { AS_VERSION_2, VERSION_1, VERSION_2 } from './tables.ts'
 /** What makes each version of the schema of the one before, the first of an empty file. Never changed, only added to. */
 export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2]
 
+/** Begins an empty file, which can give free pages back. This has to be said before the first page is written, and writes it. */
+const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'
+
 /**
  * Brings a file's schema up to the newest version, each step in a transaction of its own, or leaves it as it is. Throws
  * StorageError for a version that is newer still.
@@ -15,7 +18,7 @@ export function migrate(database: Database, file: string, migrations: readonly s
   const version = checkVersion(database, file, migrations.length)
   for (const [index, sql] of migrations.entries()) {
     if (index < version) continue
-    database.exec('BEGIN IMMEDIATE')
+    database.exec(index === 0 ? BEGIN_FILE : 'BEGIN IMMEDIATE')
     try {
       database.exec(`${sql}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${index + 1}`)
       fault('P17')

@@ -38,16 +38,16 @@ function schedule(): void {
   setImmediate(turn)
 }
 
-/** Reads for a few milliseconds, then one batch of writes, so that no caller waits for all requests of another. */
+/** Reads for a few milliseconds, then one batch of writes, then a portion of free pages, so that no caller waits for all requests of another. */
 function turn(): void {
   isScheduled = false
   if (reads.size > 0 && !isAhead) answerReads()
   const batch = writes.shift()
   if (batch) tell(written(batch))
-  engine.tidy()
+  const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the thread is ended on this word, before it could say what of it has run */
   if (engine.broken) tell({ stopped: engine.broken.message })
-  if (writes.length > 0 || (reads.size > 0 && !isAhead)) schedule()
+  if (writes.length > 0 || (reads.size > 0 && !isAhead) || (hasRoomToGive && !isClosing)) schedule()
   else if (isClosing && reads.size === 0) close()
 }
 

@@ -164,14 +164,14 @@ await t.test('the log is written back when enough has come together; without roo
   }))
   const size = () => statSync(file).size
   const before = size()
-  written(engine, ...Array.from({ length: 1100 }, (_, i) => opening(`t${i}`)))
+  written(engine, ...Array.from({ length: 1100 }, (_, i) => opening(`t${i}`, { text: 'x'.repeat(20_000) })))
   engine.tidy()
   t.equal(size(), before)
   t.equal(engine.broken, undefined)
   isFull = false
   engine.tidy()
   t.equal(size(), before, 'not at once')
-  written(engine, ...Array.from({ length: 1100 }, (_, i) => opening(`u${i}`)))
+  written(engine, ...Array.from({ length: 1100 }, (_, i) => opening(`u${i}`, { text: 'x'.repeat(20_000) })))
   engine.tidy()
   t.ok(size() > before)
 })
