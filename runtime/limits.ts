@@ -1,3 +1,4 @@
+import type { JsonLimits } from '../machines/protocol/json.ts'
 import { checkNames } from './known-names.ts'
 
 /** What one tenant, or one principal in it, may use. What is over is refused with RateLimited, and may be sent again. */
@@ -98,6 +99,8 @@ export interface Limits {
   messageBytes: number
   /** How deep JSON may nest. Default 64. */
   jsonDepth: number
+  /** Values in the JSON of one message: members of objects and elements of lists. Default 200,000. */
+  jsonNodes: number
   /**
    * All callers of a tenant together; without `tenants` all callers. Default 10,000,000 open tasks, 60,000,000 requests,
    * 600,000,000 events and 100 GiB a minute.
@@ -139,8 +142,14 @@ export const defaultLimits: Limits = {
   restoredBytes: 64 * 1024 * 1024,
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64,
+  jsonNodes: 200_000,
   perTenant: { openTasks: 10_000_000, requestsPerMinute: 60_000_000, eventsPerMinute: 600_000_000, bytesPerMinute: 100 * 2 ** 30 },
   perPrincipal: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 }
+}
+
+/** The limits that one pass over the JSON of a message checks. */
+export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' | 'jsonNodes'>): JsonLimits {
+  return { depth: jsonDepth, nodes: jsonNodes }
 }
 
 /** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0, or for a share above 1. */

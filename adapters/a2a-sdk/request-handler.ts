@@ -7,7 +7,7 @@ import { checkJson } from '../../machines/protocol/json.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { counted } from '../../runtime/counted.ts'
-import type { Limits } from '../../runtime/limits.ts'
+import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import { activateExtensions, callOf, LEGACY_VERSION } from './call-context.ts'
@@ -98,8 +98,8 @@ const writeLegacy: WebhookWriting = (update, task) => {
 }
 
 /** The parameters, if they are within the limits of JSON, which no server of the SDK keeps. */
-function withinLimits(params: unknown, { jsonDepth }: Limits): unknown {
-  const violation = checkJson(params, { depth: jsonDepth })
+function withinLimits(params: unknown, limits: Limits): unknown {
+  const violation = checkJson(params, jsonLimitsOf(limits))
   if (!violation) return params
   throw invalidParams(violation)
 }

@@ -1,5 +1,6 @@
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
+import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { bodyOf } from './body.ts'
 import type { HttpCall } from './http-call.ts'
@@ -40,7 +41,7 @@ export async function bodyParameters({ settings: { limits } }: Runtime, { reques
     throw new A2AError('ParseError', 'The body is not JSON.')
   }
   if (!isObject(body)) throw new A2AError('InvalidParams', 'Invalid parameters: the body must be an object.')
-  const violation = checkJson(body, { depth: limits.jsonDepth, root: 'body' })
+  const violation = checkJson(body, { ...jsonLimitsOf(limits), root: 'body' })
   if (violation) throw invalidParams(violation)
   return body
 }

@@ -1,6 +1,7 @@
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson, isObject } from '../../machines/protocol/json.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
+import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
 
 /** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
 export type RequestId = string | number
@@ -18,9 +19,7 @@ export type Envelope =
 export type ServiceParameters = ReadonlyMap<string, string>
 
 /** What reading an envelope keeps to. */
-export interface EnvelopeLimits {
-  readonly jsonDepth: number
-}
+export type EnvelopeLimits = Pick<Limits, 'jsonDepth' | 'jsonNodes'>
 
 const LONGEST_ID_BYTES = 128
 /** The members that only a server's frames have. */
@@ -28,7 +27,7 @@ const ANSWERS = ['result', 'error', 'streamEnd']
 const NO_PARAMETERS: ServiceParameters = new Map()
 
 /** Reads one JSON-RPC 2.0 message. Whatever the text is, this does not throw and does not recurse. */
-export function readEnvelope(text: string, { jsonDepth }: EnvelopeLimits): Envelope {
+export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -47,14 +46,14 @@ export function readEnvelope(text: string, { jsonDepth }: EnvelopeLimits): Envel
   const { method, params } = value
   if (typeof method !== 'string') return invalid(id ?? null, 'InvalidRequest', 'method has to be a string.')
   if (id === undefined) return { kind: 'notification', method, params }
-  return requestOf(id, method, params, value[SERVICE_PARAMETERS], jsonDepth)
+  return requestOf(id, method, params, value[SERVICE_PARAMETERS], limits)
 }
 
-function requestOf(id: RequestId, method: string, params: unknown, given: unknown, depth: number): Envelope {
+function requestOf(id: RequestId, method: string, params: unknown, given: unknown, limits: EnvelopeLimits): Envelope {
   const serviceParameters = parametersOf(given)
   if (!serviceParameters) return invalid(id, 'InvalidRequest', `${SERVICE_PARAMETERS} has to be an object whose members are strings.`)
   if (params !== undefined && !isObject(params)) return invalid(id, 'InvalidParams', 'Invalid parameters: params must be an object.')
-  const violation = checkJson(params, { depth })
+  const violation = checkJson(params, jsonLimitsOf(limits))
   if (violation) return { kind: 'invalid', id, error: invalidParams(violation) }
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
 }

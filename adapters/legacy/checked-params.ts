@@ -1,11 +1,11 @@
 import { decode } from '../../machines/protocol/decode.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
-import { checkJson } from '../../machines/protocol/json.ts'
+import { checkJson, type JsonLimits } from '../../machines/protocol/json.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 
 /** Checks the parameters of an older version's method. Throws InvalidParams that names the fields as that version does. */
-export function checkedParams<Params>(schema: Schema<Params>, given: unknown, depth: number): Params {
-  const violation = checkJson(given, { depth })
+export function checkedParams<Params>(schema: Schema<Params>, given: unknown, limits: JsonLimits): Params {
+  const violation = checkJson(given, limits)
   if (violation) throw invalidParams(violation)
   return decode(schema, given)
 }

@@ -5,6 +5,7 @@ import type { Schema } from '../../machines/protocol/values.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { counted } from '../../runtime/counted.ts'
+import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import type { Method } from '../json-rpc/method.ts'
@@ -26,14 +27,15 @@ type Events = AsyncGenerator<Event01, void, undefined>
  * id from then on; the answer's metadata says so.
  */
 export function dialect01(runtime: Runtime): Dialect {
-  const { countStray, limits: { jsonDepth } } = runtime.settings
+  const { countStray } = runtime.settings
+  const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, writeWebhook01)
 
   const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
     streaming: false,
     answer: async (given, call) => {
       try {
-        return await run(counted(countStray, call, given, () => checkedParams(schema, given, jsonDepth)), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
+        return await run(counted(countStray, call, given, () => checkedParams(schema, given, limits)), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
       } catch (error) {
         throw toError01(error, given)
       }
@@ -44,7 +46,7 @@ export function dialect01(runtime: Runtime): Dialect {
     streaming: true,
     async *events(given, call) {
       try {
-        yield* run(counted(countStray, call, given, () => checkedParams(schema, given, jsonDepth)), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
+        yield* run(counted(countStray, call, given, () => checkedParams(schema, given, limits)), { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 })
       } catch (error) {
         throw toError01(error, given)
       }

@@ -1,5 +1,6 @@
 import { list } from '../../machines/protocol/collections.ts'
 import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/fields.ts'
+import type { JsonLimits } from '../../machines/protocol/json.ts'
 import { message } from '../../machines/protocol/message.ts'
 import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
 import { checkedParams } from './checked-params.ts'
@@ -65,9 +66,9 @@ export function method03(name: string): Method03 | undefined {
 }
 
 /** Checks the parameters of a method, which the SDK takes as they come. Throws InvalidParams that names the fields of 0.3. */
-export function params03({ params: schema, name }: Method03, params: unknown, depth: number): Record<string, unknown> {
+export function params03({ params: schema, name }: Method03, params: unknown, limits: JsonLimits): Record<string, unknown> {
   const given = params === undefined && name === 'agent/getAuthenticatedExtendedCard' ? {} : params
-  return withBlocking(checkedParams(schema, given, depth) as Record<string, unknown>)
+  return withBlocking(checkedParams(schema, given, limits) as Record<string, unknown>)
 }
 
 /** Who does not say otherwise waits, whether there is a configuration or not. The SDK takes an empty one for the contrary. */

@@ -4,6 +4,7 @@ import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { counted } from '../../runtime/counted.ts'
+import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
@@ -23,7 +24,8 @@ type Events = AsyncGenerator<Event03, void, undefined>
  */
 export function dialect03(runtime: Runtime): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
-  const { countStray, limits: { jsonDepth } } = runtime.settings
+  const { countStray } = runtime.settings
+  const limits = jsonLimitsOf(runtime.settings.limits)
 
   const handle = (method: string, params: Params, call: CallContext) => handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
 
@@ -62,14 +64,14 @@ export function dialect03(runtime: Runtime): Dialect {
 
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
-    const params = counted(countStray, call, given, () => params03(method, given, jsonDepth))
+    const params = counted(countStray, call, given, () => params03(method, given, limits))
     if (name === 'agent/getAuthenticatedExtendedCard') return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }))
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
     return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
   }
 
   async function* stream(method: Method03, given: unknown, call: CallContext): Events {
-    const params = counted(countStray, call, given, () => params03(method, given, jsonDepth))
+    const params = counted(countStray, call, given, () => params03(method, given, limits))
     if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
     else for await (const event of told(method.name, params, call)) yield closing(event)
   }

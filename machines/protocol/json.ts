@@ -12,6 +12,8 @@ export interface JsonLimits {
   readonly depth?: number
   /** Members of all objects together; default 10,000. */
   readonly keys?: number
+  /** All values together: members of objects, elements of lists, and the value itself; default 200,000. */
+  readonly nodes?: number
   /** UTF-16 units in a string or a name, except in what carries bytes: the value of a member called `raw`, in 0.3 `bytes` or `fileWithBytes`; default 512 Ki. */
   readonly stringLength?: number
 }
@@ -24,7 +26,7 @@ interface Frame {
   seen: number
 }
 
-const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, stringLength: 512 * 1024 }
+const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, nodes: 200_000, stringLength: 512 * 1024 }
 const BYTES_NAMES: ReadonlySet<unknown> = new Set(['raw', 'bytes', 'fileWithBytes'])
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
@@ -39,8 +41,9 @@ export function isForbiddenName(name: string): boolean {
 }
 
 /**
- * Looks through parsed JSON, before anything is decoded, for what no request needs: deep nesting, very many
- * members, very long strings, and the names `__proto__`, `constructor` and `prototype`.
+ * Looks through parsed JSON, before anything is decoded, for what no request needs: deep nesting, very many values or
+ * members, very long strings, strings with half a surrogate pair, numbers that a double cannot hold, and the names
+ * `__proto__`, `constructor` and `prototype`.
  *
  * Gives the first violation, or `undefined`. It never recurses, and stops at the first violation, so that
  * hostile input costs no more than honest input of its size.
@@ -54,14 +57,18 @@ export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolati
 
 /** Says what is wrong with the first bad value; `open` is then the way to it. */
 function firstWrong(value: unknown, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
-  if (typeof value === 'string' && value.length > allowed.stringLength) return tooLong(allowed)
+  const wrong = wrongValue(value, undefined, allowed)
+  if (wrong !== undefined) return wrong
   if (isContainer(value)) open.push(frameOf(value))
   let keys = 0
+  let nodes = 1
   for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
     if (frame.seen === 0) {
       if (open.length > allowed.depth) return leave(open, `must not be nested more than ${allowed.depth} deep`)
       keys += frame.names?.length ?? 0
       if (keys > allowed.keys) return leave(open, `must not bring the whole to more than ${allowed.keys} members`)
+      nodes += frame.values.length
+      if (nodes > allowed.nodes) return leave(open, `must not bring the whole to more than ${allowed.nodes} values`)
     }
     const wrong = nextWrong(frame, allowed, open)
     if (wrong !== undefined) return wrong
@@ -76,9 +83,8 @@ function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): 
     const name = names?.[frame.seen]
     const value = values[frame.seen]
     frame.seen += 1
-    if (name !== undefined && isForbiddenName(name)) return 'must not have this name'
-    if (name !== undefined && name.length > allowed.stringLength) return tooLong(allowed)
-    if (typeof value === 'string' && value.length > allowed.stringLength && !BYTES_NAMES.has(name)) return tooLong(allowed)
+    const wrong = (name === undefined ? undefined : wrongName(name, allowed)) ?? wrongValue(value, name, allowed)
+    if (wrong !== undefined) return wrong
     if (isContainer(value)) {
       open.push(frameOf(value))
       return undefined
@@ -86,6 +92,20 @@ function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): 
   }
   open.pop()
   return undefined
+}
+
+function wrongName(name: string, { stringLength }: Required<JsonLimits>): string | undefined {
+  if (isForbiddenName(name)) return 'must not have this name'
+  if (name.length > stringLength) return tooLong(stringLength)
+  return name.isWellFormed() ? undefined : 'must have a name without half a surrogate pair'
+}
+
+/** What is wrong with a string or number; `name` is that of the member, if it is one. */
+function wrongValue(value: unknown, name: string | undefined, { stringLength }: Required<JsonLimits>): string | undefined {
+  if (typeof value === 'number') return Math.abs(value) === Infinity ? 'must be a number that a double can hold' : undefined
+  if (typeof value !== 'string') return undefined
+  if (value.length > stringLength && !BYTES_NAMES.has(name)) return tooLong(stringLength)
+  return value.isWellFormed() ? undefined : 'must be text without half a surrogate pair'
 }
 
 function isContainer(value: unknown): value is object {
@@ -107,6 +127,6 @@ function leave(open: Frame[], wrong: string): string {
   return wrong
 }
 
-function tooLong({ stringLength }: Required<JsonLimits>): string {
+function tooLong(stringLength: number): string {
   return `must not be longer than ${stringLength} characters`
 }

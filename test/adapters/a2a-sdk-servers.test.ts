@@ -237,7 +237,7 @@ await t.test('an answer names the extension that it has activated, a stream does
 })
 
 await t.test('what the codec of the SDK takes without looking is refused, and opens no task', async t => {
-  const { url, runtime } = await serve(t, startAgent(t))
+  const { url, runtime } = await serve(t, startAgent(t, { limits: { jsonNodes: 1000 } }))
   const post = async (path: string, body: unknown): Promise<{ error?: { code: number; data?: [{ metadata: object }]; details?: [{ metadata: object }] } }> => {
     const response = await fetch(url + path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'A2A-Version': '1.0' }, body: JSON.stringify(body) })
     return response.json() as Promise<{}>
@@ -258,6 +258,19 @@ await t.test('what the codec of the SDK takes without looking is refused, and op
     t.equal(error?.code, -32602, JSON.stringify(params))
     t.ok(Object.keys(error?.data?.[0].metadata ?? {}).includes(field), `${field} is named in ${JSON.stringify(error)}`)
     t.equal((await post('/rest/message:send', params)).error?.code, 400, JSON.stringify(params))
+  }
+  const [text, data] = [JSON.stringify({ message: { ...good, parts: [{ text: 'TEXT' }] } }), JSON.stringify({ message: { ...good, parts: [{ data: ['TEXT'] }] } })]
+  const raw: [string, string][] = [
+    [text.replace('TEXT', '\\ud83d'), 'params.message.parts[0].text'],
+    [data.replace('"TEXT"', '1e999'), 'params.message.parts[0].data[0]'],
+    [data.replace('"TEXT"', `[${'[],'.repeat(30_000)}[]]`), 'params.message.parts[0].data[0]']
+  ]
+  for (const [params, field] of raw) {
+    const send = async (path: string, body: string) => (await fetch(url + path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'A2A-Version': '1.0' }, body })).json() as ReturnType<typeof post>
+    const { error } = await send('/rpc', `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":${params}}`)
+    t.equal(error?.code, -32602, field)
+    t.ok(Object.keys(error?.data?.[0].metadata ?? {}).includes(field), `${field} is named in ${JSON.stringify(error)}`)
+    t.equal((await send('/rest/message:send', params)).error?.code, 400, field)
   }
   const listed = await post('/rpc', { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { status: 'BOGUS' } })
   t.match(listed.error, { code: -32602, data: [{ reason: 'INVALID_PARAMS', metadata: { status: /^must be one of/ } }] })

@@ -7,7 +7,7 @@ import { OPERATIONS } from '../../machines/protocol/operations.ts'
 import { echo } from '../fixtures/agents.ts'
 import { collect, rejection, start } from '../fixtures/runtime-helpers.ts'
 
-const LIMITS = { jsonDepth: 64 }
+const LIMITS = { jsonDepth: 64, jsonNodes: 200_000 }
 
 await t.test('an envelope says what kind of message it is, and what is in it', async t => {
   const request = readEnvelope('{"jsonrpc":"2.0","id":"a","method":"M","params":{"x":1},"a2a-service-parameters":{"A2A-Version":"1.0","b":""}}', LIMITS)

@@ -362,6 +362,8 @@ await t.test('bad input is refused with its field named, and opens no task', asy
     [part({ type: 'text', data: {} }), 'message.parts[0].text'], [part({ type: 'file', file: {} }), 'message.parts[0].file'], [part({ type: 'file', file: { bytes: '!' } }), 'message.parts[0].file.bytes'],
     [part({ type: 'file', file: { bytes: 'aGk=', uri: 'x:y' } }), 'message.parts[0].file'], [part({ type: 'data', data: 5 }), 'message.parts[0].data'], [part({ type: 'text', text: 'x', metadata: 'x' }), 'message.parts[0].metadata'],
     [part({ type: 'text', text: 'x'.repeat(600_000) }), 'params.message'],
+    [part({ type: 'text', text: '\ud83d' }), 'params.message.parts[0].text'], [part({ type: 'data', data: { x: Infinity } }), 'params.message.parts[0].data.x'],
+    [{ ...said({}), metadata: { x: Array.from({ length: 200_001 }, () => 0) } }, 'params.metadata.x'],
     [{ ...said({}), historyLength: -1 }, 'historyLength'], [{ ...said({}), historyLength: 1.5 }, 'historyLength'], [{ ...said({}), metadata: 5 }, 'metadata'],
     [{ ...said({}), metadata: deep(100) }, 'params.metadata'], [{ ...said({}), metadata: deep(50_000) }, 'params.metadata'],
     [JSON.parse('{"id":"x","message":{"metadata":{"__proto__":1}}}'), 'params.message.metadata'],

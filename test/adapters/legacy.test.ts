@@ -210,6 +210,8 @@ await t.test('bad input is refused with its field named, and opens no task', asy
     [{ message: message('x', { referenceTaskIds: 'x' }) }, 'message.referenceTaskIds'], [{ message: message('x', { metadata: [] }) }, 'message.metadata'],
     [{ message: message('x'), metadata: 5 }, 'metadata'], [{ message: message('x'), metadata: deep(100) }, 'params.metadata'],
     [{ message: message('x'), metadata: deep(50_000) }, 'params.metadata'], [JSON.parse('{"message":{"metadata":{"__proto__":1}}}'), 'params.message.metadata'],
+    [{ message: message('\ud83d') }, 'params.message.parts[0].text'], [part({ kind: 'data', data: { x: Infinity } }), 'params.message.parts[0].data.x'],
+    [{ message: message('x'), metadata: { x: Array.from({ length: 200_001 }, () => 0) } }, 'params.metadata.x'],
     [{ message: message('x'), configuration: 5 }, 'configuration'], [{ message: message('x'), configuration: { blocking: 'no' } }, 'configuration.blocking'],
     [{ message: message('x'), configuration: { historyLength: -1 } }, 'configuration.historyLength'],
     [{ message: message('x'), configuration: { pushNotificationConfig: {} } }, 'configuration.pushNotificationConfig.url']

@@ -32,6 +32,33 @@ await t.test('10,000 members in all are allowed and one more is not', async t =>
   t.equal(checkJson(Array.from({ length: 20_000 }, () => 0)), undefined, 'elements of lists are no members')
 })
 
+await t.test('200,000 values in all are allowed and one more is not, whether they are members or elements', async t => {
+  const empty = (count: number) => Array.from({ length: count }, () => [])
+  t.equal(checkJson(empty(199_999)), undefined)
+  t.strictSame(checkJson(empty(200_000)), { field: 'params', description: 'must not bring the whole to more than 200000 values' })
+  t.equal(checkJson([members(2), [1, 2]], { nodes: 7 }), undefined)
+  t.strictSame(checkJson({ a: members(2), b: [1, 2] }, { nodes: 6 }), { field: 'params.b', description: 'must not bring the whole to more than 6 values' })
+})
+
+await t.test('half a surrogate pair is refused in text and in names, and whole pairs are not', async t => {
+  const [inText, inName] = ['must be text without half a surrogate pair', 'must have a name without half a surrogate pair']
+  t.equal(checkJson({ '⛵🙂': '🙂é\u0000', raw: '🙂' }), undefined)
+  for (const half of ['\ud83d', '\ude42', 'a\ud83d', '\ude42\ud83d', '🙂\ud83d']) {
+    t.strictSame(checkJson(half), { field: 'params', description: inText })
+    t.strictSame(checkJson({ a: ['x', half] }), { field: 'params.a[1]', description: inText })
+    t.strictSame(checkJson({ raw: half }), { field: 'params.raw', description: inText })
+    t.match(checkJson({ a: { [half]: 1 } }), { field: /^params\.a\["/, description: inName })
+  }
+})
+
+await t.test('a number that a double cannot hold is refused', async t => {
+  t.equal(checkJson(JSON.parse('[1e308,-1e308,1e-400,0.1]')), undefined)
+  for (const number of ['1e999', '-1e999', '1e400']) {
+    t.strictSame(checkJson(JSON.parse(`{"data":{"x":[0,${number}]}}`)), { field: 'params.data.x[1]', description: 'must be a number that a double can hold' })
+  }
+  t.match(checkJson(Infinity), { field: 'params' })
+})
+
 await t.test('a name that could reach a prototype is refused wherever it stands', async t => {
   for (const name of ['__proto__', 'constructor', 'prototype']) {
     const value: unknown = JSON.parse(`{"message":{"parts":[{},{"data":{"x":[{"${name}":{"polluted":true}}]}}]}}`)

@@ -60,6 +60,8 @@ export const security: readonly Row[] = [
     t.match(await large, binding.name.includes('WebSocket') ? /closed with 1009/ : isGrpc ? /larger than max/ : /10000 bytes/)
     const deep: unknown = JSON.parse(`${'['.repeat(100)}${']'.repeat(100)}`)
     t.equal((await client.refusal('SendMessage', say('x', { parts: [{ data: { deep } as never }] }))).reason, 'INVALID_PARAMS')
+    const many = Array.from({ length: 200_001 }, () => 0)
+    t.equal((await client.refusal('SendMessage', say('x', { parts: [{ data: { many } as never }] }))).reason, 'INVALID_PARAMS')
     t.equal((await client.refusal('SendMessage', say('x', { parts: [{ raw: 'AAAA', mediaType: 'video/mp4' }] }))).reason, 'CONTENT_TYPE_NOT_SUPPORTED')
   }),
   failing(row(137, 'S', '13.4', 'Too much at once is refused with an error that says so', async (t, { serve }) => {
