@@ -1,8 +1,10 @@
 import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport, TransportFactory } from '@a2a-js/sdk/client'
+import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Calls } from '../client/calls.ts'
+import { checkOrigins, isAmong } from '../client/hosts.ts'
 import { tracedCalls } from '../client/traced-calls.ts'
 import { openCalls, type ConnectOptions } from '../websocket/open-calls.ts'
 import { toSdkError } from './sdk-errors.ts'
@@ -16,8 +18,14 @@ import type { Codec } from './sdk-objects.ts'
 export class WebSocketTransportFactory implements TransportFactory {
   readonly #options: ConnectOptions
 
-  /** `options` are those of `connect`. */
+  /**
+   * `options` are those of `connect`. Cards choose the address, and the factory does not see where they are from: `headers` go
+   * only to the origins that `credentialOrigins` names. Throws TypeError for headers without it.
+   */
   constructor(options: ConnectOptions = {}) {
+    const { headers, credentialOrigins } = options
+    if (headers && !credentialOrigins) throw new TypeError("headers need credentialOrigins, which says to whom they may go: { headers, credentialOrigins: ['https://agent.example'] }.")
+    checkOrigins(credentialOrigins)
     this.#options = options
   }
 
@@ -25,8 +33,10 @@ export class WebSocketTransportFactory implements TransportFactory {
     return WEBSOCKET_BINDING
   }
 
-  /** Connects to an agent. Rejects when nobody answers at `url`. */
+  /** Connects to an agent. Rejects when nobody answers at `url`, and with Forbidden if it may not have the headers. */
   async create(url: string): Promise<WebSocketTransport> {
+    const { headers, credentialOrigins = [] } = this.#options
+    if (headers && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not have your headers. Name its origin in credentialOrigins.`)
     const calls = await openCalls(url, this.#options)
     const { telemetry } = this.#options
     return new WebSocketTransport(telemetry ? tracedCalls(calls, { binding: 'WEBSOCKET' }, telemetry) : calls)

@@ -56,7 +56,7 @@ export interface AgentClient {
  * installed is passed over if there is another.
  *
  * Rejects with Overloaded or RateLimited when nobody answers there or the agent is not ready, UnsupportedOperation when no interface fits, which says what is
- * missing, Forbidden when the card would send headers to another host; over WebSocket with Unauthenticated or Forbidden
+ * missing, Forbidden when the card would send headers to another origin, or leads from TLS to none; over WebSocket with Unauthenticated or Forbidden
  * when the agent refuses the handshake. Over HTTP and gRPC the first call tells that.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {

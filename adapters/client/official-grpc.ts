@@ -7,6 +7,7 @@ import { CarriedCalls } from './carried-calls.ts'
 import type { Carrier, Hearer } from './carrier.ts'
 import { ConnectionLost } from './connection-lost.ts'
 import { detailsIn } from './grpc-status.ts'
+import { isPlainHost } from './hosts.ts'
 import { perform } from './official.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from './options.ts'
 import { fromRpcStatus } from './rpc-status.ts'
@@ -122,11 +123,11 @@ function checked(headers: Readonly<Record<string, string>>): Record<string, stri
 
 /**
  * What gRPC calls, and whether without TLS. The host is given to DNS by name, for a target of gRPC may be much else,
- * and headers go only to the host that was checked. Throws InvalidAgentResponse for what is no address.
+ * and headers go only to the origin that was checked. Throws InvalidAgentResponse for what is no address.
  */
 export function addressOf(url: string): { target: string; isPlain: boolean } {
   const [, scheme = '', host = '', port] = /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
   if (host === '') throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(url)}, which is no address for gRPC. Those are host:port.`)
-  const isPlain = scheme === '' ? /^(?:localhost|127\.[\d.]+|\[::1\])$/i.test(host) : /^(?:grpc|http)$/i.test(scheme)
+  const isPlain = scheme === '' ? isPlainHost(host) : /^(?:grpc|http)$/i.test(scheme)
   return { target: `dns:${host}:${port ?? (isPlain ? 80 : 443)}`, isPlain }
 }

@@ -5,7 +5,7 @@ import { checkTelemetry } from '../../runtime/telemetry.ts'
 import { readBindings, type Binding } from './bindings.ts'
 import type { Calls } from './calls.ts'
 import { fetchCard, isSocketAddress } from './discovery.ts'
-import { checkHost } from './hosts.ts'
+import { checkOrigins, originRefusal } from './hosts.ts'
 import { offersOf } from './interfaces.ts'
 import type { ConnectOptions } from './options.ts'
 import type { TenantRule } from './tenant.ts'
@@ -39,6 +39,7 @@ const OPENERS: Readonly<Record<Binding, Opener>> = {
 export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
   checkTelemetry(options.telemetry)
+  checkOrigins(options.credentialOrigins)
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true)
   if (isSocket && !options.verifyCard) {
     const open = await OPENERS.WEBSOCKET.load()
@@ -49,7 +50,9 @@ export async function openAgent(url: string, options: ConnectOptions): Promise<O
   const card = await fetchCard(url, options)
   let failure: A2AError | undefined
   for (const { binding, url: address, tenant } of offersOf(card, url, wanted)) {
-    checkHost(url, address, options.headers)
+    const refusal = originRefusal(url, address, options)
+    failure ??= refusal
+    if (refusal) continue
     const open = await OPENERS[binding].load().catch(cause => missing(url, binding, cause))
     options.signal?.throwIfAborted()
     if (!(open instanceof A2AError)) return { calls: traced(await open(address, options, isReliable(card)), options, { binding, name: card.name }), binding, tenant: { asCard: tenant } }

@@ -16,10 +16,15 @@ export type VerifyCard = (card: unknown, url: string) => Promise<AgentCard>
 export interface ConnectOptions {
   /**
    * Headers of every request, or of the handshake of a WebSocket, such as `authorization`; over gRPC they are metadata. A
-   * function is asked again at each. They go to no other host than that of the given address. In browsers a WebSocket
-   * cannot have any.
+   * function is asked again at each. They go to the origin of the given address, and to `credentialOrigins`. In browsers a
+   * WebSocket cannot have any.
    */
   readonly headers?: Headers
+  /**
+   * Origins that may have `headers` beside that of the given address, if its card names them: `https://agent.example:8443`.
+   * `ws:` and `grpc:` count as `http:`, `wss:` and `grpcs:` as `https:`. Default none.
+   */
+  readonly credentialOrigins?: readonly string[]
   /** URIs of extensions to activate beside the reliability extension, which always is. */
   readonly extensions?: readonly string[]
   /**

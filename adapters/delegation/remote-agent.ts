@@ -1,5 +1,6 @@
 import { pathOf, hostOf } from '../../runtime/actor-host.ts'
 import { readBindings } from '../client/bindings.ts'
+import { checkOrigins } from '../client/hosts.ts'
 import { KeptWith } from '../../runtime/kept-with.ts'
 import type { RemoteResult } from './remote-events.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
@@ -21,6 +22,7 @@ const agents = new KeptWith<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remo
 export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
   if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
   readBindings(options.bindings)
+  checkOrigins(options.credentialOrigins)
   const shared = new SharedAgent(url, options)
   const logic: RemoteAgent = remoteLogic(shared, {
     runOf: self => `${pathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,

@@ -1,5 +1,5 @@
 import { fetchCard, isSocketAddress } from '../client/discovery.ts'
-import { checkHost } from '../client/hosts.ts'
+import { checkOrigins, originRefusal } from '../client/hosts.ts'
 import { offersOf } from '../client/interfaces.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from '../client/options.ts'
 import { ClientCalls } from './client-calls.ts'
@@ -8,8 +8,10 @@ import { openSocket } from './client-socket.ts'
 /** Connects to an agent over WebSocket, for calls by the names of their methods. `url` is its address, or that of its card. */
 export async function openCalls(url: string, options: ConnectOptions): Promise<ClientCalls> {
   if (isSocketAddress(url) && !options.verifyCard) return openSocketCalls(url, options)
+  checkOrigins(options.credentialOrigins)
   const [{ url: address }] = offersOf(await fetchCard(url, options), url, ['WEBSOCKET'])
-  checkHost(url, address, options.headers)
+  const refusal = originRefusal(url, address, options)
+  if (refusal) throw refusal
   return openSocketCalls(address, options)
 }
 

@@ -19,7 +19,7 @@ async function connected(t: Test, url: string, options: ConnectOptions = {}): Pr
 for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
   await t.test(`an agent of the official SDK, spoken to by ${binding}`, async t => {
     const agent = await officialAgent(t, [binding])
-    const client = await connected(t, agent.url, { headers: { 'x-caller': 'anna' } })
+    const client = await connected(t, agent.url, { headers: { 'x-caller': 'anna' }, credentialOrigins: [`grpc://127.0.0.1:${agent.grpcPort}`] })
     t.match(client, { binding, state: 'open' })
 
     await t.test('answers with a message, or with a task that is done', async t => {
@@ -191,7 +191,7 @@ await t.test('over gRPC', async t => {
   const proxy = await cuttingProxy(agent.port)
   t.teardown(() => proxy.close())
   const { url } = await httpAgent(t, { binding: 'GRPC', tenant: 'acme', address: `localhost:${proxy.port}` })
-  const client = await connected(t, url.replace('127.0.0.1', 'localhost'), { headers: { authorization: 'Bearer anna' } })
+  const client = await connected(t, url.replace('127.0.0.1', 'localhost'), { headers: { authorization: 'Bearer anna' }, credentialOrigins: [`http://localhost:${proxy.port}`] })
 
   await t.test('service parameters and headers are metadata, and nothing else is', async t => {
     agent.script({ task: task() })
@@ -255,7 +255,7 @@ await t.test('over gRPC', async t => {
     t.match(await refusal(client.sendMessage(say('x'))), { code: 'InvalidAgentResponse' })
     t.match(await refusal(collect(client.subscribeToTask({ id: 't' }))), { code: 'InvalidAgentResponse' })
     const { url: local } = await httpAgent(t, { binding: 'GRPC', address: `127.0.0.1:${agent.port}` })
-    const strange = await connected(t, local, { headers: () => ({ 'bad header': 'x' }) })
+    const strange = await connected(t, local, { headers: () => ({ 'bad header': 'x' }), credentialOrigins: [`http://127.0.0.1:${agent.port}`] })
     t.match(await rejection(strange.getTask({ id: 't' })), { message: /"bad header" contains illegal characters/ })
   })
 

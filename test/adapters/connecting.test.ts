@@ -4,7 +4,10 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { connect, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
+import { originRefusal } from '../../adapters/client/hosts.ts'
 import { perform } from '../../adapters/client/official.ts'
+import { WebSocketTransportFactory } from '../../adapters/a2a-sdk/index.ts'
+import { remoteAgent } from '../../adapters/delegation/index.ts'
 import { openCalls } from '../../adapters/websocket/open-calls.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { body, httpAgent, result } from '../fixtures/scripted-http.ts'
@@ -50,11 +53,11 @@ await t.test('credentials go to no other host than the one that was asked, whate
   t.teardown(() => server.close())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const error = await rejection(connect(url, { headers: { authorization: 'Bearer secret' } }))
-  t.match(error, { code: 'Forbidden', message: /another host, ws:\/\/localhost:1\// })
+  t.match(error, { code: 'Forbidden', message: /another origin, ws:\/\/localhost:1\// })
   t.match(await rejection(connect(url)), { code: 'Overloaded' }, 'without credentials it is tried')
   for (const [binding, address] of [['JSONRPC', 'http://localhost:1/'], ['HTTP+JSON', 'https://evil.example'], ['GRPC', 'evil.example:1'], ['GRPC', 'grpc://localhost:1']] as const) {
     const { url } = await httpAgent(t, { binding, address })
-    t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent on another host, ${address}. Give that address yourself to send it your headers.` })
+    t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent of another origin, ${address}. To send it your headers, give that address itself, or name ` })
   }
   const { url: strange } = await httpAgent(t, { address: 'not an address' })
   t.match(await rejection(connect(strange, { headers: {} })), { code: 'InvalidAgentResponse', message: /"not an address", which is no address/ })
@@ -62,6 +65,75 @@ await t.test('credentials go to no other host than the one that was asked, whate
     const { url } = await httpAgent(t, { binding, address })
     t.match(await rejection(connect(url)), { code: 'InvalidAgentResponse', message: `The card names ${JSON.stringify(address)}, which is no http: address.` })
   }
+})
+
+await t.test('credentials go to no other port of the same host, unless credentialOrigins names it', async t => {
+  const headers = { authorization: 'Bearer secret' }
+  const target = await httpAgent(t)
+  target.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
+  const address = `${target.url}/agent`
+  const { url } = await httpAgent(t, { address })
+  t.match(await refusal(connect(url, { headers })), { code: 'Forbidden', message: `name ${target.url} in credentialOrigins` })
+  t.match(await refusal(connect(url, { headers, credentialOrigins: ['https://a.example', target.url.replace('http', 'https')] })), { code: 'Forbidden' })
+  t.equal(target.asked.length, 0)
+  for (const credentialOrigins of [[target.url], [`${target.url.replace('http', 'ws')}/`]]) {
+    const client = await connect(url, { headers, credentialOrigins })
+    t.match(await client.getTask({ id: 't' }), { id: 't' })
+    t.equal(target.asked.at(-1)?.headers.authorization, 'Bearer secret')
+  }
+  const plain = await connect(url)
+  t.match(await plain.getTask({ id: 't' }), { id: 't' }, 'without credentials any origin may be named')
+})
+
+await t.test('an interface of another origin is passed over while there is another', async t => {
+  const agent = await httpAgent(t)
+  const own = (await (await fetch(`${agent.url}${AGENT_CARD_PATH}`)).json()) as { supportedInterfaces: object[] }
+  const both = { ...own, supportedInterfaces: [{ url: '127.0.0.1:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }, ...own.supportedInterfaces] }
+  const host = await httpAgent(t, { cardPath: '/none' })
+  host.script(body(JSON.stringify(both)))
+  t.equal((await connect(host.url, { headers: {}, credentialOrigins: [agent.url] })).binding, 'JSONRPC')
+  t.equal((await connect(host.url)).binding, 'GRPC')
+})
+
+await t.test('origins are compared by scheme, host and port, and TLS never leads to none', t => {
+  const headers = { authorization: 'x' }
+  const card = 'https://a.example/agent'
+  const leads = (asked: string, named: string, credentialOrigins: string[] = []) => originRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
+  for (const named of ['https://a.example', 'https://A.example:443/x', 'wss://a.example/', 'grpcs://a.example', 'a.example:443', 'a.example']) t.equal(leads(card, named), 'yes', named)
+  for (const named of ['https://a.example:444', 'wss://b.example', 'a.example:8443', 'https://a.example@b.example/']) {
+    t.equal(leads(card, named), 'Forbidden', named)
+    t.equal(leads(card, named, ['https://a.example:444', 'wss://b.example', 'grpcs://a.example:8443']), 'yes', named)
+  }
+  for (const asked of [card, 'wss://a.example/']) {
+    for (const named of ['http://a.example:443', 'ws://a.example', 'http://a.example', 'grpc://a.example:443', 'localhost:443']) {
+      t.equal(leads(asked, named, ['http://a.example', 'http://a.example:443', 'http://localhost:443']), 'Forbidden', named)
+      t.match(originRefusal(asked, named, {}), { message: /was read over TLS/ }, 'also without headers')
+    }
+  }
+  for (const named of ['https://a.example', 'http://a.example:8080']) t.equal(leads('http://a.example', named), 'Forbidden', named)
+  for (const [asked, named] of [['http://127.0.0.1:50', '127.0.0.1:50'], ['ws://[::1]:50', '[::1]:50'], ['http://localhost', 'localhost']] as const) t.equal(leads(asked, named), 'yes', named)
+  t.throws(() => leads(card, 'not an address'), { code: 'InvalidAgentResponse' })
+  t.end()
+})
+
+await t.test('what is no origin in credentialOrigins is a TypeError at once', async t => {
+  for (const origin of ['a.example', 'https://a.example/path', 'https://a.example?x', 'https://anna@a.example', 'ftp://a.example', 'https://a.example:x', '', 'https://']) {
+    const credentialOrigins = [origin]
+    const wanted = { name: 'TypeError', message: `credentialOrigins has ${JSON.stringify(origin)}, which is no origin. Write scheme, host and port: 'https://agent.example:8443'.` }
+    t.match(await rejection(connect('http://127.0.0.1:1', { credentialOrigins })), wanted)
+    t.match(await rejection(openCalls('http://127.0.0.1:1', { credentialOrigins })), wanted)
+    t.throws(() => remoteAgent('http://127.0.0.1:1', { credentialOrigins }), wanted)
+    t.throws(() => new WebSocketTransportFactory({ credentialOrigins }), wanted)
+  }
+})
+
+await t.test('the transport of the official client sends headers only where credentialOrigins says', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const headers = { authorization: 'Bearer secret' }
+  t.throws(() => new WebSocketTransportFactory({ headers }), { name: 'TypeError', message: /headers need credentialOrigins/ })
+  const transport = await new WebSocketTransportFactory({ headers, credentialOrigins: [url] }).create(url)
+  t.teardown(() => transport.close())
+  t.match(await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)), { code: 'Forbidden', message: /may not have your headers/ })
 })
 
 await t.test('for the transport of the official client a WebSocket is found in the card too', async t => {

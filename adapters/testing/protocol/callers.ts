@@ -1,6 +1,6 @@
 import { PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
 import type { Binding } from '../../client/bindings.ts'
-import { checkHost, httpAddress } from '../../client/hosts.ts'
+import { httpAddress, originRefusal } from '../../client/hosts.ts'
 import type { Caller, Note, Terms } from './caller.ts'
 
 /** What every call of a test has: where the server was asked for, the key to show, and the extensions that it requires. */
@@ -29,10 +29,11 @@ const CALLERS: Loaders = {
   GRPC: async () => (await import('./grpc-caller.ts')).grpcCaller
 }
 
-/** What opens a caller of an interface, or why there is none. A key goes to no other host than that which was asked. */
+/** What opens a caller of an interface, or why there is none. A key goes to no other origin than that of the card. */
 export async function callerFor({ binding, url }: { binding: Binding; url: string }, { asked, apiKey, extensions }: CallTerms, callers = CALLERS): Promise<((note: Note) => Caller) | string> {
   try {
-    checkHost(asked, url, apiKey)
+    const refusal = originRefusal(asked, url, { headers: apiKey })
+    if (refusal) return refusal.message
     const make = await callers[binding]()
     const usual: Terms = { version: PROTOCOL_VERSION, extensions, ...(apiKey !== undefined && { credentials: apiKey }) }
     return note => make(url, usual, note)
