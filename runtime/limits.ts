@@ -46,11 +46,11 @@ export interface Limits {
   /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
   /**
-   * Part of `liveContexts` and `connections` that one principal may use, from 0 to 1; one more is refused with RateLimited.
+   * Part of `liveContexts`, `connections` and `unfinishedBytes` that one principal may use, from 0 to 1; one more is refused with RateLimited.
    * Where callers are not known, each connection has this part of `liveContexts`. Default 0.25.
    */
   principalShare: number
-  /** Part of `liveContexts` and `connections` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
+  /** Part of `liveContexts`, `connections` and `unfinishedBytes` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
   tenantShare: number
   /**
    * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
@@ -95,6 +95,11 @@ export interface Limits {
   referencedBytes: number
   /** Stored bytes of one task with which its work can start again after a restart. A larger task fails. Default 64 MiB. */
   restoredBytes: number
+  /**
+   * Bytes of messages and bodies that have begun to come and are not complete, of all clients together. With more, another is
+   * refused with Overloaded. At least as many that a message fits in one principal's share. Default 256 MiB.
+   */
+  unfinishedBytes: number
   /** Size of one message on the wire, in bytes. Default 4 MiB. */
   messageBytes: number
   /** How deep JSON may nest. Default 64. */
@@ -140,6 +145,7 @@ export const defaultLimits: Limits = {
   referencedTasks: 32,
   referencedBytes: 16 * 1024 * 1024,
   restoredBytes: 64 * 1024 * 1024,
+  unfinishedBytes: 256 * 1024 * 1024,
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64,
   jsonNodes: 200_000,

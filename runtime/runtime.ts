@@ -52,6 +52,7 @@ import { tenantInterfaces } from './tenant-interfaces.ts'
 import { nowhereFor, Tenants, type TenantOptions } from './tenants.ts'
 import { checkTelemetry, type Telemetry } from './telemetry.ts'
 import { tracedRuntime } from './traced-runtime.ts'
+import { unfinishedBytes } from './unfinished.ts'
 import { Upkeep } from './upkeep.ts'
 import { refused, type UnservedOperation } from './unserved.ts'
 import type { WebhookSender, WebhookWriting } from './webhook-sender.ts'
@@ -263,7 +264,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     signedCard: (interfaces, tenant) => ownErrors(logger, {}, 'signedCard', () => signed(publicCard(interfaces, tenant))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

@@ -4,7 +4,7 @@ import type { CountStray } from './counted.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { RuntimeOptions } from './runtime.ts'
-import type { Sharer } from './shares.ts'
+import type { Sharer, Shares } from './shares.ts'
 
 /** What servers of a runtime keep to. */
 export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {
@@ -19,6 +19,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly hasTenants: boolean
   /** Counts what a server refuses or ignores without calling an operation. The operations count what calls them. */
   readonly countStray: CountStray
+  /** The bytes of messages that are not complete, of all servers. */
+  readonly unfinished: Shares
   /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
 }

@@ -45,7 +45,7 @@ export class Shares {
 
 /** One of the `limits` that callers share, as error texts name it. */
 interface Use {
-  readonly limit: 'liveContexts' | 'connections'
+  readonly limit: 'liveContexts' | 'connections' | 'unfinishedBytes'
   readonly what: string
   readonly advice: string
 }

@@ -1,4 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/unfinished.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -13,10 +14,11 @@ export interface BodySize {
  * that is known, and ParseError for what is not UTF-8 or breaks off. Resolves at the end of a turn of the event loop: the
  * requests that came in together then take each step together, which spares the processor's caches a sixth of the time.
  */
-export async function bodyOf(request: Request, limit: number, size: BodySize = { bytes: 0 }): Promise<string> {
+export async function bodyOf(request: Request, limit: number, size: BodySize = { bytes: 0 }, unfinished?: () => Unfinished): Promise<string> {
   const length = request.headers.get('content-length')
   if (Number(length ?? 0) > limit) throw tooLarge(limit)
-  const bytes = await (length === null ? collected(request.body, limit, size) : request.arrayBuffer()).catch((cause: unknown) => {
+  const isSmall = length !== null && Number(length) <= UNCOUNTED_BYTES
+  const bytes = await (isSmall ? request.arrayBuffer() : collected(request.body, limit, size, unfinished?.())).catch((cause: unknown) => {
     throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body broke off.', { cause })
   })
   size.bytes = bytes.byteLength
@@ -28,14 +30,20 @@ export async function bodyOf(request: Request, limit: number, size: BodySize = {
   }
 }
 
-async function collected(body: ReadableStream<Uint8Array> | null, limit: number, size: BodySize): Promise<Uint8Array> {
+async function collected(body: ReadableStream<Uint8Array> | null, limit: number, size: BodySize, unfinished: Unfinished | undefined): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
-  for await (const chunk of body ?? []) {
-    size.bytes += chunk.byteLength
-    if (size.bytes > limit) throw tooLarge(limit)
-    chunks.push(chunk)
+  try {
+    for await (const chunk of body ?? []) {
+      size.bytes += chunk.byteLength
+      if (size.bytes > limit) throw tooLarge(limit)
+      const full = unfinished?.count(size.bytes)
+      if (full) throw full
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks)
+  } finally {
+    unfinished?.count(0)
   }
-  return Buffer.concat(chunks)
 }
 
 function tooLarge(limit: number): A2AError {

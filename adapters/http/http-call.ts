@@ -4,6 +4,8 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { KeptWith } from '../../runtime/kept-with.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { Unfinished } from '../../runtime/unfinished.ts'
 import type { Sharer } from '../../runtime/shares.ts'
 import type { BodySize } from './body.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
@@ -80,6 +82,11 @@ export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContex
   const { version, extensions, conditions } = terms
   const context = { version, extensions, conditions, interfaces, bytes: size.bytes, connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
+}
+
+/** Counts the bytes of a body while it comes. */
+export function unfinishedOf({ settings }: Runtime, { principal, tenant }: HttpCall): Unfinished {
+  return new Unfinished(settings.unfinished, settings.sharerOf(principal, tenant))
 }
 
 const connections = new KeptWith<object, object>()

@@ -3,7 +3,7 @@ import { checkJson, isObject } from '../../machines/protocol/json.ts'
 import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { bodyOf } from './body.ts'
-import type { HttpCall } from './http-call.ts'
+import { unfinishedOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import type { Routed } from './routes.ts'
 
@@ -30,8 +30,10 @@ export function decoded(name: string, encoded: string): string {
 }
 
 /** The body of a request as an object; none is an empty one. */
-export async function bodyParameters({ settings: { limits } }: Runtime, { request, size }: HttpCall): Promise<Params> {
-  const text = await bodyOf(request, limits.messageBytes, size)
+export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<Params> {
+  const { request, size } = call
+  const { limits } = runtime.settings
+  const text = await bodyOf(request, limits.messageBytes, size, () => unfinishedOf(runtime, call))
   if (text === '') return {}
   if (!isJson(request)) throw wrongType(request)
   let body: unknown

@@ -1,5 +1,4 @@
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
-import type { Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
@@ -7,7 +6,7 @@ import { encodeOnce, errorFrame, resultFrame, resultFrames } from '../json-rpc/f
 import { headersFor, jsonAnswer, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
 import { holdBack } from './hold-back.ts'
-import { contextOf, type HttpCall } from './http-call.ts'
+import { contextOf, unfinishedOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import { streamed, type Encoding } from './streaming.ts'
 import { LightResponse } from './light-response.ts'
@@ -18,16 +17,17 @@ const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidd
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
-  const envelope = await envelopeOf(call, runtime.settings.limits)
+  const envelope = await envelopeOf(runtime, call)
   if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
   if (envelope.kind === 'invalid') return refused(runtime, envelope.id, envelope.error, call)
   if (envelope.kind === 'response') return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
   return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
 }
 
-async function envelopeOf({ request, size }: HttpCall, limits: Limits): Promise<Envelope> {
+async function envelopeOf(runtime: Runtime, call: HttpCall): Promise<Envelope> {
+  const { limits } = runtime.settings
   try {
-    return readEnvelope(await bodyOf(request, limits.messageBytes, size), limits)
+    return readEnvelope(await bodyOf(call.request, limits.messageBytes, call.size, () => unfinishedOf(runtime, call)), limits)
   } catch (error) {
     return { kind: 'invalid', id: null, error: shownError(error) }
   }

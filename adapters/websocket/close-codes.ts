@@ -9,6 +9,8 @@ export const CLOSE_CODES = {
   policy: 1008,
   /** The server goes down, or is replaced; the tasks go on. */
   restart: 1012,
+  /** There is no room for what has come of an unfinished message. */
+  tryAgainLater: 1013,
   /** The credentials ran out. */
   unauthenticated: 4401,
   /** The client began a frame and sent no more of it for 30 seconds. */

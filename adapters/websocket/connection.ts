@@ -13,6 +13,7 @@ import { spread } from '../../runtime/spread.ts'
 import { Table } from '../../runtime/table.ts'
 import { eachOf } from '../../runtime/task-stream.ts'
 import type { Seen } from '../../runtime/task-tail.ts'
+import { Unfinished } from '../../runtime/unfinished.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
@@ -80,7 +81,8 @@ export class Connection {
   readonly #expiresAtMs: number
   readonly #expiry: unknown
   readonly #frames = new FrameWatch()
-  #unfinished: unknown
+  readonly #unfinished: Unfinished
+  #silence: unknown
   #refusals = 0
   #pause: unknown
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
@@ -100,6 +102,7 @@ export class Connection {
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
+    this.#unfinished = new Unfinished(runtime.settings.unfinished, runtime.settings.sharerOf(principal, tenant))
     this.#caller = { connection: {}, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
     setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
@@ -250,13 +253,16 @@ export class Connection {
     if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
-  /** Closes the connection when a frame has begun and nothing more of it comes. */
+  /** Closes the connection when a frame has begun and nothing more of it comes, or there is no room for it: then the rest is not read. */
   #watchFrame(bytes: Buffer): void {
     const { clock } = this.#runtime.settings
-    clock.clearTimeout(this.#unfinished)
-    if (!this.#frames.follow(bytes)) return
+    clock.clearTimeout(this.#silence)
+    const isWithin = this.#frames.follow(bytes)
+    const full = this.#unfinished.count(this.#frames.messageBytes)
+    if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
+    if (full) return this.#socket.pause()
     const close = () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was begun and not finished.')
-    this.#unfinished = clock.setTimeout(close, UNFINISHED_MS)
+    if (isWithin) this.#silence = clock.setTimeout(close, UNFINISHED_MS)
   }
 
   /** The credentials have run out: whatever is under way is told so. */
@@ -269,7 +275,8 @@ export class Connection {
   #closed(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#expiry)
-    clock.clearTimeout(this.#unfinished)
+    clock.clearTimeout(this.#silence)
+    this.#unfinished.count(0)
     clock.clearTimeout(this.#pause)
     this.#gone.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()

@@ -10,6 +10,7 @@ import { dialect03 } from '../../adapters/legacy/index.ts'
 import type { Authenticate, Principal } from '../../runtime/authentication.ts'
 import { ask, OpenStream, rpc, serveAll } from '../fixtures/http-agent.ts'
 import { deferred, rejection, say, start, until } from '../fixtures/runtime-helpers.ts'
+import { frameOf, OPCODES, RawSocket, type FrameParts } from '../fixtures/raw-socket.ts'
 import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 
 const byName: Authenticate = ({ headers }) => (headers['x-name'] ? { id: headers['x-name'] } : undefined)
@@ -186,4 +187,66 @@ await t.test('a request whose client has left before it was known is not counted
   await new Promise(resolve => setImmediate(resolve))
   known.resolve({ id: 'anna' })
   t.equal((await ask(`${url}tasks`)).status, 200)
+})
+
+/** Of unfinished messages 200,100 bytes, a principal 50,025. */
+const UNFINISHED = { limits: { unfinishedBytes: 200_100, messageBytes: 50_000 } }
+
+/** A frame of which more is to come, or that is not the last of its message. */
+const begun = (bytes: number, more: FrameParts = { promised: 49_000 }) => frameOf({ payload: 'x'.repeat(bytes), ...more })
+
+async function closeOf(raw: RawSocket): Promise<unknown> {
+  const frame = await raw.frame()
+  return frame && [frame.opcode, frame.payload.readUInt16BE(0), frame.payload.subarray(2).toString()]
+}
+
+const OVER_BYTES = [OPCODES.close, 1013, 'You have as many bytes of unfinished messages under way as one may: 50025. Send one after the other.']
+
+await t.test('the unfinished messages of a principal are bounded over all of its WebSockets, and those of all', async t => {
+  const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })
+  const { unfinished } = runtime.settings
+  const connected = (name: string) => RawSocket.open(t, url, [`X-Name: ${name}`])
+  const holds = (bytes: number) => until(() => unfinished.used === bytes, `${bytes} bytes`)
+  const [first, second, small] = [await connected('anna'), await connected('anna'), await connected('anna')]
+  first.write(begun(20_000, { isLast: false }))
+  await holds(20_000)
+  first.write(frameOf({ opcode: OPCODES.ping }))
+  first.write(begun(5000, { opcode: OPCODES.continuation, isLast: false }))
+  await holds(25_000)
+  second.write(begun(26_000))
+  t.strictSame(await closeOf(second), OVER_BYTES)
+  small.write(begun(16_000))
+  first.write(begun(100, { opcode: OPCODES.continuation }))
+  await holds(0)
+  const third = await connected('anna')
+  third.write(begun(40_000))
+  await holds(40_000)
+  for (const name of ['bob', 'cleo', 'dora', 'emil']) (await connected(name)).write(begun(40_000))
+  await holds(200_000)
+  const last = await connected('fred')
+  last.write(begun(40_000))
+  t.strictSame(await closeOf(last), [OPCODES.close, 1013, 'The agent has as many unfinished messages under way as it takes. Send it again later.'])
+  third.socket.destroy()
+  await holds(160_000)
+})
+
+await t.test('the unfinished bodies of a principal are bounded over all of its requests, and those of all', async t => {
+  const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })
+  const uploading = async (name: string, path: string, length: string) => {
+    const raw = await RawSocket.to(t, url)
+    const body = length === 'chunked' ? `Transfer-Encoding: chunked\r\n\r\n9c40\r\n${'x'.repeat(40_000)}\r\n` : `Content-Length: ${length}\r\n\r\n${'x'.repeat(40_000)}`
+    raw.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-Name: ${name}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\n${body}`)
+    return raw
+  }
+  const holds = (bytes: number) => until(() => runtime.settings.unfinished.used === bytes, `${bytes} bytes`)
+  const first = await uploading('anna', '/', '40001')
+  await holds(40_000)
+  const refused = [await uploading('anna', '/', 'chunked'), await uploading('anna', '/message:send', '40001')]
+  for (const raw of refused) t.match(await raw.answer(), { status: 429, headers: { 'retry-after': '1' }, body: /as many bytes of unfinished messages/ })
+  for (const name of ['bob', 'cleo', 'dora', 'emil']) await uploading(name, '/message:send', 'chunked')
+  await holds(200_000)
+  t.match(await (await uploading('fred', '/', '40001')).answer(), { status: 503, body: /-31503/ })
+  first.write('x')
+  t.match(await first.answer(), { status: 200, body: /-32700/ })
+  await holds(160_000)
 })

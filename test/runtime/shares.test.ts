@@ -1,9 +1,10 @@
 import t from 'tap'
 import { memoryStore } from '../../runtime/index.ts'
-import { limitsWith } from '../../runtime/limits.ts'
+import { limitsWith, type LimitChanges } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Shares } from '../../runtime/shares.ts'
 import type { Store } from '../../runtime/store.ts'
+import { unfinishedBytes } from '../../runtime/unfinished.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { open, rejection, rest, say, start, until } from '../fixtures/runtime-helpers.ts'
 
@@ -45,6 +46,13 @@ await t.test('what is larger than a share has room while its user has nothing el
   shares.add({ user: 'anna' }, 9)
   t.equal(shares.lacking({ user: 'anna' }, 1), 'user')
   t.equal(shares.lacking({ user: 'bob' }, 1), 'whole')
+  t.end()
+})
+
+await t.test('a message fits in a share of the unfinished bytes, whatever the limits are', t => {
+  const mostOf = (changes: LimitChanges) => unfinishedBytes(limitsWith(changes)).most
+  t.strictSame(mostOf({}), { whole: 256 * 2 ** 20, user: 64 * 2 ** 20, tenant: 128 * 2 ** 20 })
+  t.strictSame(mostOf({ messageBytes: 100 * 2 ** 20 }), { whole: 400 * 2 ** 20, user: 100 * 2 ** 20, tenant: 200 * 2 ** 20 })
   t.end()
 })
 
@@ -144,14 +152,14 @@ await t.test('the live contexts of callers that are not known', async t => {
     const inner = memoryStore()
     let fails = false
     const commit: Store['commit'] = commit => (fails ? Promise.reject(new Error('disk full')) : inner.commit(commit))
-    const { runtime } = start(t, { work: steeredWork().work }, { store: { ...inner, commit }, limits: { liveContexts: 4 } })
+    const { work, runs } = steeredWork()
+    const { runtime, clock } = start(t, { work }, { store: { ...inner, commit }, limits: { liveContexts: 4 } })
     const caller = { connection: {} }
     const { id } = await opened(runtime, caller)
     fails = true
     await rejection(runtime.cancelTask({ id }))
     fails = false
-    await until(async () => (await runtime.getTask({ id })).status.state === 'TASK_STATE_WORKING')
-    await rest()
+    await until(() => (clock.increment(1000), runs.length === 2), 'its work runs again')
     t.match(await rejection(opened(runtime, caller)), { code: 'RateLimited' })
   })
 })
