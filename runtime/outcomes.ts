@@ -2,6 +2,7 @@ import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError, violationsText } from '../machines/protocol/errors.ts'
 import { optionalId, optionalList, optionalText, present } from '../machines/protocol/fields.ts'
+import { checkJson, isObject } from '../machines/protocol/json.ts'
 import { message } from '../machines/protocol/message.ts'
 import { partsField, type Part } from '../machines/protocol/parts.ts'
 import { ANSWER_SCHEMA } from '../machines/protocol/uris.ts'
@@ -95,7 +96,7 @@ export function artifactOf(words: unknown): ArtifactContent {
 }
 
 function metadataOf(metadata: unknown): Record<string, unknown> {
-  return plain(checked(struct, metadata, 'metadata'), 'metadata')
+  return boundedStruct(checked(struct, metadata, 'metadata'), 'metadata')
 }
 
 function withParts(words: unknown): unknown {
@@ -120,17 +121,44 @@ function checked<T>(schema: Schema<T>, value: unknown, name: string): T {
 /** The content with free-form JSON of its own, so that it can be sent, and the author's later changes do not reach it. */
 function owned<T extends { parts: Part[]; metadata?: Record<string, unknown> }>(given: T, name: string): T {
   if (!given.metadata && !given.parts.some(hasJson)) return given
-  const parts = given.parts.map((part, i) => (hasJson(part) ? plain(part, `${name}.parts[${i}]`) : part))
-  return { ...given, parts, ...(given.metadata && { metadata: plain(given.metadata, `${name}.metadata`) }) }
+  const parts = given.parts.map((part, i) => (hasJson(part) ? boundedPart(part, `${name}.parts[${i}]`) : part))
+  return { ...given, parts, ...(given.metadata && { metadata: boundedStruct(given.metadata, `${name}.metadata`) }) }
 }
 
 function hasJson(part: Part): boolean {
   return 'data' in part || part.metadata !== undefined
 }
 
+function boundedPart(part: Part, name: string): Part {
+  const data = 'data' in part ? { data: bounded(part.data, `${name}.data`) } : {}
+  const metadata = part.metadata && { metadata: boundedStruct(part.metadata, `${name}.metadata`) }
+  return { ...part, ...data, ...metadata }
+}
+
+/** A value as JSON gives it back, within the bounds that JSON from clients has. Text may be as long as the author wants. */
+function bounded<T>(value: T, name: string): T {
+  const own = plain(value, name)
+  const violation = checkJson(own, { root: name, stringLength: Infinity })
+  if (violation) throw invalid(`${violation.field} ${violation.description}`)
+  return own
+}
+
+/** The same for metadata, which stays an object. */
+function boundedStruct(value: Record<string, unknown>, name: string): Record<string, unknown> {
+  const own: unknown = bounded(value, name)
+  if (isObject(own)) return own
+  throw invalid(`${name} must be an object, also after its toJSON`)
+}
+
 function plain<T>(value: T, name: string): T {
+  const json = jsonOf(value, name)
+  if (json === undefined) throw invalid(`${name} must be JSON: not a function, a symbol or what a toJSON makes nothing of`)
+  return JSON.parse(json) as T
+}
+
+function jsonOf(value: unknown, name: string): string | undefined {
   try {
-    return JSON.parse(JSON.stringify(value)) as T
+    return JSON.stringify(value)
   } catch {
     throw invalid(`${name} must be JSON: without cycles and BigInt`)
   }

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events'
 import t from 'tap'
+import { artifactOf } from '../../runtime/outcomes.ts'
 import { createActor, fromCallback, fromObservable, fromTransition } from 'xstate'
 import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/actor-host.ts'
 import { ArtifactList } from '../../runtime/artifact-list.ts'
@@ -600,4 +601,23 @@ await t.test('what waits for the end of a turn is called in order, and what come
   t.strictSame(called, ['first', 'after it', 'second turn', 'of the first'])
   await new Promise<void>(atTurnEnd)
   t.equal(called.length, 4, 'each once')
+})
+
+await t.test('what an agent says has the bounds of JSON from clients, and what toJSON makes of it is JSON', async t => {
+  const nothing = { toJSON: () => {} } as unknown as Record<string, never>
+  const text = { toJSON: () => 'x' } as unknown as Record<string, never>
+  const nested = (depth: number): [] => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+  const crowd = (members: number) => Object.fromEntries(Array.from({ length: members }, (_, i) => [`k${i}`, i]))
+  const rows: [unknown, RegExp][] = [
+    [{ data: nothing }, /artifact\.parts\[0\]\.data must be JSON: not a function, a symbol or what a toJSON makes nothing of/],
+    [{ text: 'x', metadata: nothing }, /artifact\.parts\[0\]\.metadata must be JSON: not a function/],
+    [{ text: 'x', metadata: text }, /artifact\.parts\[0\]\.metadata must be an object, also after its toJSON/],
+    [{ parts: [{ text: 'x' }], metadata: nothing }, /artifact\.metadata must be JSON: not a function/],
+    [{ data: nested(65) }, /artifact\.parts\[0\]\.data\S+ must not be nested more than 64 deep/],
+    [{ data: crowd(10_001) }, /artifact\.parts\[0\]\.data must not bring the whole to more than 10000 members/],
+    [{ data: [1n] }, /artifact\.parts\[0\]\.data must be JSON: without cycles and BigInt/]
+  ]
+  for (const [words, message] of rows) t.throws(() => artifactOf(words), { code: 'InvalidAgentResponse', message })
+  const good = { parts: [{ data: { at: new Date(0), deep: nested(63), long: 'x'.repeat(600_000) }, metadata: crowd(10_000) }] }
+  t.strictSame(artifactOf(good), JSON.parse(JSON.stringify(good)))
 })

@@ -84,7 +84,7 @@ await t.test('work as a function', async t => {
       [{ artifact: { parts: [{ text: 1 }] } }, 'artifact.parts[0].text'], [{ artifact: null }, 'artifact'], [{ artifact: { text: 'a', url: 'b' } }, 'artifact.parts[0]'],
       [{ artifact: { artifactId: 'x\u0000', parts: [text('x')] } }, 'artifact.artifactId'],
       [{ message: 1 }, 'message'], [{ metadata: [] }, 'metadata'], [{ metadata: cyclic }, 'metadata'], [{ metadata: { n: 1n } }, 'metadata'],
-      [{ artifact: { data: { n: 1n } } }, 'artifact.parts[0]'], [{ artifact: { text: 'x', metadata: cyclic } }, 'artifact.parts[0]'],
+      [{ artifact: { data: { n: 1n } } }, 'artifact.parts[0].data'], [{ artifact: { text: 'x', metadata: cyclic } }, 'artifact.parts[0].metadata'],
       [{ artifact: { parts: [text('x')], metadata: cyclic } }, 'artifact.metadata'], [{ message: { parts: [text('x')], metadata: cyclic } }, 'message.metadata']
     ]
     for (const [result, names] of garbage) {
