@@ -1,7 +1,10 @@
-import { A2AError } from '../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../machines/protocol/errors.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
 import type { GetTaskRequest } from '../machines/protocol/requests.ts'
 import type { Caller } from './authentication.ts'
+import type { Clock } from './clock.ts'
+import { inTime } from './in-time.ts'
+import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 
 interface AuthorizedRequests extends OperationRequests {
@@ -15,24 +18,33 @@ export type AuthorizationRequest = { [Name in keyof AuthorizedRequests]: Caller 
 /**
  * Says whether a caller may do what it asks for: `true`, `false`, or the reason why not, which the client is told, such as
  * the scope that is missing. It is asked before anything is looked up, so that its answer tells nothing of what there is.
- * Anything else that it answers or throws is logged and means no.
+ * Anything else that it answers or throws is logged and means no. `Overloaded`, an `A2AError`, says that nobody can tell just now,
+ * as does an answer that has not come within `limits.accessMs`.
  */
 export type Authorize = (request: AuthorizationRequest) => boolean | string | Promise<boolean | string>
 
+/** What asks for permission works with. */
+interface Asking {
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly limits: Limits
+}
+
 /** Resolves if the caller may; throws Forbidden otherwise (§13.1). */
-export async function checkPermission(authorize: Authorize, logger: Logger, request: AuthorizationRequest): Promise<void> {
-  const answer = await answerOf(authorize, logger, request)
+export async function checkPermission(authorize: Authorize, services: Asking, request: AuthorizationRequest): Promise<void> {
+  const answer = await answerOf(authorize, services, request)
   if (answer !== true) throw forbidden(request.operation, answer)
 }
 
-async function answerOf(authorize: Authorize, logger: Logger, request: AuthorizationRequest): Promise<boolean | string> {
+async function answerOf(authorize: Authorize, { logger, clock, limits }: Asking, request: AuthorizationRequest): Promise<boolean | string> {
   const { operation } = request
   try {
-    const answer: unknown = await authorize(request)
+    const answer: unknown = await inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)
     if (typeof answer === 'boolean' || typeof answer === 'string') return answer
     throw new TypeError(`authorize has to answer true, false or a reason, not ${typeof answer}`)
   } catch (error) {
     logger.error('authorize failed', { operation, error })
+    if (isA2AError(error) && error.code === 'Overloaded') throw error
     return false
   }
 }

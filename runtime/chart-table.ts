@@ -39,7 +39,7 @@ export interface ChartTable {
 /** Works out a chart's table; `undefined` for one that is not flat: with parallel states, history, or an end inside a state. */
 export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const nodes = [machine.root, ...descendantsOf(machine.root)]
-  if (machine.options.maxIterations !== Infinity || !nodes.every(isFlat)) return undefined
+  if (!nodes.every(isFlat)) return undefined
   const configurations = new Map<AnyStateNode, Configuration>()
   const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
   for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))

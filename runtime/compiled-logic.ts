@@ -68,7 +68,9 @@ class TableInterpreter {
     let snapshot = moved
     let step = first
     let isChanged = true
-    while (snapshot.status === 'active') {
+    const { maxIterations = Infinity } = this.#machine.options
+    for (let steps = 1; snapshot.status === 'active'; steps += 1) {
+      if (steps > maxIterations) throw endless(this.#machine)
       const before: AnyMachineSnapshot = snapshot
       const eventless: Move | undefined = isChanged ? this.#eventless(snapshot, step.event) : undefined
       if (!eventless) {
@@ -138,6 +140,11 @@ class TableInterpreter {
     }
     throw new TypeError('This snapshot is not one of this chart.')
   }
+}
+
+/** The error of a chart that goes on and on by itself. The machine's own has another text. */
+function endless({ id, options: { maxIterations } }: AnyStateMachine): Error {
+  return new Error(`The chart ${id} took more than ${maxIterations} steps without coming to rest. Look for a cycle of transitions without an event, or of events that it raises; a chart that needs more steps sets options.maxIterations.`)
 }
 
 /** A step in which these actors start. */

@@ -4,6 +4,9 @@ import { compiled } from './compiled-logic.ts'
 import { oneUnnamed } from './unnamed-actors.ts'
 import { endingWhole } from './whole-step.ts'
 
+/** How many steps a chart may take by itself at once, without an event, where it does not say: an endless cycle is an error. */
+const MAX_ITERATIONS = 10_000
+
 const START_FAILED = 'taskchart.start.failed'
 
 /**
@@ -19,7 +22,9 @@ export function gated(logic: AnyActorLogic): AnyActorLogic {
 /** The machine with its actors gated, compiled if it is flat; its own actions are not held yet. */
 export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  return compiled(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic)])) }))
+  const provided = machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic)])) })
+  if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MAX_ITERATIONS }
+  return compiled(provided)
 }
 
 /** The logic, run in a scope of our making. Every actor of it notes when it moves. */

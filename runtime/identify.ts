@@ -1,5 +1,8 @@
 import { isA2AError } from '../machines/protocol/errors.ts'
 import type { Authenticate, Credentials, Principal } from './authentication.ts'
+import type { Clock } from './clock.ts'
+import { inTime } from './in-time.ts'
+import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 
 /**
@@ -7,11 +10,11 @@ import type { Logger } from './logger.ts'
  * be let in. What goes wrong is logged and gives nothing too, but for Overloaded, which is thrown.
  */
 export async function identify(
-  { authenticate, logger }: { readonly authenticate: Authenticate; readonly logger: Logger },
+  { authenticate, logger, limits, clock }: { readonly authenticate: Authenticate; readonly logger: Logger; readonly limits: Limits; readonly clock: Clock },
   credentials: Credentials
 ): Promise<Principal | undefined> {
   try {
-    const principal = await authenticate(credentials)
+    const principal = await inTime(authenticate(credentials), limits.accessMs, 'authenticate', clock)
     if (!principal) return undefined
     // Without an id it would share the tasks of everybody whom nobody knows.
     if (typeof principal.id !== 'string' || principal.id === '') throw new TypeError('authenticate gave a principal without an id')

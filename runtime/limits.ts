@@ -65,6 +65,8 @@ export interface Limits {
   taskNamesRememberedMs: number
   /** How long GetTask waits for a task to change, when it is asked to. Default 30 seconds. */
   longPollMs: number
+  /** How long `authenticate` and `authorize` may take for an answer, in milliseconds; then the caller gets Overloaded. Default 10,000. */
+  accessMs: number
   /** Webhooks of one task. One more is refused with RateLimited. Default 32. */
   webhooksPerTask: number
   /** Webhooks of one principal that are still told. One more is refused with RateLimited. Default 10,000. */
@@ -132,6 +134,7 @@ export const defaultLimits: Limits = {
   sendsRememberedMs: 60 * 60 * 1000,
   taskNamesRememberedMs: 365 * 24 * 60 * 60 * 1000,
   longPollMs: 30_000,
+  accessMs: 10_000,
   webhooksPerTask: 32,
   webhooksPerPrincipal: 10_000,
   webhooksAtOnce: 256,

@@ -37,6 +37,8 @@ export class Replay {
   /** Each artifact so far, by id: what it is begun again with. */
   readonly #artifacts = new Map<string, Artifact>()
   readonly #begunAgain = new Set<string>()
+  /** Whether the work has been told that it does something else: it may have caught that on purpose. */
+  #hasThrown = false
 
   constructor({ events, journal }: WorkRecord) {
     for (const event of events) {
@@ -65,7 +67,17 @@ export class Replay {
   check(ordinal: number, kind: Kind): void {
     const was = this.#kindOf(ordinal)
     if (was === undefined || was === kind) return
+    this.#hasThrown = true
     throw another(ordinal, was, kind)
+  }
+
+  /** Throws InvalidAgentResponse if a question, or a wish for an authorization, of the run before came after this ordinal: the work has ended without it. */
+  checkEnd(ordinal: number): void {
+    if (this.#hasThrown) return
+    for (let missing = ordinal + 1; missing <= this.#upTo; missing += 1) {
+      const was = this.#kindOf(missing)
+      if (was === 'question' || was === 'authorization') throw another(missing, was, 'missing')
+    }
   }
 
   #kindOf(ordinal: number): Kind | undefined {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import type { WorkWord } from '../machines/task-events.ts'
 import type { ActorHost } from './actor-host.ts'
 import { isSleep, type Replay } from './replay.ts'
@@ -26,6 +27,11 @@ export class RunLog {
   /** The word as it has to be said now; nothing if it was said before. */
   word(ordinal: number, word: WorkWord): WorkWord | undefined {
     return this.#replay ? this.#replay.word(ordinal, word) : word
+  }
+
+  /** The work ends: throws InvalidAgentResponse if it did not ask what it asked before. */
+  checkEnd(): void {
+    this.#replay?.checkEnd(this.#ordinal)
   }
 
   /** What the journal held under this key when the run began; `undefined` if nothing. */
@@ -71,7 +77,7 @@ export class RunLog {
   }
 }
 
-/** Throws RangeError for a wait that nobody could keep: in milliseconds, from 0, and with an end. */
+/** Throws RangeError for a wait that nobody could keep: it is a number of milliseconds, from 0, and with an end. */
 export function checkWait(delayMs: number): void {
-  if (!(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${String(delayMs)}.`)
+  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${inspect(delayMs)}.`)
 }

@@ -218,7 +218,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   ): T | Promise<T> => {
     const { params } = admitted
     const turn = turns?.next(user)
-    const isPermitted = () => authorize && checkPermission(authorize, logger, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest)
+    const isPermitted = () => authorize && checkPermission(authorize, { logger, clock, limits }, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest)
     const waits = turn ? turn.then(isPermitted) : isPermitted()
     if (!waits) return goOn(admitted)
     return waits.then(() => {

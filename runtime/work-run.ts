@@ -216,6 +216,7 @@ export class WorkRun {
       fault('P10')
       const outcome = outcomeOf(await this.#options.program(new GivenWork(given, this), this))
       if (this.#over) return
+      this.#log.checkEnd()
       fault('P11')
       this.#finish(ENDED)
       this.#options.ended(outcome)

@@ -61,10 +61,10 @@ export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
 }
 
 /** Who calls by these headers; nobody if everyone may call. Refused is who is not known, and whose credentials have run out. */
-export async function identified(headers: () => Credentials['headers'], { authenticate, clock, logger }: Settings): Promise<Identified> {
+export async function identified(headers: () => Credentials['headers'], { authenticate, clock, limits, logger }: Settings): Promise<Identified> {
   if (!authenticate) return {}
   try {
-    const principal = await identify({ authenticate, logger }, { headers: headers() })
+    const principal = await identify({ authenticate, logger, limits, clock }, { headers: headers() })
     return principal && clock.now() < (principal.expiresAtMs ?? Infinity) ? { principal } : { refusal: unauthenticated(authenticate.challenge) }
   } catch (error) {
     return { refusal: undecided(error as A2AError) }

@@ -312,6 +312,13 @@ await t.test('pages of allowed origins may call and read, others may not', async
   t.equal((await rpc(url, 'ListTasks', {}, { origin: url.slice(0, -1) })).status, 200, 'the origin of the server itself')
 })
 
+await t.test('an authenticate that gives no answer in time gets 503', async t => {
+  const { url, log } = await serveAll(t, { work: echo }, { authenticate: () => new Promise(() => {}), limits: { accessMs: 20 } })
+  const answer = await rpc(url, 'ListTasks', {}, { authorization: 'Ada' })
+  t.equal(answer.status, 503)
+  t.match(log, [{ message: 'authenticate failed', details: { error: { cause: { message: 'authenticate gave no answer within 20 ms' } } } }])
+})
+
 await t.test('who calls is asked of every request but those for the card and the page', async t => {
   const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => {
     if (headers['authorization'] === 'broken') throw new Error('s3cret')

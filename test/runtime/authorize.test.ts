@@ -100,6 +100,23 @@ await t.test('a reason is told to the client, an empty one is none', async t => 
   t.match(await rejection(locked(t, () => '').runtime.listTasks({}, anna)), { code: 'Forbidden', message: 'You may not use listTasks here.' })
 })
 
+await t.test('an authorize that gives no answer in time leaves no request waiting: all are Overloaded, and nothing has been looked up', async t => {
+  const { store, calls } = watchedStore()
+  const { runtime, log, clock } = locked(t, () => new Promise(() => {}), { store, limits: { accessMs: 500 } })
+  const before = calls()
+  for (const [operation, , call] of served) {
+    const refused = rejection(call(runtime, anna))
+    await rest()
+    clock.increment(499)
+    await rest()
+    t.equal(log.length, 0)
+    clock.increment(1)
+    t.match(await refused, { code: 'Overloaded', retryAfterMs: 1000 }, operation)
+    t.match(log.splice(0), [{ message: 'authorize failed', details: { operation } }])
+  }
+  t.equal(calls(), before)
+})
+
 await t.test('an authorize that throws, rejects or answers something else means no, and stands in the log', async t => {
   const wrong: [authorize: unknown, message: string][] = [
     [() => { throw new Error('no directory: secret') }, 'no directory: secret'],

@@ -305,7 +305,6 @@ await t.test('a chart that is not flat is given back as it is', async t => {
     'parallel inside': { initial: 'a', states: { a: { type: 'parallel', states: { b: {} } } } },
     history: { initial: 'a', states: { a: { initial: 'b', states: { b: {}, h: { type: 'history' } } } } },
     'an end inside a state': { initial: 'a', states: { a: { initial: 'b', states: { b: { type: 'final' } } } } },
-    'a limit of steps': { ...state, options: { maxIterations: 10 } },
     'two targets': { initial: 'a', states: { a: { on: { x: ['b', { target: ['a', 'b'] }] } }, b: {} } },
     'its root as a target': { ...state, id: 'all', on: { x: '#all' } },
     'a root that is entered again': { ...state, on: { x: { target: '.b', reenter: true } } },

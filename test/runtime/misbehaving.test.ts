@@ -1,7 +1,7 @@
 /* oxlint-disable require-yield -- generators that end before they say anything are among what is tested */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { emit, fromPromise } from 'xstate'
+import { assign, emit, fromPromise, raise } from 'xstate'
 import { artifact, authRequired, failed, inputRequired, memoryStore, progress, setupWork, text, textOf as wordsOf, type AgentDefinition, type RuntimeOptions, type Store, type WorkArguments, type WorkGenerator } from '../../runtime/index.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
@@ -232,18 +232,35 @@ await t.test('work as a chart that misbehaves fails its task alone, with a reaso
     ['outputs a Proxy that throws', setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: () => trap() }), ERROR],
     ['has a promise that rejects with undefined', setupWork({ actors: { p: fromPromise(async () => { throw undefined }) } }).createMachine({ invoke: { src: 'p' } }), ERROR],
     ['outputs more artifacts than a task may hold', setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: () => ({ artifacts: many }) }), TOO_MANY],
+    ['goes round for ever without an event', setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 0: 'b' } }, b: { always: 'c' }, c: { always: 'b' } } }), ERROR],
+    ['goes round for ever in its first step', setupWork({}).createMachine({ initial: 'a', states: { a: { always: 'b' }, b: { always: 'a' } } }), ERROR],
+    ['goes round for ever beside another state', setupWork({}).createMachine({ type: 'parallel', states: { one: {}, two: { initial: 'a', states: { a: { after: { 0: 'b' } }, b: { always: 'c' }, c: { always: 'b' } } } } }), ERROR],
+    ['raises events for ever', setupWork({ types: { events: {} as { type: 'on' } } }).createMachine({ initial: 'a', states: { a: { entry: raise({ type: 'on' }), on: { on: { target: 'a', reenter: true } } } } }), ERROR],
+    ['has a chart below it that goes round for ever', setupWork({ actors: { inner: setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 0: 'b' } }, b: { always: 'c' }, c: { always: 'b' } } }) } }).createMachine({ invoke: { src: 'inner', input: () => ({}) as never } }), ERROR],
+    ['takes more steps than it allows itself', setupWork({ types: { context: {} as { n: number } } }).createMachine({ options: { maxIterations: 5 }, context: { n: 0 }, initial: 'a', states: { a: { always: { guard: ({ context }) => context.n < 10, target: 'a', reenter: true, actions: assign(({ context }) => ({ n: context.n + 1 })) } } } }), ERROR],
     ['goes round for ever', setupWork({ actors: { p: fromPromise(async () => {}) } }).createMachine({ initial: 'a', states: { a: { entry: emit(progress()), invoke: { src: 'p', onDone: { target: 'a', reenter: true } } } } }), TOO_MANY]
   ]
   for (const [how, work, reason] of bad) {
     await t.test(how, async t => {
-      const { runtime, log } = start(t, { work }, { limits: { eventsPerTask: 100 } })
+      const { runtime, clock, log } = start(t, { work }, { limits: { eventsPerTask: 100 } })
       const other = await open(runtime, 'other', { contextId: 'c' })
       const { id } = await open(runtime, 'bad', { contextId: 'c' })
+      await rest()
+      clock.increment(0)
       const { status } = await reaches(runtime, id, 'failed')
       t.match(textOf(status.message), reason)
       t.equal(stateName((await reaches(runtime, other.id, 'failed')).status.state), 'failed')
       t.match(log[0], { level: 'error', message: 'the work of a task failed' })
     })
+  }
+})
+
+await t.test('a chart that takes ten thousand steps without an event comes to rest', async t => {
+  for (const type of ['compound', 'parallel'] as const) {
+    const counting = { initial: 'a', states: { a: { always: [{ guard: ({ context }: { context: { n: number } }) => context.n < 9_999, target: 'a', reenter: true, actions: assign(({ context }: { context: { n: number } }) => ({ n: context.n + 1 })) }, 'b'] }, b: { type: 'final' as const } } }
+    const work = type === 'parallel' ? { type, states: { only: counting } } : counting
+    const { runtime } = start(t, { work: setupWork({ types: { context: {} as { n: number } } }).createMachine({ context: { n: 0 }, ...work } as never) as unknown as Work })
+    t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
   }
 })
 

@@ -313,7 +313,7 @@ await t.test('sleeps', async t => {
   })
 
   await t.test('that nobody could keep are refused', async t => {
-    for (const ms of [-1, NaN, Infinity, '5x' as never, undefined as never]) {
+    for (const ms of [-1, NaN, Infinity, '5' as never, '5x' as never, undefined as never]) {
       const { runtime, log } = start(t, { work: ({ sleep }) => sleep(ms) })
       t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'failed')
       t.match(log, [{ details: { error: /A wait is a number of milliseconds from 0/ } }])
@@ -410,6 +410,31 @@ await t.test('work that says something else when it runs again', async t => {
     }
   })
 
+  await t.test('no more, and ends without a question that it asked, fails its task', async t => {
+    const asks: Record<string, WorkFunction> = {
+      question: async ({ ask }) => void (await ask(inputRequired('?'))),
+      authorization: async ({ ask }) => void (await ask(authRequired('?')))
+    }
+    for (const [kind, work] of Object.entries(asks)) {
+      for (const answered of [false, true]) {
+        const life = lives(t, { work: async given => { given.emit(progress('said')); await work(given); await given.sleep(1000 * SECOND) } })
+        const { id } = taskIn(await life.runtime.sendMessage(say('x')))
+        if (answered) await life.runtime.authorized(id, {}).catch(() => life.runtime.sendMessage(say('y', { taskId: id }, { returnImmediately: true })))
+        await life.again({ work: async () => ({ artifact: 'done' }) })
+        const { status } = await reaches(life.runtime, id, 'failed')
+        t.equal(textOf(status.message), `The work did something else when it ran again: word 2 was ${kind} and is missing now. What may differ belongs into a step.`)
+      }
+    }
+  })
+
+  await t.test('no more, but nothing that it asked, ends as it ends', async t => {
+    const life = lives(t, { work: async ({ emit, sleep }) => { emit(progress('said')); await sleep(1000 * SECOND) } })
+    const { id } = await open(life.runtime)
+    await rest()
+    await life.again({ work: async () => ({ artifact: 'done' }) })
+    await reaches(life.runtime, id, 'completed')
+  })
+
   await t.test('about another artifact fails its task, too', async t => {
     let artifactId = 'a'
     const life = lives(t, { work: async function* () { yield artifact({ artifactId, parts: [text('x')] }); yield* inputRequired('?') } })
@@ -470,8 +495,8 @@ await t.test('work that comes back with a question', async t => {
     t.match(await second, { code: 'UnsupportedOperation' })
   })
 
-  await t.test('and does not ask any more ends as it ends, and who has sent an answer hears of it', async t => {
-    for (const [work, state] of [[async () => ({ artifact: 'done' }), 'completed'], [async () => { throw new Error('x') }, 'failed']] as [WorkFunction, string][]) {
+  await t.test('and does not ask any more fails, and who has sent an answer hears of it', async t => {
+    for (const [work, state] of [[async () => ({ artifact: 'done' }), 'failed'], [async () => { throw new Error('x') }, 'failed']] as [WorkFunction, string][]) {
       const life = lives(t, { work: async function* () { yield* inputRequired('?') } })
       const { id } = taskIn(await life.runtime.sendMessage(say('x')))
       const gate = deferred()
