@@ -3,6 +3,7 @@ import type { JWTVerifyGetKey } from 'jose'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { wholeBody } from '../client/body.ts'
 import type { Jose } from './jose.ts'
 import type { JwtKeys } from './jwt-options.ts'
 
@@ -16,6 +17,9 @@ export interface KeySource {
 const RETRY_MS = 5_000
 
 const SHORTEST_SECRET_BYTES = 32
+
+/** The largest set of keys that is fetched. jose follows no redirect, and waits for 5 seconds. */
+const LARGEST_SET_BYTES = 2 ** 20
 
 /** For whom keys are, as errors call it: the function that takes them, and what is checked by them. */
 export interface KeyUse {
@@ -74,7 +78,8 @@ function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; c
     [jose.customFetch]: async (address, init) => {
       const failure = recentFailure()
       if (failure) throw failure.error
-      return fetch(address, init)
+      const response = await fetch(address, init)
+      return response.status === 200 ? new Response(await wholeBody(response, LARGEST_SET_BYTES), { headers: response.headers }) : response
     }
   })
   return async (header, token) => {

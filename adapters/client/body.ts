@@ -4,14 +4,14 @@ import { ConnectionLost } from './connection-lost.ts'
 /** The longest answer that is read. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
-/** The whole body of a response as text. Throws ConnectionLost if it is cut off, InvalidAgentResponse beyond 64 MiB. */
-export async function wholeBody(response: Response): Promise<string> {
+/** The whole body of a response as text. Throws ConnectionLost if it is cut off, InvalidAgentResponse beyond `most` bytes, by default 64 MiB. */
+export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES): Promise<string> {
   let text = ''
   let bytes = 0
   const decoder = new TextDecoder()
   for await (const chunk of chunksOf(response)) {
     bytes += chunk.length
-    if (bytes > LONGEST_ANSWER_BYTES) throw new A2AError('InvalidAgentResponse', `The answer from ${response.url} is longer than ${LONGEST_ANSWER_BYTES} bytes.`)
+    if (bytes > most) throw new A2AError('InvalidAgentResponse', `The answer from ${response.url} is longer than ${most} bytes.`)
     text += decoder.decode(chunk, { stream: true })
   }
   return text + decoder.decode()

@@ -4,6 +4,7 @@ import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type Li
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import type { Conditions } from '../../runtime/call.ts'
+import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
 import type { LinkState } from './link-state.ts'
 import { openAgent } from './open-agent.ts'
 import type { ConnectOptions } from './options.ts'
@@ -60,6 +61,7 @@ export interface AgentClient {
  * when the agent refuses the handshake. Over HTTP and gRPC the first call tells that.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
+  const limits = cardLimitsWith(options.cardLimits)
   const { calls, binding, tenant } = await openAgent(url, options)
   const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })
   const unary = <Result>(method: string, schema: Schema<Result>) => async (params: object, { signal, ...conditions }: CallOptions = {}) =>
@@ -75,7 +77,11 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     listTasks: unary('ListTasks', ListTasksResponseSchema),
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
-    getExtendedAgentCard: (params = {}, options) => getExtendedAgentCard(params, options),
+    getExtendedAgentCard: async (params = {}, options) => {
+      const card = await getExtendedAgentCard(params, options)
+      checkCardSize(card, calls.url, limits)
+      return card
+    },
     url: calls.url,
     binding,
     get state() {
@@ -92,4 +98,4 @@ export { artifactVersions } from './artifact-versions.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
 export { answerSchemaOf } from './answer-schema.ts'
 export type { Offer } from './negotiating.ts'
-export type { ConnectOptions, LinkState }
+export type { CardLimits, ConnectOptions, LinkState }

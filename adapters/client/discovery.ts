@@ -1,13 +1,18 @@
 import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/decode.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { systemClock } from '../../runtime/clock.ts'
 import { discard, wholeBody } from './body.ts'
+import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
 import { passingError } from './http-errors.ts'
 import { onlyOlder } from './interfaces.ts'
 import { nobodyAnswers } from './lost-errors.ts'
 import type { ConnectOptions } from './options.ts'
+
+/** How often a request for a card is redirected, within one origin. */
+const MOST_REDIRECTS = 5
 
 /**
  * Reads an agent's card. `url` is the card's own address, or that of the agent: then the card is looked for below that
@@ -15,22 +20,46 @@ import type { ConnectOptions } from './options.ts'
  * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, and what `verifyCard`
  * does. Overloaded and RateLimited say that the card may be there later.
  */
-export async function fetchCard(url: string, { signal, verifyCard }: Pick<ConnectOptions, 'signal' | 'verifyCard'> = {}): Promise<AgentCard> {
-  const found = await foundCard(url, signal)
+export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
+  const { signal, verifyCard } = options
+  const found = await foundCard(url, options)
   const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, found, 'card')
   signal?.throwIfAborted()
   return card
 }
 
-/** The JSON that is at the place of an agent's card, not looked into but for its version. Throws as `fetchCard` does. */
-export async function foundCard(url: string, signal: AbortSignal | undefined): Promise<unknown> {
-  const [first, root] = cardAddresses(url)
-  const found = await documentAt(first, signal)
+/** Those options of `connect` that are about the card. */
+export type CardOptions = Pick<ConnectOptions, 'signal' | 'verifyCard' | 'cardLimits' | 'clock'>
+
+/** The JSON that is at the place of an agent's card, within `cardLimits`, and looked into for its version alone. Throws as `fetchCard` does. */
+export async function foundCard(url: string, { signal, cardLimits, clock = systemClock }: CardOptions): Promise<unknown> {
+  const limits = cardLimitsWith(cardLimits)
+  const addresses = cardAddresses(url)
+  const limit = new AbortController()
+  const timer = clock.setTimeout(() => limit.abort(tooSlow(url, limits)), limits.waitMs)
+  try {
+    return await firstDocument(addresses, url, { limits, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal })
+  } finally {
+    clock.clearTimeout(timer)
+  }
+}
+
+interface Reading {
+  readonly limits: CardLimits
+  readonly signal: AbortSignal
+}
+
+async function firstDocument([first, root]: readonly [URL, URL?], url: string, reading: Reading): Promise<unknown> {
+  const found = await documentAt(first, reading)
   if (!(found instanceof A2AError)) return current(found, url)
   if (!root) throw found
-  const other = await documentAt(root, signal)
+  const other = await documentAt(root, reading)
   if (!(other instanceof A2AError)) return current(other, url)
   throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
+}
+
+function tooSlow(url: string, { waitMs }: CardLimits): A2AError {
+  return new A2AError('Overloaded', `The card at ${url} was not read within ${waitMs} ms: cardLimits.waitMs.`)
 }
 
 /** Says that a URL is the address of a WebSocket. Throws TypeError for what is no address of an agent. */
@@ -38,28 +67,49 @@ export function isSocketAddress(url: string): boolean {
   return parsed(url).protocol.startsWith('ws')
 }
 
-/** The JSON that is at an address, or why there is none. */
-async function documentAt({ href }: URL, signal: AbortSignal | undefined): Promise<unknown> {
-  const response = await fetch(href, { headers: { accept: 'application/json' }, ...(signal && { signal }) }).catch(cause => {
-    signal?.throwIfAborted()
-    throw nobodyAnswers(href, cause)
-  })
+/** The JSON that is at an address, or why there is none. Throws for what is too large to be a card. */
+async function documentAt({ href }: URL, { limits, signal }: Reading): Promise<unknown> {
+  const response = await answerFrom(href, signal)
+  if (response instanceof A2AError) return response
   if (!response.ok) {
     discard(response)
     const passing = passingError(response)
     if (passing) throw passing
     return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.`)
   }
-  const body = await wholeBody(response).catch(cause => {
-    signal?.throwIfAborted()
+  const body = await wholeBody(response, limits.bytes).catch(cause => {
+    signal.throwIfAborted()
+    if (isA2AError(cause)) throw cause
     return new A2AError('InvalidAgentResponse', `What is at ${href} could not be read to its end.`, { cause })
   })
   if (body instanceof A2AError) return body
+  const found = jsonIn(body, href)
+  if (!(found instanceof A2AError)) checkCardSize(found, href, limits)
+  return found
+}
+
+function jsonIn(body: string, href: string): unknown {
   try {
     return JSON.parse(body) as unknown
   } catch (cause) {
     return new A2AError('InvalidAgentResponse', `What is at ${href} is not JSON.`, { cause })
   }
+}
+
+/** The answer to a request for a card. Redirects are followed within the origin. */
+async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Promise<Response | A2AError> {
+  const response = await fetch(href, { headers: { accept: 'application/json' }, redirect: 'manual', signal }).catch(cause => {
+    signal.throwIfAborted()
+    throw nobodyAnswers(href, cause)
+  })
+  const isRedirect = response.type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(response.status)
+  if (!isRedirect) return response
+  discard(response)
+  const to = response.headers.get('location') ?? ''
+  const target = URL.canParse(to, href) ? new URL(to, href) : undefined
+  if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS) return answerFrom(target.href, signal, redirects + 1)
+  const place = JSON.stringify(to.slice(0, 256))
+  return new A2AError('InvalidAgentResponse', `What is at ${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the address of the card itself.`)
 }
 
 /** Cards of 0.3 have the one interface, and its version, in the card itself. */

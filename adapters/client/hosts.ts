@@ -55,9 +55,9 @@ function canParse(address: string): boolean {
 }
 
 function withHttp(address: string): string {
-  const [, scheme, rest = ''] = /^(?:([a-z]+):\/\/)?(.*)$/is.exec(address) ?? []
-  const isPlain = scheme === undefined ? isPlainHost(rest.replace(/:\d+\/?$/, '')) : !/^(?:https|wss|grpcs)$/i.test(scheme)
-  return `${isPlain ? 'http' : 'https'}://${rest}`
+  const end = address.indexOf('://')
+  if (end < 0) return `${isPlainHost(address.replace(/:\d+\/?$/, '')) ? 'http' : 'https'}://${address}`
+  return `${/^(?:https|wss|grpcs)$/i.test(address.slice(0, end)) ? 'https' : 'http'}${address.slice(end)}`
 }
 
 /** The address of an HTTP interface, as the card gives it. Throws InvalidAgentResponse for one of another scheme. */

@@ -2,6 +2,7 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
 import type { Telemetry } from '../../runtime/telemetry.ts'
 import type { BackOffOptions } from './back-off.ts'
+import type { CardLimits } from './card-limits.ts'
 
 /** Headers of requests: as they are, or asked for again at each. */
 export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
@@ -37,6 +38,8 @@ export interface ConnectOptions {
    * asked for at a `ws:` address, too. Default: cards are taken as they are.
    */
   readonly verifyCard?: VerifyCard
+  /** How much of the agent's card is read, and for how long. Each limit has a default. */
+  readonly cardLimits?: Partial<CardLimits>
   /** Gives up connecting for the first time. */
   readonly signal?: AbortSignal
   /** How long a lost connection is tried again before calls and streams fail. Default 5 minutes; 0 never tries. */

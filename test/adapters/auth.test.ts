@@ -150,6 +150,16 @@ await t.test('a shared secret verifies what was signed with it, and no public ke
   t.equal(await bearing(bearerJwt({ ...ours, key }), await token()), undefined)
 })
 
+await t.test('a set of keys of more than 1 MiB is not read', async t => {
+  const { state, jwksUrl, serveKeys } = await issuer(t)
+  serveKeys([first])
+  const { body } = state.answer
+  state.answer = { status: 200, body: `${body}${' '.repeat(2 ** 20 - body.length)}` }
+  t.match(await bearing(bearerJwt({ ...ours, jwksUrl }), await token()), { id: 'anna' })
+  state.answer = { status: 200, body: `${state.answer.body} ` }
+  await t.rejects(bearing(bearerJwt({ ...ours, jwksUrl }), await token()), { code: 'Overloaded', cause: { message: /longer than 1048576 bytes/ } })
+})
+
 await t.test('a key that comes later is fetched once it is needed, and one that is gone counts no more', async t => {
   const { state, jwksUrl, serveKeys } = await issuer(t)
   const second = await signer('second')
