@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { checkHeader, logOf } from './file-header.ts'
-import { createPrivately, openForReading, realFile } from './open-file.ts'
+import { checkHeader, createPrivately, logOf } from './file-header.ts'
+import { openForReading, realFile } from './open-file.ts'
 import { StorageError } from './storage-error.ts'
 
 /**

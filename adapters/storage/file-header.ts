@@ -37,6 +37,18 @@ export function logSalt(file: string): number | undefined {
 }
 
 /**
+ * Makes an empty file that only its owner can read and write, if there is none of that name. SQLite gives the file's log,
+ * index and journal the same rights.
+ */
+export function createPrivately(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch {
+    // It is there, or SQLite says why it cannot be.
+  }
+}
+
+/**
  * Looks, without SQLite, whether a file is one of taskchart: SQLite would leave traces beside another program's. Throws
  * StorageError if it is not, or if the file and its log are parted. An empty file is as good as none.
  */

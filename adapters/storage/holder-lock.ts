@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Database, DriverName } from './driver.ts'
 import { driverOf, sqliteCode } from './driver.ts'
+import { createPrivately } from './file-header.ts'
 import { reasonOf, StorageError } from './storage-error.ts'
 
 /** Who has a file: what another that wants it is told. */
@@ -59,6 +60,7 @@ export function hold(file: string, holder: Holder, driver: DriverName | undefine
 
 function lockOf(file: string, driver: DriverName | undefined): Database {
   const open = driverOf(driver)
+  createPrivately(`${file}-lock`)
   try {
     return open(`${file}-lock`, false)
   } catch (error) {

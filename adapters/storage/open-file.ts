@@ -1,7 +1,7 @@
-import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
-import { checkHeader, checkPage1, logSalt } from './file-header.ts'
+import { checkHeader, checkPage1, createPrivately, logSalt } from './file-header.ts'
 import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
 import { migrate, readAsNewest } from './schema.ts'
 import { reasonOf, StorageError } from './storage-error.ts'
@@ -29,6 +29,7 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   if (!holdingHere(file)) checkHeader(file)
   const release = hold(file, holder, driver, () => holderOf(file, driver))
   try {
+    createPrivately(file)
     // Read only: the last connection that closes the file removes its log if it may write.
     if (logSalt(file) !== undefined) usingFile(file, () => driverOf(driver)(file, true), database => checkPage1(database, file))
     usingFile(file, () => driverOf(driver)(file, false), database => {
@@ -70,11 +71,6 @@ export function openForReading<T>(file: string, prepare: (database: Database) =>
     database.close()
     throw unusable(file, error)
   }
-}
-
-/** Makes a file that only its owner can read and write; SQLite gives the file's log and index the same rights. A file that is there stays as it is. */
-export function createPrivately(file: string): void {
-  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
 }
 
 /** Uses a connection and closes it; whatever is wrong with the file throws StorageError. */

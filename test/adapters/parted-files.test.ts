@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { backupFile } from '../../adapters/storage/backup.ts'
@@ -180,4 +180,18 @@ await t.test('a backup', async t => {
     t.throws(() => backupFile(file, '/proc/copy.db'), { name: 'StorageError', message: /copy\.db cannot be written/ })
     t.strictSame(readdirSync(dir), before)
   })
+})
+
+await t.test('a file, its log, its index, its lock and a backup are for their owner alone; a file that is there keeps its rights', async t => {
+  const { dir, file, store, at } = await live(t)
+  backupFile(file, at('backup.db'))
+  const names = readdirSync(dir).toSorted()
+  for (const name of ['backup.db', 'live.db', 'live.db-lock', 'live.db-wal', 'live.db-shm']) t.ok(names.includes(name))
+  for (const name of names) t.equal(statSync(at(name)).mode & 0o777, 0o600, name)
+  await store.close()
+  chmodSync(file, 0o640)
+  const again = sqliteStore(file)
+  await again.commit(opening('c'))
+  for (const end of ['', '-wal', '-shm']) t.equal(statSync(file + end).mode & 0o777, 0o640, end)
+  await again.close()
 })
