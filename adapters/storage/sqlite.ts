@@ -12,6 +12,9 @@ import { userName } from './write-queue.ts'
 export type { DriverName } from './driver.ts'
 export { StorageError } from './storage-error.ts'
 
+/** How many damaged tasks, contexts and the like a store reports. */
+const REPORTED = 1000
+
 /** How a SQLite file is used. Nothing has to be given. */
 export interface SqliteOptions {
   /** Default `node:sqlite` where this Node has it, from 22.13 on, else the package better-sqlite3. Both read each other's files. */
@@ -47,8 +50,14 @@ export type StoreReader = Pick<Store, Exclude<keyof Reads, 'scopes'>> & {
 export function sqliteStore(file: string, { driver, logger = consoleLogger, stopped }: SqliteOptions = {}): Store {
   const path = realFile(file)
   const release = prepareFile(path, driver)
+  const reported = new Set<string>()
   const link = new ThreadLink({ file: path, driver }, {
-    damaged: message => logger.error(message, { file: path }),
+    damaged: message => {
+      // Each once: clients ask for what is damaged again and again.
+      if (reported.has(message) || reported.size === REPORTED) return
+      reported.add(message)
+      logger.error(message, { file: path })
+    },
     stopped: error => {
       logger.error('the store has stopped', { error })
       stopped?.(error)

@@ -63,6 +63,7 @@ function answerReads(): void {
   for (let call = reads.take(); call; call = performance.now() < untilMs ? reads.take() : undefined) {
     const { number, name, args } = call
     const outcome = outcomeOf(() => read({ name, args }))
+    if ('failure' in outcome && outcome.code === 'InternalError') tell({ damage: outcome.failure })
     characters += 'value' in outcome ? (outcome.value?.length ?? 0) : 0
     answers.push([number, outcome])
   }

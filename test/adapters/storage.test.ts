@@ -279,6 +279,14 @@ await t.test('the schema has a version', async t => {
     t.equal(versionOf(file).version, steps.length)
   })
 
+  await t.test('a full disk is named where a file cannot be made', t => {
+    edit(fileIn(t), database => {
+      database.exec('PRAGMA max_page_count = 3')
+      t.throws(() => migrate(database, 'tasks.db'), { message: 'database or disk is full' })
+    })
+    t.end()
+  })
+
   await t.test('a file of before webhooks is read as it is, and brought up to date by the store that opens it, with all that it holds', async t => {
     const file = await written(t)
     edit(file, database => database.exec('DROP TABLE webhooks; PRAGMA user_version = 1'))
@@ -314,7 +322,7 @@ await t.test('a damaged webhook cannot be read, is told no more and can be delet
   const again = opened(t, file, { logger })
   await t.rejects(again.readWebhooks(scope, 'over'), { code: 'InternalError', message: 'Task over cannot be read: its stored data is damaged.' })
   t.strictSame((await again.readOpenWebhooks(1, 0)).map(({ row }) => row.id), ['x'], 'another takes its place')
-  t.match(said, [/^The webhook with the row \d+ cannot be read/])
+  t.match(said, [/^Task over cannot be read/, /^The webhook with the row \d+ cannot be read/])
   const note = (id: string) => ({ scope, taskId: 'over', id, progress: { told: 9, tries: 0 } })
   t.strictSame(await again.noteWebhooks([note('w'), note('x')]), [false, true])
   t.equal(await again.deleteWebhook(scope, 'over', 'w'), true)
@@ -356,6 +364,14 @@ await t.test('damage is found wherever it is, and never served', async t => {
       t.equal(await store.commit(opening('new')), true)
       await store.close()
     }
+  })
+
+  await t.test('damage that is met by name is logged, once', async t => {
+    const { store, said } = await changed(t, "UPDATE events SET body = '{}' WHERE generation = 2")
+    for (let i = 0; i < 2; i += 1) await t.rejects(store.readTask(scope, 'over'), damaged('Task over'))
+    t.strictSame(said, ['Task over cannot be read: its stored data is damaged.'])
+    t.ok(await store.readTask(scope, 'live'))
+    t.equal(said.length, 1)
   })
 
   await t.test('a task with a damaged row cannot be read or written, stays out of memory, and leaves its context to the others', async t => {
