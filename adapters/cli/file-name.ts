@@ -43,9 +43,11 @@ export function numbered(name: string, n: number): string {
   return n === 1 ? name : `${stem}-${n}${ext}`
 }
 
-/** Windows takes these names, with whatever extension, for devices. */
+/** Windows takes these names for devices, also with spaces and an extension behind: `aux .txt`. */
+const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\.|$)/i
+
 function unreserved(name: string): string {
-  return /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i.test(name) ? `_${name}` : name
+  return DEVICE.test(name) ? `_${name}` : name
 }
 
 function extensionOf(mediaType = ''): string {
