@@ -16,7 +16,7 @@ import type { BearerJwtOptions, JwtClaims } from './jwt-options.ts'
  * principal's. Keys that cannot be fetched are Overloaded. Needs `jose`. Throws TypeError or RangeError for wrong options.
  */
 export function bearerJwt(options: BearerJwtOptions): Authenticate {
-  const { issuer, principal = subjectOf, clock = systemClock, clockToleranceS = 0, openIdConnectUrl, scopes = [], scheme: name = 'bearer' } = options
+  const { issuer, principal = subjectOf, clock = systemClock, clockToleranceS = 60, openIdConnectUrl, scopes = [], scheme: name = 'bearer' } = options
   checkJose()
   const audience = [options.audience].flat()
   if (!isText(issuer)) throw new TypeError('issuer has to be the iss of the tokens that are good.')

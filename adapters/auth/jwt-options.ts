@@ -35,7 +35,7 @@ export type BearerJwtOptions = JwtKeys & {
   readonly principal?: (claims: JwtClaims) => string | undefined
   /** The algorithms that tokens may be signed with. Default all that fit the kind of key; never `none`. */
   readonly algorithms?: readonly string[]
-  /** How far the issuer's clock may be from ours, in seconds. Default 0. */
+  /** Leeway in seconds for the issuer's clock: a token counts so long before its `nbf` and after its `exp`, and a connection ends so long after `exp`. Default 60. */
   readonly clockToleranceS?: number
   /** The scopes that the card says a token needs. They are told, not checked: `authorize` does that, by operation. */
   readonly scopes?: readonly string[]

@@ -72,7 +72,7 @@ await t.test('a good token tells its subject, its claims and when it runs out', 
   const { jwksUrl } = await issuer(t)
   for (const authenticate of [bearerJwt({ ...ours, jwksUrl }), bearerJwt({ ...ours, jwksUrl: new URL(jwksUrl) }), bearerJwt(withSet), bearerJwt({ ...ours, key: createPublicKey({ key: first.jwk as never, format: 'jwk' }) })]) {
     const principal = await bearing(authenticate, await token({ role: 'admin' }))
-    t.strictSame(principal, { id: 'anna', claims: { iss: ours.issuer, aud: ours.audience, sub: 'anna', exp: nowS + 60, scope: 'tasks:read', role: 'admin' }, expiresAtMs: (nowS + 60) * 1000 })
+    t.strictSame(principal, { id: 'anna', claims: { iss: ours.issuer, aud: ours.audience, sub: 'anna', exp: nowS + 60, scope: 'tasks:read', role: 'admin' }, expiresAtMs: (nowS + 120) * 1000 })
   }
   t.match(await bearing(bearerJwt({ ...withSet, audience: ['x', ours.audience] }), await token({ aud: ['y', ours.audience] })), { id: 'anna' })
   t.match(await who(bearerJwt(withSet), `bearer  ${await token()}`), { id: 'anna' }, 'the scheme is not case-sensitive')
@@ -86,11 +86,11 @@ await t.test('a token that is not good tells nobody', async t => {
   const secretOf = (text: string): Signer => ({ privateKey: createSecretKey(Buffer.from(text)) as never, jwk: { kty: 'oct', kid: 'first' }, alg: 'HS256' })
   const pem = createPublicKey({ key: first.jwk as never, format: 'jwk' }).export({ type: 'spki', format: 'pem' }) as string
   const bad: Record<string, string> = {
-    expired: await token({ exp: nowS - 1 }),
-    'expired this second': await token({ exp: nowS }),
+    expired: await token({ exp: nowS - 61 }),
+    'expired this second, with a minute of leeway': await token({ exp: nowS - 60 }),
     'without an expiry': await token({ exp: undefined }),
     'with an expiry that is no number': await token({ exp: 'tomorrow' }),
-    'not valid yet': await token({ nbf: nowS + 2 }),
+    'not valid yet': await token({ nbf: nowS + 61 }),
     'of another issuer': await token({ iss: 'https://issuer.example/' }),
     'without an issuer': await token({ iss: undefined }),
     'for another audience': await token({ aud: 'https://agent.example.evil' }),
@@ -122,6 +122,8 @@ await t.test('clocks may be apart by as much as is said', async t => {
   t.match(await bearing(authenticate, await token({ exp: nowS - 4, nbf: nowS + 5 })), { expiresAtMs: (nowS + 1) * 1000 })
   t.equal(await bearing(authenticate, await token({ exp: nowS - 5 })), undefined)
   t.equal(await bearing(authenticate, await token({ nbf: nowS + 6 })), undefined)
+  t.match(await bearing(bearerJwt(withSet), await token({ exp: nowS - 59, nbf: nowS + 60 })), { expiresAtMs: (nowS + 1) * 1000 }, 'by a minute if nothing is said')
+  t.equal(await bearing(bearerJwt({ ...withSet, clockToleranceS: 0 }), await token({ exp: nowS })), undefined)
 })
 
 await t.test("without a clock the machine's counts, and a principal that is none refuses", async t => {
@@ -387,7 +389,7 @@ await t.test('a server lets in who has a good token, and tells others what it wa
   const { jwksUrl } = await issuer(t)
   const authenticate = anyOf(bearerJwt({ ...ours, jwksUrl, scopes: ['tasks:read'] }), apiKey({ keys: { bob: 'b-key' } }))
   const { url, runtime, log } = await serve(t, { work: obedient }, { authenticate })
-  for (const headers of [{}, { authorization: `Bearer ${await token({ exp: nowS })}` }, { authorization: 'Bearer x' }, { 'x-api-key': 'x' }]) {
+  for (const headers of [{}, { authorization: `Bearer ${await token({ exp: nowS - 60 })}` }, { authorization: 'Bearer x' }, { 'x-api-key': 'x' }]) {
     const { status, headers: answered, body } = await shaken(t, url, headers)
     t.equal(status, 401)
     t.equal(answered['www-authenticate'], 'Bearer scope="tasks:read", ApiKey header="x-api-key"')
@@ -405,7 +407,7 @@ await t.test('a server lets in who has a good token, and tells others what it wa
 
 await t.test('a connection ends with its token: what is under way is told, and it is closed with 4401', async t => {
   const clock = new TestClock()
-  const { url } = await serve(t, { work: obedient }, { clock, authenticate: bearerJwt({ ...withSet, clock }) })
+  const { url } = await serve(t, { work: obedient }, { clock, authenticate: bearerJwt({ ...withSet, clock, clockToleranceS: 0 }) })
   const client = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', authorization: `Bearer ${await token()}` } })
   const waiting = client.request('SendMessage', say('wait'))
   t.match(await client.call('ListTasks', {}), { result: {} })
