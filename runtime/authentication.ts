@@ -23,7 +23,7 @@ export interface Principal {
  * `A2AError`, says that nobody can tell just now: the client hears that it may try again, and is not let in.
  *
  * Beside being called it may say how one shows who one is: `securitySchemes` and `securityRequirements` go into the card,
- * `challenge` is the `WWW-Authenticate` of a refusal, by default `Bearer`.
+ * `challenge` is the `WWW-Authenticate` of a refusal, by default one for each scheme in the card, or `Bearer`.
  */
 export interface Authenticate {
   (credentials: Credentials): Principal | undefined | Promise<Principal | undefined>

@@ -3,7 +3,7 @@ import { tryDecode } from '../machines/protocol/decode.ts'
 import { violationsText } from '../machines/protocol/errors.ts'
 import { optionalList, optionalMap } from '../machines/protocol/fields.ts'
 import { message } from '../machines/protocol/message.ts'
-import { SecurityRequirementSchema, SecuritySchemeSchema } from '../machines/protocol/security.ts'
+import { SecurityRequirementSchema, SecuritySchemeSchema, type SecurityScheme } from '../machines/protocol/security.ts'
 import { DEFAULT_CHALLENGE, type Authenticate } from './authentication.ts'
 
 /** What a card says of how callers show who they are. */
@@ -15,7 +15,7 @@ const CardSecuritySchema = message({ securitySchemes: optionalMap(SecurityScheme
 export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
   if (typeof authenticate !== 'function') throw new TypeError('authenticate has to be a function that tells who calls: ({ headers }) => ({ id }).')
   const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
-  if (!/^[\x20-\x7e]+$/.test(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
+  if (!isHeaderText(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
   const { value, violations } = tryDecode(CardSecuritySchema, { securitySchemes, securityRequirements }, 'authenticate')
   if (violations) throw new TypeError(violationsText(violations))
   for (const { schemes = {} } of value.securityRequirements ?? []) {
@@ -23,6 +23,26 @@ export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
     if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is none of its securitySchemes.`)
   }
   return value
+}
+
+/**
+ * The `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one for each scheme in the card, else `Bearer`.
+ */
+export function challengeOf({ challenge, securitySchemes = {} }: Authenticate, described: CardSecurity): string {
+  const challenges = new Set(Object.values(described.securitySchemes ?? securitySchemes).map(schemeChallenge).filter(isHeaderText))
+  return challenge ?? (challenges.size > 0 ? [...challenges].join(', ') : DEFAULT_CHALLENGE)
+}
+
+/** The challenge of a scheme, empty for client certificates, which are no headers. */
+function schemeChallenge(scheme: SecurityScheme): string {
+  if ('mtlsSecurityScheme' in scheme) return ''
+  if ('apiKeySecurityScheme' in scheme) return `ApiKey ${scheme.apiKeySecurityScheme.location}="${scheme.apiKeySecurityScheme.name}"`
+  const name = 'httpAuthSecurityScheme' in scheme ? scheme.httpAuthSecurityScheme.scheme : 'Bearer'
+  return name.toLowerCase() === 'basic' ? `${name} realm="agent"` : name
+}
+
+function isHeaderText(text: string): boolean {
+  return /^[\x20-\x7e]+$/.test(text)
 }
 
 /** What a card says whose author has described it so: its own words, and where it has none those of `authenticate`. */

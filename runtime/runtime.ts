@@ -11,7 +11,7 @@ import { checkPermission, type AuthorizationRequest, type Authorize } from './au
 import { namedHosts } from './authority.ts'
 import { authorized } from './authorized.ts'
 import { admit, callerOf, scopeOf, type Admitted, type CallContext } from './call.ts'
-import { cardSecurityOf } from './card-security.ts'
+import { cardSecurityOf, challengeOf } from './card-security.ts'
 import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
@@ -265,7 +265,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
       limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
-      ...(authenticate && { authenticate }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
+      ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {
       const whose = erasureOf(data)

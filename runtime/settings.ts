@@ -8,6 +8,8 @@ import type { Sharer, Shares } from './shares.ts'
 
 /** What servers of a runtime keep to. */
 export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {
+  /** The `WWW-Authenticate` of refusals, where there is `authenticate`. */
+  readonly challenge?: string
   /** The names of `hosts`, with the ports that cards give. */
   readonly hosts?: ReadonlyMap<string, number | undefined>
   readonly limits: Limits

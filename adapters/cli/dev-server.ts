@@ -8,6 +8,7 @@ import { beside } from '../http/beside.ts'
 import { httpHandler, type Handler } from '../http/handler.ts'
 import { withScheme } from '../http/interfaces.ts'
 import { GOING, listen, type Address } from '../http/listen.ts'
+import { formOf } from '../http/routes.ts'
 import type { Inspector } from '../inspector/inspector.ts'
 import { attach, type Served } from '../websocket/attach.ts'
 import { refuse } from '../websocket/handshake.ts'
@@ -48,7 +49,7 @@ export interface DevServed extends Served {
 }
 
 /** What answers while one agent has gone and the next is not there: clients come again. */
-const nobody: Handler = async () => refusalAnswer(GOING)
+const nobody: Handler = async ({ method, url }) => refusalAnswer(GOING, {}, formOf(method, new URL(url).pathname))
 const refusing: TakeUpgrade = (_, socket) => refuse(socket, GOING)
 
 /** Serves an agent in development. Rejects when it cannot listen. */

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { authorityOf } from '../../runtime/authority.ts'
 import { DEFAULT_CHALLENGE, type Credentials, type Principal } from '../../runtime/authentication.ts'
 import { identify } from '../../runtime/identify.ts'
@@ -61,18 +62,18 @@ export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
 }
 
 /** Who calls by these headers; nobody if everyone may call. Refused is who is not known, and whose credentials have run out. */
-export async function identified(headers: () => Credentials['headers'], { authenticate, clock, limits, logger }: Settings): Promise<Identified> {
+export async function identified(headers: () => Credentials['headers'], { authenticate, challenge, clock, limits, logger }: Settings): Promise<Identified> {
   if (!authenticate) return {}
   try {
     const principal = await identify({ authenticate, logger, limits, clock }, { headers: headers() })
-    return principal && clock.now() < (principal.expiresAtMs ?? Infinity) ? { principal } : { refusal: unauthenticated(authenticate.challenge) }
+    return principal && clock.now() < (principal.expiresAtMs ?? Infinity) ? { principal } : { refusal: unauthenticated(challenge) }
   } catch (error) {
     return { refusal: undecided(error as A2AError) }
   }
 }
 
 function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
-  const error = new A2AError('Unauthenticated', 'Connect with credentials that this agent knows, in the Authorization header.')
+  const error = new A2AError('Unauthenticated', `Connect with credentials that this agent knows: ${challenge}.`)
   return { status: 401, message: error.message, headers: { 'WWW-Authenticate': challenge }, error }
 }
 
@@ -80,6 +81,14 @@ function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
 function undecided(error: A2AError): Refusal {
   const { message, retryAfterMs = 1000 } = error
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
+}
+
+/** A refusal as clients of 0.1 read it, if it may be one of theirs that is refused: the data of an error is an object there. `served` are the versions that are served. */
+export function forVersion(refusal: Refusal, version: string, served: readonly string[]): Refusal {
+  const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
+  if (!refusal.error || !isOlder) return refusal
+  const { code, message, metadata, retryAfterMs } = refusal.error
+  return { ...refusal, error: new A2AError(code, message, { metadata, ...(retryAfterMs !== undefined && { retryAfterMs }), dataIsObject: true }) }
 }
 
 /** The name in a `NAME[:PORT]` without its port; `undefined` if it is none. */

@@ -13,7 +13,7 @@ import { cardAnswer, pageOf } from './agent-card.ts'
 import { refusalAnswer, refusalOf, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
 import { answerDialect } from './dialect-rest.ts'
-import { hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from './entry.ts'
+import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from './entry.ts'
 import { holdBack } from './hold-back.ts'
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
@@ -56,20 +56,22 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
   const { settings } = runtime
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)
+  const versions = dialects.map(({ version }) => version)
   return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, served) => {
     const routed = settings.hasTenants ? routeOf(request.method, path) : undefined
     const tenant = settings.hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
-    if (refusal) return refusalAnswer(refusal, headers, binding)
+    const refuse = (refusal: Refusal) => refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding)
+    if (refusal) return refuse(refusal)
     const asked = tenant ?? tenantOf(routed)
     const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
     const refused = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (refused) {
       const over = settings.countStray({ ...(asked !== undefined && { tenant: asked }), ...(principal && { principal: principal.id, claims: principal.claims }) })
       await holdBack(over, settings)
-      return refusalAnswer(over ? refusalOf(over) : refused, headers, binding)
+      return refuse(over ? refusalOf(over) : refused)
     }
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
     const call: HttpCall = { request, served, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }

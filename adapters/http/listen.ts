@@ -10,8 +10,9 @@ import { refusalOf, refusalText } from './answers.ts'
 import { isLoopback, type Refusal } from './entry.ts'
 import { goneWith } from './gone.ts'
 import type { Handler } from './handler.ts'
-import { targetOf } from './incoming.ts'
+import { pathOf, targetOf } from './incoming.ts'
 import { InTurn } from './in-turn.ts'
+import { formOf } from './routes.ts'
 
 /** A port to listen on. */
 export interface Address {
@@ -33,7 +34,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 
 /** What a client hears that comes when the server is about to close. */
-export const GOING: Refusal = { status: 503, message: 'The server restarts. Try again later.', headers: { 'Retry-After': '1' } }
+export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server restarts. Try again later.', { retryAfterMs: 1000 }))
 
 /** What a client hears when there are as many connections, or requests under way, as the server takes. */
 export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has as many connections as it takes. Try again later.', { retryAfterMs: 1000 }))
@@ -71,7 +72,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const target = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : targetOf(request, settings)
     if ('status' in target) {
-      const body = refusalText(target)
+      const body = refusalText(target, formOf(request.method, pathOf(request)))
       response.writeHead(target.status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...target.headers }).end(body)
       return
     }

@@ -5,7 +5,7 @@ import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { refusalText } from '../http/answers.ts'
-import { identified, originRefusal, queryRefusal, type Refusal } from '../http/entry.ts'
+import { forVersion, identified, originRefusal, queryRefusal, type Refusal } from '../http/entry.ts'
 import { headersOf, targetOf } from '../http/incoming.ts'
 import type { ConnectionTerms } from './connection.ts'
 
@@ -34,7 +34,7 @@ export async function readHandshake(request: IncomingMessage, settings: Settings
   if (refusal) return refusal
   const extensions = headerOr(request, 'a2a-extensions', url)
   const { principal, refusal: stranger } = await identified(() => headersOf(request), settings)
-  return stranger ?? { principal, version, extensions, host: target.host }
+  return (stranger && forVersion(stranger, version, versions)) ?? { principal, version, extensions, host: target.host }
 }
 
 /** Answers a refused handshake and closes the connection. */

@@ -410,7 +410,7 @@ await t.test('a handshake without good credentials gets 401 and a challenge', as
       id: null,
       error: {
         code: -31401,
-        message: 'Connect with credentials that this agent knows, in the Authorization header.',
+        message: 'Connect with credentials that this agent knows: Bearer.',
         data: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'UNAUTHENTICATED', domain: 'taskchart' }]
       }
     })

@@ -20,6 +20,8 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'every upgrade is taken for a WebSocket', file: 'adapters/websocket/upgrades.ts', unit: 'test/adapters/other-upgrades.test.ts', find: "headers.upgrade?.toLowerCase() === 'websocket'", replace: 'headers.upgrade !== undefined' },
   { name: 'an encoded dot segment is resolved', file: 'adapters/http/incoming.ts', unit: 'test/adapters/http-bad-input.test.ts', find: '(?:\\.|%2e){1,2}', replace: '\\.{1,2}' },
   { name: 'a body in a content coding is read as it is', file: 'adapters/http/handler.ts', unit: 'test/adapters/http-bad-input.test.ts', find: 'codingRefusal(request) : undefined)', replace: 'undefined : undefined)' },
+  { name: 'a 401 by REST has the body of JSON-RPC', file: 'adapters/http/handler.ts', unit: 'test/adapters/refusals.test.ts', find: 'versions), headers, binding)', replace: "versions), headers, 'JSONRPC')" },
+  { name: 'a file gets the name of a device', file: 'adapters/cli/file-name.ts', unit: 'test/adapters/cli-send.test.ts', find: '\\s*(?:\\.|$)/i', replace: '(?:\\.|$)/i' },
   { name: 'an error by REST has the status of another', file: 'adapters/http/answers.ts', find: '{ ...headers, ...headersFor(error) }, http)', replace: '{ ...headers, ...headersFor(error) }, 500)' },
   { name: 'a frame that calls nothing uses no quota', file: CONNECTION, unit: 'test/adapters/strays.test.ts', find: 'this.#count(bytes, params) ?? error', replace: 'error' },
   { name: 'a client goes on one generation too far', file: REQUESTS, find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}', replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}' },

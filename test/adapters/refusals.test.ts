@@ -1,0 +1,102 @@
+import t, { type Test } from 'tap'
+import { serve as serveHttp } from '../../adapters/http/serve.ts'
+import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { SecurityScheme } from '../../machines/protocol/security.ts'
+import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import { echo } from '../fixtures/agents.ts'
+import { ask, rpc } from '../fixtures/http-agent.ts'
+import { handshake, RawSocket } from '../fixtures/raw-socket.ts'
+import { start } from '../fixtures/runtime-helpers.ts'
+
+async function served(t: Test, options: Partial<RuntimeOptions>, isOld = false) {
+  const { runtime } = start(t, { work: echo }, options)
+  const server = await serveHttp(runtime, { port: 0, dialects: isOld ? [dialect03(runtime), dialect01(runtime)] : [] })
+  t.teardown(server.close)
+  return server
+}
+
+async function shaken(t: Test, url: string, lines: readonly string[] = []) {
+  const raw = await RawSocket.to(t, url)
+  raw.write(handshake(url, { more: lines }))
+  const { status, headers, body } = await raw.answer()
+  return { status, headers, json: JSON.parse(body) }
+}
+
+/** The ways to call by REST. */
+const rest = [['tasks', ''], ['tasks/x', ''], ['message:send', '{}'], ['message:stream', '{}'], ['tasks/x:cancel', '{}'], ['tasks/x/pushNotificationConfigs', '{}'], ['blue/message:send', '{}'], ['nothing', '']] as const
+
+await t.test('401 and 503 have the body of their binding', async t => {
+  for (const [authenticate, status, code, name, reason] of [
+    [() => undefined, 401, -31401, 'UNAUTHENTICATED', 'UNAUTHENTICATED'],
+    [() => { throw new A2AError('Overloaded', 'Nobody can tell.', { retryAfterMs: 3000 }) }, 503, -31503, 'UNAVAILABLE', 'OVERLOADED']
+  ] as const) {
+    for (const isOld of [false, true]) {
+      const { url } = await served(t, { authenticate }, isOld)
+      const header = status === 401 ? ['www-authenticate', 'Bearer'] as const : ['retry-after', '3'] as const
+      for (const [path, body] of rest) {
+        const answer = await ask(`${url}${path}`, body === '' ? {} : { body })
+        t.equal(answer.status, status, path)
+        t.equal(answer.headers.get(header[0]), header[1])
+        t.match(answer.json, { error: { code: status, status: name, message: /./, details: [{ reason }] } })
+      }
+      for (const version of ['1.0', '0.3', '0.1', '']) {
+        const data = isOld && ['0.1', ''].includes(version) ? { details: [{ reason }] } : [{ reason }]
+        const wanted = { jsonrpc: '2.0', id: null, error: { code, message: /./, data } }
+        const answer = await rpc(url, 'ListTasks', {}, { 'a2a-version': version })
+        t.equal(answer.status, status)
+        t.equal(answer.headers.get(header[0]), header[1])
+        t.match(answer.json, wanted, `JSON-RPC of ${version}`)
+        if (!isOld && !['1.0', ''].includes(version)) continue
+        const { headers, ...handshaken } = await shaken(t, url, [`A2A-Version: ${version}`])
+        t.match(handshaken, { status, json: wanted }, `a handshake of ${version}`)
+        t.equal(headers[header[0]], header[1])
+      }
+      if (isOld) t.match((await ask(`${url}v1/tasks`, { headers: { 'a2a-version': '0.3' } })).json, { error: { code: status, status: name } }, 'REST of 0.3')
+    }
+  }
+})
+
+await t.test('so do the answers of a server that goes or is full', async t => {
+  for (const limits of [{}, { connections: 1 }]) {
+    const server = await served(t, { limits })
+    const { url } = server
+    if (limits.connections === undefined) server.drain()
+    // A request whose body does not come is under way.
+    else {
+      const raw = await RawSocket.to(t, url)
+      raw.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n')
+      while ((await ask(`${url}tasks`)).status !== 503);
+    }
+    const overloaded = { details: [{ reason: 'OVERLOADED' }, { retryDelay: '1s' }] }
+    for (const [path, body] of rest) t.match((await ask(`${url}${path}`, body === '' ? {} : { body })).json, { error: { code: 503, status: 'UNAVAILABLE', ...overloaded } }, path)
+    for (const path of ['', 'blue']) t.match((await rpc(`${url}${path}`, 'ListTasks', {})).json, { jsonrpc: '2.0', id: null, error: { code: -31503, data: overloaded.details } })
+    if (limits.connections === undefined) t.match(await shaken(t, url), { status: 503, headers: { 'retry-after': '1' }, json: { jsonrpc: '2.0', error: { code: -31503 } } })
+  }
+})
+
+await t.test('a 401 names the schemes of the card, unless authenticate has a challenge of its own', async t => {
+  const oauth2: SecurityScheme = { oauth2SecurityScheme: { flows: { clientCredentials: { tokenUrl: 'https://issuer.example/token', scopes: {} } } } }
+  const cases: readonly (readonly [Record<string, SecurityScheme>, string])[] = [
+    [{}, 'Bearer'],
+    [{ key: { apiKeySecurityScheme: { location: 'header', name: 'X-Key' } } }, 'ApiKey header="X-Key"'],
+    [{ basic: { httpAuthSecurityScheme: { scheme: 'Basic' } } }, 'Basic realm="agent"'],
+    [{ a: { httpAuthSecurityScheme: { scheme: 'DPoP' } }, b: oauth2, c: { openIdConnectSecurityScheme: { openIdConnectUrl: 'https://issuer.example' } } }, 'DPoP, Bearer'],
+    [{ a: { mtlsSecurityScheme: {} } }, 'Bearer'],
+    [{ a: { apiKeySecurityScheme: { location: 'header', name: 'X-Schlüssel\r\n' } } }, 'Bearer']
+  ]
+  const nobody: RuntimeOptions['authenticate'] = () => undefined
+  for (const [securitySchemes, challenge] of cases) {
+    for (const given of [
+      { definition: { card: { name: 'A', securitySchemes } }, authenticate: nobody },
+      { definition: {}, authenticate: Object.assign(() => undefined, { securitySchemes }) }
+    ]) {
+      const { runtime } = start(t, { work: echo, ...given.definition }, { authenticate: given.authenticate })
+      t.equal(runtime.settings.challenge, challenge)
+    }
+    const own = start(t, { work: echo, card: { name: 'A', securitySchemes } }, { authenticate: Object.assign(() => undefined, { challenge: 'Own' }) })
+    t.equal(own.runtime.settings.challenge, 'Own')
+  }
+  const { url } = await served(t, { authenticate: Object.assign(() => undefined, { securitySchemes: { key: { apiKeySecurityScheme: { location: 'header', name: 'X-Key' } } } }) })
+  t.match((await ask(`${url}tasks`)).json, { error: { message: 'Connect with credentials that this agent knows: ApiKey header="X-Key".' } })
+})
