@@ -103,6 +103,7 @@ class Voice {
   }
 
   #speak(snapshot: AnyMachineSnapshot): void {
+    if ((snapshot as object) === NOTHING) return
     const was = this.#question
     const words = this.#words
     const isOwed = this.#hasTakenQueued

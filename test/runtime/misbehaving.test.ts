@@ -255,6 +255,22 @@ await t.test('work as a chart that misbehaves fails its task alone, with a reaso
   }
 })
 
+await t.test('a chart that throws in its first step is one error in the log', async t => {
+  const boom = (): never => { throw new Error('boom') }
+  const charts: Work[] = [
+    setupWork({}).createMachine({ context: boom }),
+    setupWork({}).createMachine({ initial: 'a', states: { a: { always: { guard: boom, target: 'b' } }, b: {} } }),
+    setupWork({}).createMachine({ initial: 'a', states: { a: { entry: boom } } })
+  ]
+  for (const work of charts) {
+    const { runtime, log } = start(t, { work })
+    t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'failed')
+    await rest()
+    t.match(log, [{ message: 'the work of a task failed', details: { error: /boom/ } }])
+    t.equal(log.length, 1)
+  }
+})
+
 await t.test('a chart that takes ten thousand steps without an event comes to rest', async t => {
   for (const type of ['compound', 'parallel'] as const) {
     const counting = { initial: 'a', states: { a: { always: [{ guard: ({ context }: { context: { n: number } }) => context.n < 9_999, target: 'a', reenter: true, actions: assign(({ context }: { context: { n: number } }) => ({ n: context.n + 1 })) }, 'b'] }, b: { type: 'final' as const } } }
