@@ -196,7 +196,7 @@ function unread(clock: TestClock, before: number): Promise<void> {
 
 await t.test('a client that reads nothing is waited for, then cut off, and others are served meanwhile', async t => {
   const printed = t.capture(console, 'error').args
-  const { url, runtime, clock, log } = await serveAll(t, { work: flood(600) })
+  const { url, runtime, clock, log } = await serveAll(t, { work: flood(600) }, { limits: { taskBytes: 2 ** 30 } })
   const before = clock.size
   const { port } = new URL(url)
   const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
@@ -221,7 +221,7 @@ await t.test('a client that reads nothing is waited for, then cut off, and other
 })
 
 await t.test('one that reads late gets every event once', async t => {
-  const { url, clock } = await serveAll(t, { work: flood(300) })
+  const { url, clock } = await serveAll(t, { work: flood(300) }, { limits: { taskBytes: 2 ** 30 } })
   const before = clock.size
   const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
   await unread(clock, before)

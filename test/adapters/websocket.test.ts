@@ -604,7 +604,7 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   const sockets: Socket[] = []
   server.on('connection', socket => sockets.push(socket))
   await listening(t, server)
-  return { ...(await serve(t, definition, {}, { server })), sockets }
+  return { ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30 } }, { server })), sockets }
 }
 
 await t.test('a client that stops reading costs little, holds up nobody, and later gets everything in order exactly once', async t => {
