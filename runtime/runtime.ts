@@ -171,7 +171,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const limits = limitsWith(options.limits)
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
-  const turns = tenants.listed && new FairTurns()
+  const turns = tenants.listed || authenticate ? new FairTurns() : undefined
   const retention = retentionWith(options.retention)
   const feeds = new Feeds()
   const loads = new TaskLoads({ store, limits, logger })

@@ -387,7 +387,17 @@ await t.test('turns', async t => {
     t.equal((await runtime.listTasks({ tenant: 'noisy', status: 'TASK_STATE_COMPLETED' }, anna)).totalSize, 200)
   })
 
-  await t.test('are not taken where no tenants are configured: calls begin as they come', async t => {
+  await t.test('are taken by principals where callers are authenticated and no tenants are configured', async t => {
+    const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
+    const ends: string[] = []
+    const call = (principal: string) => runtime.sendMessage(say('x'), { principal }).then(() => void ends.push(principal))
+    const calls = Array.from({ length: 200 }, () => call('noisy'))
+    calls.push(call('quiet'))
+    await Promise.all(calls)
+    t.ok(ends.indexOf('quiet') < 64, `it was number ${ends.indexOf('quiet')}`)
+  })
+
+  await t.test('are not taken without tenants and authenticate: calls begin as they come', async t => {
     const { runtime } = served(t)
     const ends: string[] = []
     const call = (principal: string, tenant: string) => rejection(runtime.getTask({ id: 'x', tenant }, { principal })).then(() => void ends.push(principal))
