@@ -1,28 +1,51 @@
-/** Items of several users. Users take turns; the items of one user keep their order. */
+/** A user with items that wait, and what it has cost. */
+interface User<T> {
+  readonly items: T[]
+  cost: number
+}
+
+/**
+ * Items of several users. The next item is one of the user that has cost the least since it began to wait; the items of one user
+ * keep their order. So a user with few cheap items does not wait for another with many or expensive ones.
+ */
 export class FairQueue<T> {
-  readonly #waiting = new Map<string, T[]>()
+  readonly #waiting = new Map<string, User<T>>()
+  /** Of users with nothing that waits: what they have cost more than the others. */
+  readonly #costs = new Map<string, number>()
   #size = 0
+  #least = 0
+  #last: { readonly name: string; readonly user: User<T> } | undefined
 
   get size(): number {
     return this.#size
   }
 
-  add(user: string, item: T): void {
+  add(name: string, item: T): void {
     this.#size += 1
-    const before = this.#waiting.get(user)
-    if (before) before.push(item)
-    else this.#waiting.set(user, [item])
+    const user = this.#waiting.get(name)
+    if (user) user.items.push(item)
+    else this.#waiting.set(name, { items: [item], cost: Math.max(this.#least, this.#costs.get(name) ?? 0) })
   }
 
-  /** The oldest item of the user whose turn it is. */
+  /** The next item. What it costs is said with {@link charge}. */
   take(): T | undefined {
-    for (const [user, items] of this.#waiting) {
-      const item = items.shift()
-      this.#waiting.delete(user)
-      if (items.length > 0) this.#waiting.set(user, items)
-      this.#size -= 1
-      return item
-    }
-    return undefined
+    this.#last = undefined
+    for (const [name, user] of this.#waiting) if (!this.#last || user.cost < this.#last.user.cost) this.#last = { name, user }
+    if (!this.#last) return undefined
+    const { name, user } = this.#last
+    this.#least = user.cost
+    this.#size -= 1
+    const item = user.items.shift()
+    if (user.items.length === 0) this.#waiting.delete(name)
+    return item
+  }
+
+  /** Charges the user of the item that was taken last. */
+  charge(cost: number): void {
+    if (!this.#last) return
+    const { name, user } = this.#last
+    user.cost += cost
+    if (this.#waiting.size === 0) this.#costs.clear()
+    if (user.items.length === 0) this.#costs.set(name, user.cost)
   }
 }

@@ -9,7 +9,13 @@ type Writes = Exclude<Batch, { readonly reads: unknown }>
 /** How long reads go on before their answers are sent, in milliseconds. Writes and new requests come next. */
 const READING_MS = 10
 
-/** From so many characters on, answers to reads are large: the next reads wait until the event loop has parsed them. */
+/** What each read costs at least, in milliseconds. */
+const READ_MS = 0.01
+
+/** The most answers to reads that are on their way to the event loop: it takes only so many in one turn. */
+const GROUPS_AHEAD = 2
+
+/** From so many characters on, a group of answers takes the place of all of these. */
 const LARGE_CHARACTERS = 256 * 1024
 
 /** The thread of one store: it works off what it is sent until it is told to close, and then ends by itself. */
@@ -21,11 +27,11 @@ const reads = new FairQueue<NumberedRead>()
 const writes: Writes[] = []
 let isScheduled = false
 let isClosing = false
-let isAhead = false
+let ahead = 0
 
 port.on('message', (sent: Batch | Word) => {
   if (sent === 'close') isClosing = true
-  else if (sent === 'more') isAhead = false
+  else if (typeof sent === 'number') ahead -= sent
   else if ('reads' in sent) for (const call of sent.reads) reads.add(call.user, call)
   else writes.push(sent)
   schedule()
@@ -41,13 +47,13 @@ function schedule(): void {
 /** Reads for a few milliseconds, then one batch of writes, then a portion of free pages, so that no caller waits for all requests of another. */
 function turn(): void {
   isScheduled = false
-  if (reads.size > 0 && !isAhead) answerReads()
+  if (reads.size > 0 && ahead < GROUPS_AHEAD) answerReads()
   const batch = writes.shift()
   if (batch) tell(written(batch))
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the thread is ended on this word, before it could say what of it has run */
   if (engine.broken) tell({ stopped: engine.broken.message })
-  if (writes.length > 0 || (reads.size > 0 && !isAhead) || (hasRoomToGive && !isClosing)) schedule()
+  if (writes.length > 0 || (reads.size > 0 && ahead < GROUPS_AHEAD) || (hasRoomToGive && !isClosing)) schedule()
   else if (isClosing && reads.size === 0) close()
 }
 
@@ -58,17 +64,22 @@ function close(): void {
 
 function answerReads(): void {
   const answers: Answered[] = []
-  const untilMs = performance.now() + READING_MS
+  let nowMs = performance.now()
+  const untilMs = nowMs + READING_MS
   let characters = 0
-  for (let call = reads.take(); call; call = performance.now() < untilMs ? reads.take() : undefined) {
+  for (let call = reads.take(); call; call = nowMs < untilMs ? reads.take() : undefined) {
     const { number, name, args } = call
     const outcome = outcomeOf(() => read({ name, args }))
     if ('failure' in outcome && outcome.code === 'InternalError') tell({ damage: outcome.failure })
+    const beganMs = nowMs
+    nowMs = performance.now()
+    reads.charge(nowMs - beganMs + READ_MS)
     characters += 'value' in outcome ? (outcome.value?.length ?? 0) : 0
     answers.push([number, outcome])
   }
-  isAhead = characters >= LARGE_CHARACTERS
-  tell({ reads: answers, isLarge: isAhead })
+  const weight = characters < LARGE_CHARACTERS ? 1 : GROUPS_AHEAD
+  ahead += weight
+  tell({ reads: answers, weight })
 }
 
 /** A read's result as JSON: a text crosses threads at less cost than what it says. */

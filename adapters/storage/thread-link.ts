@@ -76,10 +76,14 @@ export class ThreadLink {
     return new Promise((resolve, reject) => {
       if (this.#end) throw this.#end
       ask({ resolve, reject })
-      if (this.#isScheduled) return
-      this.#isScheduled = true
-      setImmediate(() => this.#flush())
+      this.#schedule()
     })
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => this.#flush())
   }
 
   /** Sends what has come together, of the writes at most so many batches that the thread has enough to do. */
@@ -118,12 +122,13 @@ export class ThreadLink {
         settle(reader, outcome)
       }
       // Once the answers are parsed, which the promises above lead to.
-      if (told.isLarge) setImmediate(() => this.#say('more'))
+      setImmediate(() => this.#say(told.weight))
     } else {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
       for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)
       if (change && told.change) settle(change.waiting, told.change)
-      this.#flush()
+      // Not at once: Node hands over up to 1,000 messages of a thread in one turn of the event loop, so the next batches could take all of it.
+      this.#schedule()
     }
     if (!this.#end && this.#readers.size + this.#sentWrites.length === 0) this.#worker.unref()
   }

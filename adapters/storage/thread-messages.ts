@@ -33,12 +33,12 @@ export type Outcome<T> = { readonly value: T } | { readonly failure: string; rea
 /** What came of the read with a number. */
 export type Answered = readonly [number: number, outcome: Outcome<string | undefined>]
 
-/** What the thread is sent beside batches: that large answers have been looked at, and that it is to close. */
-export type Word = 'more' | 'close'
+/** A message to the thread beside batches: answers of this weight have been taken, or close. */
+export type Word = number | 'close'
 
 /** What the thread tells: how reads went, as JSON, by their numbers; how each batch of writes went; that something is damaged; and that it has stopped for good, and why. */
 export type Told =
-  | { readonly reads: readonly Answered[]; readonly isLarge: boolean }
+  | { readonly reads: readonly Answered[]; readonly weight: number }
   | { readonly commits: Outcome<boolean>[]; readonly change: Outcome<Changed> | undefined }
   | { readonly damage: string }
   | { readonly stopped: string }

@@ -3,7 +3,7 @@ import { FairQueue } from './fair-queue.ts'
 import { valueOf, type Change, type Changed, type Outcome } from './thread-messages.ts'
 
 /** Above this no more commits share a batch, so that what comes behind it need not wait long. */
-const COMMITS_A_BATCH = 512
+const COMMITS_A_BATCH = 256
 
 /** The same for their texts, in characters: so much is written and synced in some 20 ms. */
 const CHARACTERS_A_BATCH = 1024 * 1024
@@ -28,8 +28,8 @@ interface Section {
 }
 
 /**
- * The writes that have not gone to the thread. Principals take turns in each batch, so that nobody's commit waits for all of
- * another's; the commits of one principal keep their order, and a change comes after all commits that were there before it.
+ * The writes that have not gone to the thread. Principals take turns, by the size of their commits. The commits of one principal keep
+ * their order, and a change comes after all commits that were there before it.
  */
 export class WriteQueue {
   readonly #sections: Section[] = []
@@ -55,7 +55,9 @@ export class WriteQueue {
     for (let characters = 0; characters < CHARACTERS_A_BATCH && batch.commits.length < COMMITS_A_BATCH;) {
       const commit = section.commits.take()
       if (!commit) break
-      characters += charactersIn(commit.rows)
+      const cost = charactersIn(commit.rows)
+      section.commits.charge(cost)
+      characters += cost
       batch.commits.push(commit.rows)
       batch.waiting.push(commit.waiting)
     }

@@ -16,7 +16,7 @@ export const taskAttacks: Readonly<Record<string, Attack>> = {
   'tasks that ask': lane => sends(lane, () => sayAtOnce('ask'), 400),
   'tasks of one context': lane => sends(lane, () => sayAtOnce('sleep', `,"contextId":"room-${lane.random.below(3)}"`), 400),
   'tasks that end at once': lane => sends(lane, () => say('hello'), 200),
-  'tasks that throw': lane => sends(lane, () => say(lane.random.of(['throw', 'strange', 'deep 200', 'deep 3000000'])), 50),
+  'tasks that throw': lane => sends(lane, () => say(lane.random.of(['throw', 'strange', 'deep 200', 'deep 5000'])), 50),
   'artifacts of 45 MiB': lane => sends(lane, () => sayAtOnce('grow 720'), 1),
   'tasks of 20,000 events': lane => sends(lane, () => sayAtOnce('tick 20000'), 2),
   'answers to a task that asks': lane => sends(lane, () => say('ask', `,"taskId":"${lane.prey.asking}"`), 50),

@@ -22,7 +22,7 @@ export class Wire {
 
   /** Connects. Throws Error if that is refused, as it is once the server is gone. */
   static async to(port: number, tally: Tally): Promise<Wire> {
-    const socket = connect(port, '127.0.0.1').setNoDelay(true)
+    const socket = connect(port, '127.0.0.1').setNoDelay(true).setMaxListeners(0)
     await once(socket, 'connect')
     return new Wire(socket, tally)
   }

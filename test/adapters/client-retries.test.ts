@@ -8,6 +8,7 @@ import { fetchCard } from '../../adapters/client/discovery.ts'
 import { nobodyAnswers } from '../../adapters/client/lost-errors.ts'
 import { SharedAgent } from '../../adapters/delegation/shared-agent.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { keepResult } from '../fixtures/guarantee-results.ts'
 import { gateway, type Fate, type Gateway } from '../fixtures/gateway.ts'
 import { collect, deferred, open, refusal, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { body, cut, failure, httpAgent, result, stream, type Answer } from '../fixtures/scripted-http.ts'
@@ -43,6 +44,7 @@ await t.test('a WebSocket client that connects again goes on after every answer 
   await opened
   t.equal(way.asked.length, 1 + passing.length)
   t.equal((await client.getTask({ id: task.id })).id, task.id)
+  await keepResult({ trouble: 'gateway', times: passing.length - 1 })
 })
 
 await t.test('a WebSocket client that connects again ends at once at an answer that cannot pass, and says what it was', async t => {

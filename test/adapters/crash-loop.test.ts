@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { keepResult } from '../fixtures/guarantee-results.ts'
 
 const poisoned = fileURLToPath(new URL('../fixtures/poisoned.js', import.meta.url))
 
@@ -12,7 +13,7 @@ function life(file: string, form: string): Promise<{ code: number | null; printe
   })
 }
 
-for (const form of ['function', 'timer']) {
+for (const form of ['function', 'timer'] as const) {
   await t.test(`work that ends its process each time, by a ${form}, is given up, and the others that were at work go on`, async t => {
     const file = join(t.testdir(), 'tasks.db')
     const ends: (number | null)[] = []
@@ -21,5 +22,6 @@ for (const form of ['function', 'timer']) {
     t.equal(last.code, 0)
     t.equal(ends.length, 6)
     t.strictSame(last.printed, ['other: completed', 'poison: failed: The process ended 6 times while this task was at work, and it made no progress.', 'sibling: completed'])
+    await keepResult({ trouble: form, times: ends.length })
   })
 }

@@ -7,6 +7,7 @@ import { driverOf } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/open-file.ts'
 import { readSqlite, sqliteStore, type StorageError } from '../../adapters/storage/sqlite.ts'
+import { keepResult } from '../fixtures/guarantee-results.ts'
 import { DRIVERS, edit, opening, quiet, taskIds } from '../fixtures/stored-tasks.ts'
 
 /** A folder with the open store `live.db`, in which these tasks are stored. */
@@ -56,6 +57,7 @@ for (const driver of DRIVERS) {
     await store.close()
     copy(file, at('closed.db'))
     t.strictSame(await idsIn(at('closed.db')), ids)
+    await keepResult({ trouble: 'no log', times: 2 })
   })
 }
 
@@ -87,6 +89,7 @@ await t.test('a file and a log that do not belong together are refused', async t
   isRefused(t, dir, 'restored.db', /restored\.db has no log yet, so .*restored\.db-wal is the log of another file.* Move .*restored\.db-wal and .*restored\.db-shm away/)
   rmSync(at('restored.db-wal'))
   t.strictSame(await idsIn(at('restored.db')), ['b', 'c'])
+  await keepResult({ trouble: 'other log', times: 2 })
 })
 
 await t.test('a log whose file is not there, or empty, is refused and kept', async t => {
@@ -98,6 +101,7 @@ await t.test('a log whose file is not there, or empty, is refused and kept', asy
   isRefused(t, dir, 'gone.db', /gone\.db is not there or is empty/)
   copyFileSync(at('whole.db'), at('gone.db'))
   t.strictSame(await idsIn(at('gone.db')), ids)
+  await keepResult({ trouble: 'no file', times: 2 })
 })
 
 await t.test('a store stops at its next commit after a file of its was removed or replaced', async t => {
@@ -124,6 +128,7 @@ await t.test('a store stops at its next commit after a file of its was removed o
       await store.close()
       if (after instanceof RegExp) t.throws(() => sqliteStore(file), { name: 'StorageError', message: after })
       else t.strictSame(await idsIn(file), after, 'nothing that was stored before is lost')
+      await keepResult({ trouble: 'replaced', times: 1 })
     })
   }
 })

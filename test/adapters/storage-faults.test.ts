@@ -13,6 +13,7 @@ import { readSqlite, sqliteStore, StorageError, type StoreReader } from '../../a
 import { reasonOf, troubleOf } from '../../adapters/storage/storage-error.ts'
 import { createRuntime, defineAgent, text } from '../../runtime/index.ts'
 import type { Commit } from '../../runtime/store.ts'
+import { keepResult } from '../fixtures/guarantee-results.ts'
 import { contextKey, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const HERE = import.meta.url
@@ -60,6 +61,7 @@ await t.test('a full disk', async t => {
     t.equal(engine.read(reads => reads.readTask(scope, 'small')), undefined)
     database.exec('PRAGMA max_page_count = 1000000')
     t.strictSame(written(engine, opening('large', { text: 'x'.repeat(100_000) }), opening('small')), [true, true])
+    await keepResult({ trouble: 'full', times: 1 })
   })
 
   const mounted = mkdtempSync(join(tmpdir(), 'disk-'))
@@ -101,6 +103,7 @@ await t.test('a full disk', async t => {
     t.match(await runtime.getTask({ id: 'task' in first ? first.task.id : '' }), { status: { state: 'TASK_STATE_COMPLETED' } })
     execFileSync('sh', ['-c', `rm -f '${ballast}'*`])
     t.match(await send('again'), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+    await keepResult({ trouble: 'full', times: 1 })
   })
 })
 

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../adapters/storage/driver.ts'
 import { APPLICATION_ID } from '../../adapters/storage/file-header.ts'
 import { migrate, MIGRATIONS } from '../../adapters/storage/schema.ts'
+import { FairQueue } from '../../adapters/storage/fair-queue.ts'
 import { Recent } from '../../adapters/storage/recent.ts'
 import { readSqlite, sqliteStore, StorageError } from '../../adapters/storage/sqlite.ts'
 import { originalText, storedText } from '../../adapters/storage/stored-text.ts'
@@ -139,6 +140,27 @@ await t.test('more commits than go together are all written, in their order', as
   const commits = Array.from({ length: 2000 }, (_, i) => opening(`t${i}`, { contextId: 'c', expected: i }))
   t.ok((await Promise.all(commits.map(commit => store.commit(commit)))).every(Boolean))
   t.equal((await store.loadContext(contextKey('c')))?.commit, 2000)
+})
+
+await t.test('a queue gives next an item of the user that has cost the least since it came', t => {
+  const queue = new FairQueue<string>()
+  queue.charge(1)
+  for (const item of ['a1', 'a2', 'a3']) queue.add('a', item)
+  const taken: (string | undefined)[] = []
+  const take = (cost: number) => {
+    taken.push(queue.take())
+    queue.charge(cost)
+  }
+  take(10)
+  queue.add('b', 'b1')
+  queue.add('b', 'b2')
+  take(3)
+  take(3)
+  queue.add('b', 'b3')
+  for (let i = 0; i < 4; i += 1) take(5)
+  t.strictSame(taken, ['a1', 'b1', 'b2', 'b3', 'a2', 'a3', undefined])
+  t.equal(queue.size, 0)
+  t.end()
 })
 
 await t.test('reads and commits of one principal do not wait for all of another’s', async t => {

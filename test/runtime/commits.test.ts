@@ -3,6 +3,7 @@ import { fromPromise } from 'xstate'
 import { z } from 'zod'
 import { accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
+import { keepResult } from '../fixtures/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {
   brief, closed, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, withGenerations, type Deferred
@@ -421,6 +422,7 @@ await t.test('while the store refuses commits', async t => {
     isFull = false
     await pass(60)
     t.strictSame(charged.length, 2)
+    await keepResult({ trouble: 'full in a step', times: refused })
     t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
   })
 
