@@ -69,6 +69,9 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     }
     return refusal
   }
+  // Node takes its own listener from a socket that asked for an upgrade: an error would end the process.
+  const ignore = () => {}
+  server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const target = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : targetOf(request, settings)
     if ('status' in target) {
@@ -79,7 +82,6 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     // From here on an absolute target is a path and a Host header (RFC 9112 §3.2.2).
     request.url = target.path
     request.headers.host = target.host
-    underWay.set(response, undefined)
     const over = () => {
       const sharer = underWay.get(response)
       if (sharer) shares.add(sharer, -1)
@@ -89,7 +91,11 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     // A response that stands behind another on its connection does not close when that breaks.
     const stopListening = onAbort(goneWith(request.socket), over)
     response.once('close', over)
-    inTurn.add(request, response, () => void answer(request, response))
+    // Requests that wait behind another on their connection are not under way.
+    inTurn.add(request, response, () => {
+      underWay.set(response, undefined)
+      void answer(request, response)
+    })
   })
   server.listen(port, host)
   await once(server, 'listening')
