@@ -23,6 +23,8 @@ export interface ActorHost {
   readonly traces?: ContextTraces | undefined
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
+  /** Tells observers that the code of a task gets control. */
+  runs(taskId: string): void
   /** Sends an event to the context's actor. */
   send(event: ContextMachineEvent): void
   /** Whether a task waits for its client, as it has told last. */

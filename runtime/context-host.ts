@@ -71,6 +71,10 @@ export class ContextHost implements ActorHost {
     this.#recovery?.processEnds()
   }
 
+  runs(taskId: string): void {
+    this.#services.observers.told?.runs(taskId)
+  }
+
   send(event: ContextMachineEvent): void {
     this.#context.send(event)
   }
@@ -229,8 +233,7 @@ export class ContextHost implements ActorHost {
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
-    const rows = await this.#services.store.readMessages(this.key, limit)
-    return rows.map(({ message }) => message)
+    return (await this.#services.store.readMessages(this.key, limit)).map(({ message }) => message)
   }
 
   async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
@@ -257,12 +260,14 @@ export class ContextHost implements ActorHost {
 
   /** Delivers an event that is due: at once, or when its task has been recovered. */
   deliver(delivery: Effect): void {
+    this.runs(delivery.taskId)
     if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)
     else delivery.run()
   }
 
   /** Runs what waited for a commit; an error in it is the work's. */
   run(effect: Effect): void {
+    this.runs(effect.taskId)
     try {
       if (this.traces) this.traces.run(effect)
       else effect.run()
@@ -274,10 +279,7 @@ export class ContextHost implements ActorHost {
   /** Starts the work of a task, with `known` if it is known already what it is given. */
   startTask(taskId: string, known?: WorkInput): void {
     if (known) return this.begin(known)
-    this.workInput(taskId).then(
-      input => this.begin(input),
-      error => this.failTask(taskId, error)
-    )
+    this.workInput(taskId).then(input => this.begin(input), error => this.failTask(taskId, error))
   }
 
   /** Starts the work of a task, unless that has ended. */
@@ -285,6 +287,7 @@ export class ContextHost implements ActorHost {
     const { taskId } = input
     if (this.#isOver || !this.#context.tasks.has(taskId)) return
     const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
+    this.runs(taskId)
     this.#context.send({ type: 'task.start', taskId, input, ...deadline })
   }
 
@@ -292,5 +295,4 @@ export class ContextHost implements ActorHost {
     this.traces?.restart(taskId)
     this.startTask(taskId)
   }
-
 }

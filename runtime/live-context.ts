@@ -142,8 +142,8 @@ export class LiveContext implements LiveActors {
     const generation = this.#tasks.generationOf(taskId)
     if (!task) return 'refused'
     if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
-    const { agent, limits } = this.#services
-    const taken = admitted(task, event, agent.messages, limits.queuedMessages)
+    this.#host.runs(taskId)
+    const taken = admitted(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation })) return 'large'
     if (send) turn.sends.push({ ...send, taskId })

@@ -9,16 +9,18 @@ export interface LiveActors {
   readonly root: AnyActorRef
 }
 
-/** Who is told what goes on in a runtime, without a part in it: an inspector. What it throws is logged. */
+/** Hears what happens in a runtime and does not take part in it, such as an inspector. Each member may be left out; an error that one throws is logged. */
 export interface Observer {
   /** A context is in memory. Its actors are there and may not have started. */
-  entered(actors: LiveActors): void
+  entered?(actors: LiveActors): void
   /** A context has left memory: its actors have stopped. */
-  left(actors: LiveActors): void
+  left?(actors: LiveActors): void
   /** What a context decided is durable, and told to its listeners now. */
-  committed(commit: Commit): void
+  committed?(commit: Commit): void
   /** What is stored of these is no more. */
-  erased(whose: Erasure): void
+  erased?(whose: Erasure): void
+  /** The code of a task gets control: its work starts or goes on, or its chart takes an event. */
+  runs?(taskId: string): void
 }
 
 /** What an observer may read. */
@@ -32,8 +34,8 @@ export interface Observation {
 /** The observers of a runtime. Without any there is nobody to tell, which is all that is looked at then. */
 export class Observers {
   /** Tells all of them; undefined while there are none. */
-  told: Observer | undefined
-  readonly #all = new Set<Observer>()
+  told: Required<Observer> | undefined
+  readonly #all = new Set<Required<Observer>>()
   readonly #logger: Logger
 
   constructor(logger: Logger) {
@@ -51,18 +53,19 @@ export class Observers {
     }
   }
 
-  #everyone(): Observer {
-    const each = (tell: (observer: Observer) => void) => this.#all.forEach(tell)
+  #everyone(): Required<Observer> {
+    const each = (tell: (observer: Required<Observer>) => void) => this.#all.forEach(tell)
     return {
       entered: actors => each(one => one.entered(actors)),
       left: actors => each(one => one.left(actors)),
       committed: commit => each(one => one.committed(commit)),
-      erased: whose => each(one => one.erased(whose))
+      erased: whose => each(one => one.erased(whose)),
+      runs: taskId => each(one => one.runs(taskId))
     }
   }
 }
 
-function guarded(observer: Observer, logger: Logger): Observer {
+function guarded(observer: Observer, logger: Logger): Required<Observer> {
   const attempt = (tell: () => void) => {
     try {
       tell()
@@ -71,9 +74,10 @@ function guarded(observer: Observer, logger: Logger): Observer {
     }
   }
   return {
-    entered: actors => attempt(() => observer.entered(actors)),
-    left: actors => attempt(() => observer.left(actors)),
-    committed: commit => attempt(() => observer.committed(commit)),
-    erased: whose => attempt(() => observer.erased(whose))
+    entered: actors => attempt(() => observer.entered?.(actors)),
+    left: actors => attempt(() => observer.left?.(actors)),
+    committed: commit => attempt(() => observer.committed?.(commit)),
+    erased: whose => attempt(() => observer.erased?.(whose)),
+    runs: taskId => attempt(() => observer.runs?.(taskId))
   }
 }

@@ -276,7 +276,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     observe: observer => {
       const stop = observers.add(observer)
-      for (const live of contexts.live) observer.entered(live)
+      for (const live of contexts.live) observer.entered?.(live)
       return { agent, store, stop }
     },
     settled: () => contexts.settled(),

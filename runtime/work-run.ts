@@ -110,6 +110,7 @@ export class WorkRun {
   async flow(): Promise<void> {
     await this.#log.committed()
     await new Promise(resolve => setImmediate(resolve))
+    this.#host.runs(this.#log.taskId)
   }
 
   /** Takes what is to be done if the task ends before the work does. */
@@ -214,6 +215,7 @@ export class WorkRun {
       if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: await this.#host.readJournal(taskId) }))
       if (this.#over) return
       fault('P10')
+      this.#host.runs(taskId)
       const outcome = outcomeOf(await this.#options.program(new GivenWork(given, this), this))
       if (this.#over) return
       this.#log.checkEnd()

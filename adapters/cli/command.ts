@@ -19,6 +19,8 @@ export interface Io {
   readonly screen?: Terminal | undefined
   /** What progress is timed with. */
   readonly clock: Clock
+  /** Milliseconds since some moment, whatever becomes of the clock: those of `performance.now`, unless a test gives others. */
+  readonly elapsedMs?: () => number
   /** Aborts when the user wants the command to stop. */
   readonly signal: AbortSignal
   /** What relative paths are relative to. */

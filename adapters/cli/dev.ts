@@ -11,6 +11,7 @@ import { EXIT, type Command, type CommandError, type Io } from './command.ts'
 import { serveDev } from './dev-server.ts'
 import type { AgentModule } from './load-agent.ts'
 import { openStore } from './open-store.ts'
+import { LoopWatch } from './loop-watch.ts'
 import { park } from './parking.ts'
 import { Reloader } from './reloader.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
@@ -52,7 +53,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** Serves the agent, and each that is saved in its place, until the signal aborts; then its work is parked. Throws if its store has stopped. */
-async function serve(module: AgentModule, reloader: Reloader, settings: ServeSettings, { signal, clock, cwd, stdout, stderr }: Io): Promise<void> {
+async function serve(module: AgentModule, reloader: Reloader, settings: ServeSettings, { signal, clock, elapsedMs, cwd, stdout, stderr }: Io): Promise<void> {
   const { file, address, db, json, logger } = settings
   settings.runtimeOptions(module)
   const tested = coverageFile(resolve(cwd, file))
@@ -69,6 +70,8 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
   stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `Save ${oneLine(file)}, or what it imports, and it is loaded again. Ctrl-C stops it.`))
 
+  const watch = new LoopWatch({ clock, logger, elapsedMs })
+  served.runtime.observe(watch)
   const failed = (error: unknown) => {
     const { message, details = '' } = error as Error & Partial<Pick<CommandError, 'details'>>
     inspector.tell(details === '' ? message : `${message}\n${details}`)
@@ -78,11 +81,13 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
     loaded: async next => {
       const beganMs = performance.now()
       await served.replace(next)
+      served.runtime.observe(watch)
       stderr.write(`${oneLine(file)} is loaded again (${Math.round(performance.now() - beganMs)} ms).\n`)
     },
     failed
   })
   await aborted(AbortSignal.any([signal, broken]))
+  watch.stop()
   unwatch()
   await reloader.close()
   await park({ served, runtime: served.runtime, clock, logger, flush: traced?.flush })

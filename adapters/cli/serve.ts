@@ -6,6 +6,7 @@ import { EXIT, type Command, type Io } from './command.ts'
 import { legacyDialects } from './dialects.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
 import { openStore } from './open-store.ts'
+import { LoopWatch } from './loop-watch.ts'
 import { park } from './parking.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
 import { registeredTelemetry } from './telemetry.ts'
@@ -41,7 +42,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** Serves the agent until the signal aborts; then its work is parked. Throws if its store has stopped. */
-async function serve(module: AgentModule, { address, legacy, db, json, logger, runtimeOptions }: ServeSettings, { signal, clock, cwd, stdout }: Io): Promise<void> {
+async function serve(module: AgentModule, { address, legacy, db, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, stdout }: Io): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)
   const { store, broken } = openStore(db, cwd, logger)
@@ -53,7 +54,10 @@ async function serve(module: AgentModule, { address, legacy, db, json, logger, r
   })
   const places = placesOf(agent, answered(served.url, runtime.settings.hosts))
   stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
+  const watch = new LoopWatch({ clock, logger, elapsedMs })
+  runtime.observe(watch)
   await aborted(AbortSignal.any([signal, broken]))
+  watch.stop()
   await park({ served, runtime, clock, logger, flush: traced?.flush })
   broken.throwIfAborted()
 }
