@@ -3,7 +3,6 @@ import { familyOf, hostOf, pathOf } from './actor-host.ts'
 import { Replay } from './replay.ts'
 import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
-import { unheard } from './unheard.ts'
 import type { Step } from './work-arguments.ts'
 
 /** What a promise of a work chart is made with: what XState gives, and `step`. */
@@ -30,7 +29,11 @@ export function fromPromise<Output, Input = undefined>(create: (given: PromiseAr
     const log = new RunLog(taskId, host)
     if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
-    return create({ input, self, system, signal, step: (name, make) => unheard(steps.run(name, make)) })
+    try {
+      return await create({ input, self, system, signal, step: (name, make) => steps.handed(name, steps.run(name, make)) })
+    } finally {
+      if (!signal.aborted) steps.end()
+    }
   })
   return {
     ...logic,

@@ -66,6 +66,11 @@ export class RunLog {
     this.#host.afterCommit({ taskId: this.taskId, run })
   }
 
+  /** Logs a step whose error nobody will hear. */
+  notAwaited(step: string, error: unknown): void {
+    this.#host.logger.error('a step failed, and its promise was never awaited', { taskId: this.taskId, step, error })
+  }
+
   /** Resolves when the store takes commits again; nothing to wait for if it does. */
   writable(): Promise<void> | undefined {
     return this.#host.writable(this.taskId)

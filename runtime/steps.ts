@@ -1,6 +1,7 @@
 import { fault } from './fault.ts'
 import { plainValue } from './outcomes.ts'
 import type { RunLog } from './run-log.ts'
+import { StepPromise } from './step-promise.ts'
 import type { StepArguments } from './work-arguments.ts'
 
 /** The steps of one piece of work, under `prefix` in the journal of its task: each result is kept once, and found when the work runs again. */
@@ -9,7 +10,10 @@ export class Steps {
   readonly #prefix: string
   readonly #signal: () => AbortSignal
   readonly #counts = new Map<string, number>()
+  /** Steps that have rejected, and that nobody had awaited then. */
+  readonly #rejected: { readonly name: string; readonly error: unknown; readonly step: StepPromise<unknown> }[] = []
   #underWay = 0
+  #hasEnded = false
 
   constructor(log: RunLog, prefix: string, signal: () => AbortSignal) {
     this.#log = log
@@ -42,6 +46,23 @@ export class Steps {
     this.#log.keep(key, { result })
     await this.#log.committed()
     return own
+  }
+
+  /** The promise of a step as the author's code gets it. If it rejects and nobody awaits it, that is logged when the work ends. */
+  handed<T>(name: string, promise: Promise<T>): Promise<T> {
+    return StepPromise.of(promise, (error, step) => {
+      if (!step.isAwaited) this.#rejected.push({ name, error, step })
+      if (this.#hasEnded) this.end()
+    })
+  }
+
+  /** The work has ended by itself, so nobody will await the steps that nobody has awaited: those that rejected are logged. */
+  end(): void {
+    this.#hasEnded = true
+    for (const { name, error, step } of this.#rejected.splice(0)) {
+      const isStopped = this.#signal().aborted && (error as Error | undefined)?.name === 'AbortError'
+      if (!step.isAwaited && !isStopped) this.#log.notAwaited(name, error)
+    }
   }
 
   /** Runs what has no result to keep, but is under way like a step. */

@@ -154,7 +154,7 @@ export class WorkRun {
   }
 
   step<T>(name: string, run: (step: SpokenStep) => T | Promise<T>): Promise<T> {
-    return this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) })))
+    return this.#steps.handed(name, this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
   }
 
   history(limit?: number): Promise<Message[]> {
@@ -249,6 +249,7 @@ export class WorkRun {
     this.#asking.giveUp(this.#host.isLeaving ? undefined : over)
     this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)
+    if (over !== LEFT && over !== ENDED_BEFORE) this.#steps.end()
     this.#isUpToDate()
   }
 

@@ -20,6 +20,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a context whose commits are refused comes back at once', file: 'runtime/contexts.ts', unit: 'test/runtime/commits.test.ts', find: 'isRefused ? awayAfter(broken, clock.now() - backAtMs) : 0', replace: '0' },
   { name: 'a step is begun while the store refuses commits', file: 'runtime/steps.ts', unit: 'test/runtime/commits.test.ts', find: 'if (refused) await refused', replace: '' },
   { name: 'a chart may go round for ever', file: 'runtime/compiled-logic.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'if (steps > maxIterations) throw', replace: 'if (steps > 10 * maxIterations) return snapshot; if (steps < 0) throw' },
+  { name: 'a step that rejects and is never awaited is not logged', file: 'runtime/steps.ts', unit: 'test/runtime/floating-steps.test.ts', find: 'if (!step.isAwaited && !isStopped) this.#log.notAwaited(name, error)', replace: '' },
   { name: 'work that runs again need not ask what it asked', file: 'runtime/work-run.ts', unit: 'test/runtime/work-again.test.ts', find: 'this.#log.checkEnd()', replace: '' },
   { name: 'an authorize without an end is waited for', file: 'runtime/authorize.ts', unit: 'test/runtime/authorize.test.ts', find: "inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)", replace: 'authorize(request)' },
   { name: 'a lost race is taken for written', file: PIPELINE, unit: 'test/runtime/commits.test.ts', find: 'if (!turn.isWritten) return this.#break(LOST_RACE)', replace: '' },
