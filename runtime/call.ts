@@ -10,6 +10,7 @@ import { activatedOf, OUR_EXTENSIONS, type Extensions } from './extensions.ts'
 import type { TaskName } from './named-tasks.ts'
 import type { Scope } from './store.ts'
 import type { TraceCarrier } from './telemetry.ts'
+import type { Room } from './whole-task.ts'
 
 /** The principal of all callers that are not known. */
 export const ANONYMOUS = 'anonymous'
@@ -43,6 +44,8 @@ export interface CallContext {
   readonly taskName?: TaskName | undefined
   /** Hears the generation of each event of a stream, just before the stream gives that. */
   readonly numbered?: ((generation: number) => void) | undefined
+  /** Called when the answer, or what a stream begins with, is large, before it is read. Default: there is room at once. */
+  readonly room?: Room | undefined
   /** Ends the waiting and the stream; never the task (§3.5.2). */
   readonly signal?: AbortSignal | undefined
   /** The trace that the call belongs to. Default: that within which it is called. Counts only where the runtime traces. */
@@ -76,6 +79,7 @@ export interface Admitted<Params> {
   /** The version in which its webhooks are told. */
   readonly dialect: string
   readonly numbered: CallContext['numbered']
+  readonly room: Room | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
 }
@@ -94,7 +98,7 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
   if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the address' })
-  return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, signal: call.signal, trace: call.trace }
+  return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, room: call.room, signal: call.signal, trace: call.trace }
 }
 
 /** Whose data a call is about: what its parameters say, else its address. */

@@ -25,6 +25,8 @@ export interface LoggedTask extends TaskRecord {
   log: TaskEvent[]
   /** When the commit was decided that ended it; Infinity while it lives. */
   endedAtMs: number
+  /** As its newest row has it. */
+  bytes: number
 }
 
 /**
@@ -170,7 +172,7 @@ export class MemoryContext {
   #newTask(taskId: string): LoggedTask {
     const status = { state: 'TASK_STATE_SUBMITTED' as const }
     // All at once: members that are added later take memory of their own.
-    return { key: this.key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined, context: this, log: [], endedAtMs: Infinity }
+    return { key: this.key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined, context: this, log: [], endedAtMs: Infinity, bytes: 0 }
   }
 
   /** Makes a task again of what happened to it: each message at the generation that it met. */

@@ -137,10 +137,11 @@ export class MemoryContexts {
   }
 
   #moveEnds(context: MemoryContext, { tasks, atMs }: Commit): void {
-    for (const { taskId, snapshot } of tasks) {
+    for (const { taskId, snapshot, bytes = 0 } of tasks) {
       // Its row has made it, if it was not there.
       const task = this.#taskOf(context, taskId) as LoggedTask
       this.#dropEnd(task)
+      task.bytes = bytes
       if (snapshot !== undefined) continue
       task.endedAtMs = atMs
       this.#ended.add(task)

@@ -1,10 +1,26 @@
 import { MemoryContexts } from './memory-contexts.ts'
-import { sizeOf } from './memory-context.ts'
+import { sizeOf, type LoggedTask } from './memory-context.ts'
 import { MemorySends } from './memory-sends.ts'
 import { newest } from './newest.ts'
 import { latestFirst } from './status-order.ts'
-import type { Store } from './store.ts'
+import { jsonBytes } from './json-bytes.ts'
+import type { ReadOptions, Store, StoredTask } from './store.ts'
 import { projectTask } from './task-projection.ts'
+
+/** A task as it is read: one with many bytes without artifacts and history. */
+function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
+  const { within = Infinity } = options
+  if (task.bytes <= within) return projectTask(task, options)
+  const messages = task.context.messages.filter(({ taskId }) => taskId === task.taskId).length
+  return { ...projectTask(task, { historyLength: 0, artifacts: false }), messages }
+}
+
+/** The first rows, as few as have so many bytes together. */
+function fewest<Row>(rows: readonly Row[], bytes: number): Row[] {
+  let left = bytes
+  const end = rows.findIndex(row => (left -= jsonBytes(row)) <= 0)
+  return rows.slice(0, end < 0 ? rows.length : end + 1)
+}
 
 /**
  * A store in this process's memory: the default, and for tests. Whole while the process lives, gone with it.
@@ -34,9 +50,16 @@ export function memoryStore(): Store {
     readWakes: (limit, { atMs, taskId }) => call(() => contexts.wakes.read(limit, { atMs, id: taskId })),
     readTask: (scope, taskId, options) => call(() => {
       const task = contexts.task(scope, taskId)
-      return task && projectTask(task, options)
+      return task && shown(task, options)
     }),
-    readEvents: (scope, taskId, after, limit) => call(() => contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []),
+    readEvents: (scope, taskId, after, limit, bytes) => call(() => {
+      const log = contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []
+      return bytes === undefined ? log : fewest(log, bytes)
+    }),
+    readTaskMessages: (scope, taskId, after, bytes) => call(() => {
+      const messages = contexts.task(scope, taskId)?.context.messages.filter(row => row.taskId === taskId) ?? []
+      return fewest(messages.slice(after), bytes)
+    }),
     readJournal: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.journalOf(taskId) ?? []),
     readMessages: (key, limit) => call(() => newest(contexts.get(key)?.messages ?? [], limit)),
     readTasks: (key, limit) => call(() => {
@@ -49,8 +72,8 @@ export function memoryStore(): Store {
       return found.toSorted(latestFirst).map(sizeOf)
     }),
     listTasks: (scope, query) => call(() => {
-      const page = contexts.orderFor(scope, query)?.page(query)
-      return page ? { ...page, tasks: page.tasks.map(task => projectTask(contexts.unfolded(task), query)) } : { tasks: [], total: 0 }
+      const page = contexts.orderFor(scope, query)?.page(query, ({ bytes }) => bytes)
+      return page ? { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query)) } : { tasks: [], total: 0 }
     }),
     countOpen: whose => call(() => contexts.countOpen(whose)),
     readSend: (scope, key) => call(() => sends.get(scope, key)),

@@ -16,6 +16,7 @@ import type { ReadOptions, StoredTask, TaskEvent } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { applyEvent, projectTask, type TaskRecord } from './task-projection.ts'
 import { tailOf, type Opened } from './task-stream.ts'
+import { isLarge, readWhole, type Room } from './whole-task.ts'
 import { pushOf, webhookOfMessage } from './webhook-registration.ts'
 
 type Call = Admitted<SendMessageRequest>
@@ -31,7 +32,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   if ('message' in outcome) return outcome
   const { placed, paused: end } = outcome.attached
   const seen = await end
-  const stored = seen ? projectTask(seen, configuration) : await read(services, placed, configuration)
+  const stored = seen ? projectTask(seen, configuration) : await whole(services, placed, configuration, call.room)
+  if (seen && call.room && isLarge(stored.task)) await call.room()
   return { task: shownTask(stored, call.reliable) }
 }
 
@@ -45,7 +47,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
   if ('message' in outcome) return { first: outcome }
   const { placed, opened, tail } = outcome.attached
   try {
-    const stored = opened ? projectTask(opened, configuration) : await read(services, placed, configuration)
+    const stored = opened ? projectTask(opened, configuration) : await whole(services, placed, configuration, call.room)
     call.numbered?.(stored.generation)
     if (!opened) tail.startAfter(stored.generation)
     if (endsStream(stored.task.status.state)) tail.end()
@@ -93,7 +95,7 @@ async function paused(services: OperationServices, placed: Placed, signal: Abort
     return pauses(event)
   }
   const tail = tailOf(services, key, row.taskId, see, signal)
-  const { generation } = isRepeated ? await read(services, placed, { historyLength: 0 }) : row
+  const { generation } = isRepeated ? found(await services.store.readTask(key, row.taskId, { historyLength: 0, artifacts: false }), row.taskId) : row
   await tail.startAfter(row.generation, generation).drain()
   signal?.throwIfAborted()
   // One that waits may have gone on by now.
@@ -116,9 +118,12 @@ function following(services: OperationServices, placed: Placed, signal: AbortSig
   return { placed, opened, tail: tail.startAfter(opened.generation, opened.generation, later) }
 }
 
-async function read({ store }: OperationServices, { key, row }: Placed, options: ReadOptions): Promise<StoredTask> {
-  const stored = await store.readTask(key, row.taskId, { historyLength: options.historyLength })
-  if (!stored) throw taskNotFound(row.taskId)
+async function whole({ store }: OperationServices, { key, row }: Placed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
+  return found(await readWhole(store, key, row.taskId, { historyLength }, room), row.taskId)
+}
+
+function found(stored: StoredTask | undefined, taskId: string): StoredTask {
+  if (!stored) throw taskNotFound(taskId)
   return stored
 }
 

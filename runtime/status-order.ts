@@ -35,7 +35,7 @@ export class StatusOrder<Record extends TaskRecord> {
   }
 
   /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */
-  page({ state, since = '', after, limit }: TaskQuery): { tasks: Record[]; total: number; next?: TaskPlace } {
+  page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskPlace } {
     let total = 0
     const newest: Record[] = []
     for (const [ofState, list] of this.#lists) {
@@ -45,15 +45,22 @@ export class StatusOrder<Record extends TaskRecord> {
       total += list.length - first
       for (const task of list.slice(Math.max(first, end - limit - 1), end)) newest.push(task)
     }
-    const tasks = newest.toSorted(latestFirst).slice(0, limit)
+    const tasks = fitting(newest.toSorted(latestFirst).slice(0, limit), bytes, bytesOf)
     const last = tasks.at(-1)
-    return { tasks, total, ...(last && newest.length > limit && { next: { timestamp: timeOf(last), taskId: last.taskId } }) }
+    return { tasks, total, ...(last && newest.length > tasks.length && { next: { timestamp: timeOf(last), taskId: last.taskId } }) }
   }
 }
 
 /** Compares two tasks: the one with the latest status comes first. */
 export function latestFirst(one: TaskRecord, other: TaskRecord): number {
   return compare(other, timeOf(one), one.taskId)
+}
+
+/** The first tasks of a page, as many as have so many bytes together, but at least one. */
+export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, bytesOf: (task: Listed) => number): Listed[] {
+  let left = bytes
+  const end = bytes === Infinity ? -1 : tasks.findIndex((task, index) => (left -= bytesOf(task)) < 0 && index > 0)
+  return tasks.slice(0, end < 0 ? tasks.length : end)
 }
 
 function timeOf({ status }: TaskRecord): string {

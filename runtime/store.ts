@@ -109,12 +109,16 @@ export interface StoredContext {
 export interface StoredTask {
   readonly task: Task & { contextId: string }
   readonly generation: number
+  /** Only of a task with more bytes than `within`, which has neither artifacts nor history: how many messages it has. */
+  readonly messages?: number
 }
 
 /** What of a task to read: by default all of its history and artifacts. `historyLength` 0 leaves the history out. */
 export interface ReadOptions {
   readonly historyLength?: number | undefined
   readonly artifacts?: boolean
+  /** A task with more bytes than that comes without artifacts and history: they are read in pieces. Default: every task comes whole. */
+  readonly within?: number | undefined
 }
 
 /** How much is stored of a task. */
@@ -145,6 +149,8 @@ export interface TaskQuery extends ReadOptions {
   readonly after?: TaskPlace | undefined
   /** How many tasks at the most, from 1. */
   readonly limit: number
+  /** How many bytes their artifacts and histories may have together; the first task comes in any case. Default: no bound. */
+  readonly bytes?: number | undefined
 }
 
 /** One page of a list. */
@@ -195,8 +201,10 @@ export interface Store {
    */
   readWakes(limit: number, after: WakeCursor): Promise<Wake[]>
   readTask(scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask | undefined>
-  /** A task's events after a generation, oldest first, at most `limit`. */
-  readEvents(scope: Scope, taskId: string, after: number, limit: number): Promise<TaskEvent[]>
+  /** A task's events after a generation, oldest first, at most `limit`, and the fewest that have `bytes` or more together. Default: no bound in bytes. */
+  readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): Promise<TaskEvent[]>
+  /** The messages of a task but for the first `after`, oldest first: the fewest that have `bytes` or more together. */
+  readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): Promise<MessageRow[]>
   /** What the work of a task keeps, in the order of first writing. Nothing once the task has ended. */
   readJournal(scope: Scope, taskId: string): Promise<JournalRow[]>
   /** A context's newest messages, oldest first, at most `limit`. */

@@ -2,6 +2,9 @@ import type { Feeds } from './feeds.ts'
 import { onAbort } from './on-abort.ts'
 import type { Scope, Store, TaskEvent } from './store.ts'
 
+/** How many bytes of the log are read at once, or one event that has more. */
+const PIECE_BYTES = 1024 * 1024
+
 /** What who sees an event says of the next: it is told at once, after a promise, or, by `false`, no more is. */
 export type Seen = Promise<void> | false | undefined
 
@@ -152,7 +155,7 @@ export class TaskTail {
 
   async #readLog(): Promise<void> {
     const { store, scope, taskId, limit } = this.#options
-    this.#waiting = await store.readEvents(scope, taskId, this.#after, limit)
+    this.#waiting = await store.readEvents(scope, taskId, this.#after, limit, PIECE_BYTES)
     if (this.#waiting.length === 0) this.#newest = this.#after
   }
 

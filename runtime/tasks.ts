@@ -10,18 +10,19 @@ import { shownTask } from './shown.ts'
 import type { ReadOptions, Scope, StoredTask } from './store.ts'
 import { taskNotFound } from './task-not-found.ts'
 import { tailOf, type Opened } from './task-stream.ts'
+import { readWhole, type Room } from './whole-task.ts'
 
 /** GetTask (§3.1.3): the task as it is, with its artifacts; with `currentGeneration` when it has passed that one, or after a while. */
 export async function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
-  const { params, scope, conditions, reliable } = call
+  const { params, scope, conditions, reliable, room } = call
   const { currentGeneration } = conditions
   if (currentGeneration !== undefined) await passed(services, call, currentGeneration)
-  return shownTask(await read(services, scope, params.id, { historyLength: params.historyLength }), reliable)
+  return shownTask(await whole(services, scope, params.id, { historyLength: params.historyLength }, room), reliable)
 }
 
 /** CancelTask (§3.1.5): the task is canceled at once, its work is told to stop. A canceled task is answered again (§3.3.1). */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, reliable } = call
+  const { params, scope, connection, conditions, reliable, room } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
   const { task, generation } = await read(services, scope, taskId, BRIEFLY)
@@ -29,7 +30,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
     const key = { ...scope, contextId: task.contextId }
     await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection)
   } else if (ifGeneration !== undefined && ifGeneration !== generation) throw movedOn(taskId)
-  const stored = await read(services, scope, taskId)
+  const stored = await whole(services, scope, taskId, {}, room)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
   return shownTask(stored, reliable)
 }
@@ -39,13 +40,13 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
  * With `afterGeneration` only the events after that one, also of a task that has ended.
  */
 export async function subscribeToTask(services: OperationServices, call: Admitted<SubscribeToTaskRequest>): Promise<Opened> {
-  const { params, scope, conditions, reliable, numbered, signal } = call
+  const { params, scope, conditions, reliable, numbered, room, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = tailOf(services, scope, taskId, isLast, signal)
   const following = { tail, call }
   try {
-    const stored = await read(services, scope, taskId, afterGeneration === undefined ? {} : BRIEFLY)
+    const stored = await (afterGeneration === undefined ? whole(services, scope, taskId, {}, room) : read(services, scope, taskId, BRIEFLY))
     const { generation, task } = stored
     if (afterGeneration === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
@@ -65,7 +66,13 @@ export async function subscribeToTask(services: OperationServices, call: Admitte
 
 const BRIEFLY: ReadOptions = { historyLength: 0, artifacts: false }
 
-async function read({ store }: OperationServices, scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask> {
+async function whole({ store }: OperationServices, scope: Scope, taskId: string, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
+  const stored = await readWhole(store, scope, taskId, options, room)
+  if (!stored) throw taskNotFound(taskId)
+  return stored
+}
+
+async function read({ store }: OperationServices, scope: Scope, taskId: string, options: ReadOptions): Promise<StoredTask> {
   const stored = await store.readTask(scope, taskId, options)
   if (!stored) throw taskNotFound(taskId)
   return stored

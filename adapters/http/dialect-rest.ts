@@ -1,15 +1,16 @@
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import type { Dialect, RestCall } from '../legacy/dialect.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
 import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
 import { bodyParameters } from './parameters.ts'
 import { overQuota } from './rest.ts'
-import { streamed } from './streaming.ts'
+import { inPieces, streamed } from './streaming.ts'
 
 /** How events stand in a stream: as they are. */
-const EVENTS = { encode: (event: object) => JSON.stringify(event), encodeError: statusText }
+const EVENTS = { encode: (event: object) => JSON.stringify(event), encodeLarge: jsonPieces, encodeError: statusText }
 
 /** Answers a request by the REST of an older version, which is below a prefix (`/v1/`); `undefined` if it is none of those. */
 export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], call: HttpCall): Promise<Response> | undefined {
@@ -23,7 +24,10 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
   try {
     const called = await readRequest(runtime, call, rest)
     if (!called) return (await overQuota(runtime, call)) ?? jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
-    if (!called.streaming) return jsonAnswer(JSON.stringify(await called.answer(contextOf(call))), headers)
+    if (!called.streaming) {
+      const answer = await called.answer(contextOf(call))
+      return call.outcome.isLarge ? inPieces(runtime, call, jsonPieces(answer), headers) : jsonAnswer(JSON.stringify(answer), headers)
+    }
     return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
     await holdBack(error, runtime.settings)

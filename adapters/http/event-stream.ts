@@ -1,5 +1,5 @@
 import type { Clock } from '../../runtime/clock.ts'
-import { afterTurns } from '../../runtime/turn-end.ts'
+import { afterTurns, turnEnd } from '../../runtime/turn-end.ts'
 import type { Sink } from './sink.ts'
 
 /** How often a stream says that it lives when it has nothing else to say. */
@@ -19,6 +19,13 @@ export function sentEvent(data: string, id: number | undefined): string {
   return id === undefined ? `data: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`
 }
 
+/** The same of an event whose data comes in pieces. */
+export function* sentPieces(data: Iterable<string>, id: number | undefined): Generator<string, void, undefined> {
+  yield id === undefined ? 'data: ' : `id: ${id}\ndata: `
+  yield* data
+  yield '\n\n'
+}
+
 /**
  * The server-sent events that go to one client. Those of a few turns of the event loop leave together. While its sink has no
  * room {@link drained} makes senders wait; a client that reads nothing for {@link STUCK_MS} is cut off.
@@ -27,6 +34,7 @@ export class EventStream {
   readonly #sink: Sink
   readonly #clock: Clock
   readonly #left: () => void
+  #takesComments: boolean
   #state: 'open' | 'ending' | 'over' = 'open'
   #waiting = ''
   #isDue = false
@@ -35,8 +43,9 @@ export class EventStream {
   #drained: Promise<void> | undefined
   #wake = () => {}
 
-  /** `left` is called when the client leaves, or is cut off, before the end. */
-  constructor(sink: Sink, clock: Clock, left: () => void) {
+  /** `left` is called when the client leaves, or is cut off, before the end. A text that is no stream of events gets no comments. */
+  constructor(sink: Sink, clock: Clock, left: () => void, takesComments = true) {
+    this.#takesComments = takesComments
     this.#sink = sink
     this.#clock = clock
     this.#left = left
@@ -56,6 +65,20 @@ export class EventStream {
     this.#waiting += event
     if (this.#waiting.length > AT_ONCE) this.#flush()
     else if (!this.#isDue) this.#flushAfter(TURNS)
+  }
+
+  /** Sends one text in pieces, as the client reads them. The event loop goes on between them, and no comment comes into it. */
+  async sendPieces(pieces: Iterable<string>): Promise<void> {
+    const takesComments = this.#takesComments
+    this.#takesComments = false
+    for (const piece of pieces) {
+      if (!this.isOpen) return
+      this.send(piece)
+      // A socket that takes all at once drains within the turn: without an end of that nobody else would have theirs.
+      await this.drained
+      await turnEnd()
+    }
+    this.#takesComments = takesComments
   }
 
   /** Resolves when there is room again, or the client has left; `undefined` when there is room now. */
@@ -122,7 +145,7 @@ export class EventStream {
 
   #scheduleKeepAlive(): void {
     this.#keepAlive = this.#clock.setTimeout(() => {
-      if (this.#sink.room > 0) this.send(':\n\n')
+      if (this.#takesComments && this.#sink.room > 0) this.send(':\n\n')
       this.#scheduleKeepAlive()
     }, KEEP_ALIVE_MS)
   }

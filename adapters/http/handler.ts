@@ -74,7 +74,7 @@ export function httpHandler(runtime: Runtime, { webSocket = false, dialects = []
       return refuse(over ? refusalOf(over) : refused)
     }
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
-    const call: HttpCall = { request, served, size: { bytes: 0 }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    const call: HttpCall = { request, served, size: { bytes: 0 }, outcome: { isLarge: false }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
     await turnEnd()
     return answer

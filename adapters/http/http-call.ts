@@ -40,6 +40,8 @@ export interface HttpCall {
   /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
   readonly path: string
   readonly size: BodySize
+  /** Whether the answer, or what the stream begins with, is large, once that is known. */
+  readonly outcome: { isLarge: boolean }
   readonly query: URLSearchParams
   readonly principal: Principal | undefined
   /** The tenant that the path names, where JSON-RPC is called there. */
@@ -78,9 +80,9 @@ export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
 
 /** The context of a call, whose waiting ends when its client is gone unless a stream has terms of its own. */
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
-  const { size, principal, tenant, terms, interfaces, traced } = call
+  const { size, outcome, principal, tenant, terms, interfaces, traced } = call
   const { version, extensions, conditions } = terms
-  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
+  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room: () => void (outcome.isLarge = true), connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
 }
 

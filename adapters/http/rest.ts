@@ -1,5 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { encodeOnce } from '../json-rpc/frames.ts'
+import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
@@ -8,10 +9,10 @@ import { contextOf, type HttpCall } from './http-call.ts'
 import { answerType } from './media-type.ts'
 import { decoded, parametersOf } from './parameters.ts'
 import { routeOf, type Routed } from './routes.ts'
-import { streamed } from './streaming.ts'
+import { inPieces, streamed } from './streaming.ts'
 
 /** How events stand in a stream: as they are. */
-const REST = { encode: encodeOnce, encodeError: statusText }
+const REST = { encode: encodeOnce, encodeLarge: jsonPieces, encodeError: statusText }
 
 /** How long a card that is not for everybody may be kept, and by whom (§13.3). */
 const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
@@ -30,8 +31,9 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     const { params, placed } = await readRequest(runtime, call, routed)
     const method = operations[routed.method]
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(placed, terms)), REST)
-    const answer = JSON.stringify(await method.answer(params, contextOf(placed)))
-    return jsonAnswer(answer, { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
+    const answer = await method.answer(params, contextOf(placed))
+    if (call.outcome.isLarge) return inPieces(runtime, call, jsonPieces(answer), { ...headers, ...type })
+    return jsonAnswer(JSON.stringify(answer), { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
     await holdBack(error, runtime.settings)
     return statusAnswer(error, { ...headers, ...type })

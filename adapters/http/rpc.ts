@@ -2,13 +2,13 @@ import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, resultFrames } from '../json-rpc/frames.ts'
+import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from '../json-rpc/frames.ts'
 import { headersFor, jsonAnswer, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
 import { holdBack } from './hold-back.ts'
 import { contextOf, unfinishedOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
-import { streamed, type Encoding } from './streaming.ts'
+import { inPieces, streamed, type Encoding } from './streaming.ts'
 import { LightResponse } from './light-response.ts'
 
 /** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
@@ -39,6 +39,7 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
     if (!method) return await refused(runtime, id, noSuchMethod(name), call, undefined, params)
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     const answer = await method.answer(params, contextOf(call))
+    if (call.outcome.isLarge) return inPieces(runtime, call, resultPieces(id, answer), call.headers)
     return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
   } catch (error) {
     await holdBack(error, runtime.settings)
@@ -61,7 +62,7 @@ async function overQuota({ settings }: Runtime, id: RequestId | null, call: Http
 /** How events stand in the stream of a request: each in an answer to it. */
 function framesOf(id: RequestId): Encoding {
   const frameOf = resultFrames(id)
-  return { encode: event => frameOf(encodeOnce(event)), encodeError: error => errorFrame(id, error) }
+  return { encode: event => frameOf(encodeOnce(event)), encodeLarge: event => resultPieces(id, event), encodeError: error => errorFrame(id, error) }
 }
 
 function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = TOLD_BY_STATUS.has(error.code) ? ERRORS[error.code].http : 200): Response {

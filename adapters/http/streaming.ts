@@ -6,7 +6,8 @@ import { eachOf } from '../../runtime/task-stream.ts'
 import type { Seen } from '../../runtime/task-tail.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { BodySink } from './body-sink.ts'
-import { EventStream, sentEvent } from './event-stream.ts'
+import type { Headers } from './answers.ts'
+import { EventStream, sentEvent, sentPieces } from './event-stream.ts'
 import { goneWith } from './gone.ts'
 import type { HttpCall, NodeResponse, StreamTerms } from './http-call.ts'
 import { LightResponse } from './light-response.ts'
@@ -15,6 +16,8 @@ import { ResponseSink } from './response-sink.ts'
 /** How a binding writes an event, and an error that ends the stream, both in one line. */
 export interface Encoding {
   readonly encode: (event: object) => string
+  /** The same for a large event. */
+  readonly encodeLarge: (event: object) => Iterable<string>
   readonly encodeError: (error: unknown) => string
 }
 
@@ -44,7 +47,8 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
   const expiry = expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
   const { response, stream } = begun(call, clock, () => end.abort())
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
-  void tell(first, events, stream, encode, () => end.signal.reason)
+  const encodeFirst = (event: object) => (call.outcome.isLarge ? sentPieces(encoding.encodeLarge(event), generation) : undefined)
+  void tell(first, events, stream, { encode, encodeFirst }, () => end.signal.reason)
     .catch((error: unknown) => stream.send(sentEvent(encoding.encodeError(error), undefined)))
     .finally(() => {
       clock.clearTimeout(expiry)
@@ -62,9 +66,20 @@ function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortControl
 /** The response of a stream, which has begun. */
 function begun({ headers, served: { direct, outgoing } }: HttpCall, clock: Clock, left: () => void): { response: Response; stream: EventStream } {
   const all = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers }
-  if (direct) return { response: RESPONSE_ALREADY_SENT, stream: new EventStream(new ResponseSink(direct, all), clock, left) }
+  return responseOf({ direct, outgoing }, all, clock, left, true)
+}
+
+function responseOf({ direct, outgoing }: NodeResponse, headers: Headers, clock: Clock, left: () => void, takesComments: boolean): { response: Response; stream: EventStream } {
+  if (direct) return { response: RESPONSE_ALREADY_SENT, stream: new EventStream(new ResponseSink(direct, headers), clock, left, takesComments) }
   const sink = new BodySink(outgoing && (() => void outgoing.destroy()))
-  return { response: new LightResponse(sink.body, { headers: all }), stream: new EventStream(sink, clock, left) }
+  return { response: new LightResponse(sink.body, { headers }), stream: new EventStream(sink, clock, left, takesComments) }
+}
+
+/** Answers with JSON text in pieces, as the client reads them: a client that reads nothing is cut off as from a stream. */
+export function inPieces({ settings: { clock } }: Runtime, { served }: HttpCall, pieces: Iterable<string>, headers: Headers): Response {
+  const { response, stream } = responseOf(served, { 'Content-Type': 'application/json', ...headers }, clock, () => {}, false)
+  void stream.sendPieces(pieces).then(() => stream.end())
+  return response
 }
 
 /** Waits for the first event, but not for long: a client wants to know that its stream is open. */
@@ -78,8 +93,14 @@ async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
   }
 }
 
+/** How the events of a stream are written: the first in pieces if it is large. */
+interface Encoders {
+  readonly encode: (event: object) => string
+  readonly encodeFirst: (event: object) => Iterable<string> | undefined
+}
+
 /** Sends every event until the last, or until the client has left. Throws `reason` if that is an error of ours which has stopped the events. */
-async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, encode: (event: object) => string, reason: () => unknown): Promise<void> {
+async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, { encode, encodeFirst }: Encoders, reason: () => unknown): Promise<void> {
   let sent = 0
   const see = (event: object): Seen => {
     if (!stream.isOpen) return false
@@ -88,7 +109,9 @@ async function tell(first: ReturnType<Events['next']>, events: Events, stream: E
     return stream.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
   }
   const { done, value } = await first
-  if (!done && (await see(value)) !== false) await eachOf(events, see)
+  const pieces = done ? undefined : encodeFirst(value)
+  if (pieces) await stream.sendPieces(pieces)
+  if (!done && (pieces || (await see(value)) !== false)) await eachOf(events, see)
   if (isA2AError(reason())) throw reason()
 }
 

@@ -3,6 +3,10 @@ import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { onceATurn } from '../../runtime/once-a-turn.ts'
 import type { RequestId } from './envelope.ts'
+import { jsonPieces } from './json-pieces.ts'
+
+/** Stands for a result whose text is made later: no JSON has it as it is. */
+const SPLIT = '\n'
 
 /** JSON text of an event, made once however many subscribers it goes to. */
 export const encodeOnce = onceATurn((event: object) => JSON.stringify(event))
@@ -18,6 +22,14 @@ export function resultFrames(id: RequestId, extensions: readonly string[] = []):
   const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`
   const end = `${activated}}`
   return result => head + result + end
+}
+
+/** The answer to a request in pieces, of a result that is large. */
+export function* resultPieces(id: RequestId, result: unknown, extensions: readonly string[] = []): Generator<string, void, undefined> {
+  const [head = '', end = ''] = resultFrame(id, SPLIT, extensions).split(SPLIT)
+  yield head
+  yield* jsonPieces(result)
+  yield end
 }
 
 /** An error, which ends a request or its stream. What is not an A2AError is not for the client to see. */

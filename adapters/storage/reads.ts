@@ -89,8 +89,12 @@ export class Reads {
     return this.#ofTask(scope, taskId, row => this.#reader.read(scope, row, options))
   }
 
-  readEvents(scope: Scope, taskId: string, after: number, limit: number): TaskEvent[] {
-    return this.#ofTask(scope, taskId, row => this.#reader.readEvents(row, after, limit)) ?? []
+  readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): TaskEvent[] {
+    return this.#ofTask(scope, taskId, row => this.#reader.readEvents(row, after, limit, bytes)) ?? []
+  }
+
+  readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): MessageRow[] {
+    return this.#ofTask(scope, taskId, row => this.#reader.readMessages(row, after, bytes)) ?? []
   }
 
   readJournal(scope: Scope, taskId: string): JournalRow[] {
@@ -122,7 +126,7 @@ export class Reads {
     const number = query.contextId === undefined ? this.#scopeNumber(scope) : this.#context({ ...scope, contextId: query.contextId })?.context
     if (number === undefined) return { tasks: [], total: 0 }
     const of = query.contextId === undefined ? 'scope' : 'context'
-    const page = this.#lister.page(of, number, query)
+    const page = this.#lister.page(of, number, query, task => this.#reader.bytesOf(task))
     return { ...page, tasks: page.tasks.flatMap(({ task, time, taskId }) => this.#shown(scope, task, { [of]: number, time, taskId }, query)) }
   }
 

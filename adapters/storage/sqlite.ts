@@ -72,7 +72,7 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
   }
   return {
     commit: async commit => link.commit(rowsOf(commit)),
-    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
+    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
     readMessages: read('readMessages'), readTasks: read('readTasks'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
     readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
@@ -109,7 +109,7 @@ export function readSqlite(file: string, { logger = consoleLogger }: Pick<Sqlite
     return call as StoreReader[Name]
   }
   return {
-    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readJournal: read('readJournal'),
+    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
     readMessages: read('readMessages'), readTasks: read('readTasks'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
     readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     close: async () => {

@@ -1,4 +1,5 @@
 import { TASK_STATES } from '../../machines/protocol/states.ts'
+import { fitting } from '../../runtime/status-order.ts'
 import type { TaskPlace, TaskQuery } from '../../runtime/store.ts'
 import type { Database } from './driver.ts'
 import { originalText, storedText } from './stored-text.ts'
@@ -31,7 +32,7 @@ export class TaskLister {
   }
 
   /** The tasks of the page that a query asks for, how many match in all, and where the next page begins. `number` is that of the scope or context. */
-  page(of: 'scope' | 'context', number: number, { state, since = '', after, limit }: TaskQuery): { tasks: ListedTask[]; total: number; next?: TaskPlace } {
+  page(of: 'scope' | 'context', number: number, { state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: number) => number): { tasks: ListedTask[]; total: number; next?: TaskPlace } {
     const { count, page } = this.#of[of]
     const [time, taskId] = after ? [after.timestamp, storedText(after.taskId)] : [NO_END, '']
     let total = 0
@@ -40,9 +41,9 @@ export class TaskLister {
       total += Number(count.get(number, each, since)?.count)
       found.push(...(page.all(number, each, since, time, taskId, limit + 1) as unknown as ListedTask[]))
     }
-    const tasks = found.toSorted(newestFirst).slice(0, limit)
+    const tasks = fitting(found.toSorted(newestFirst).slice(0, limit), bytes, ({ task }) => bytesOf(task))
     const last = tasks.at(-1)
-    return { tasks, total, ...(last && found.length > limit && { next: { timestamp: last.time, taskId: originalText(last.taskId) } }) }
+    return { tasks, total, ...(last && found.length > tasks.length && { next: { timestamp: last.time, taskId: originalText(last.taskId) } }) }
   }
 }
 

@@ -1,9 +1,12 @@
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../runtime/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/task-projection.ts'
 import { DamagedRow } from './damage.ts'
-import type { Database, Statement } from './driver.ts'
+import type { Database, Statement, Value } from './driver.ts'
 import { originalText } from './stored-text.ts'
 import type { EventRow, StoredTaskRow, Tables } from './tables.ts'
+
+/** The most rows that a piece of a task has. */
+const PAGE_ROWS = 1000
 
 /** Reads tasks: makes them of their events and messages, and finds out if one is missing. */
 export class TaskReader {
@@ -14,7 +17,10 @@ export class TaskReader {
   readonly #status
   readonly #snapshot
 
+  readonly #messagePage
   readonly #bytes: Statement
+  readonly #eventBytes: Statement
+  readonly #messageBytes: Statement
 
   constructor(database: Database, { events, messages, snapshots }: Tables) {
     this.#events = events.reading(['task'], 'ORDER BY generation')
@@ -23,18 +29,22 @@ export class TaskReader {
     this.#status = events.reading(['task', 'generation'])
     this.#snapshot = snapshots.reading(['task'])
     this.#messages = messages.reading(['task'], 'ORDER BY number')
+    this.#messagePage = messages.reading(['task'], 'ORDER BY number LIMIT ? OFFSET ?')
+    this.#eventBytes = database.prepare('SELECT octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?')
+    this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?')
     this.#bytes = database.prepare(`
       SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes`)
   }
 
   /** The task of a row. Throws DamagedRow if anything that it is made of is damaged. */
   read(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}): StoredTask {
-    const { historyLength, artifacts } = options
+    const { historyLength, artifacts, within } = options
     // A live task whose actor cannot be restored is damaged, though what it said can be read.
     if (row.endedAtMs === null) this.snapshotOf(row)
     const key = { tenant: scope.tenant, principal: scope.principal, contextId: originalText(row.contextId) }
-    const record = historyLength === 0 && artifacts === false ? this.#statusOf(key, row) : this.#wholeOf(key, row)
-    return projectTask(record, options)
+    if (historyLength === 0 && artifacts === false) return projectTask(this.#statusOf(key, row), options)
+    if (within === undefined || this.bytesOf(row.task) <= within) return projectTask(this.#wholeOf(key, row), options)
+    return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), messages: row.messages }
   }
 
   /** The snapshot of a task that has not ended. */
@@ -50,10 +60,19 @@ export class TaskReader {
   }
 
   /** A task's events after a generation. */
-  readEvents({ task, generation }: StoredTaskRow, after: number, limit: number): TaskEvent[] {
-    const rows = this.#page.all(task, after, limit)
-    checkCount(rows, Math.min(limit, generation - after))
+  readEvents({ task, generation }: StoredTaskRow, after: number, limit: number, bytes?: number): TaskEvent[] {
+    const most = bytes === undefined ? limit : fewest(this.#eventBytes.all(task, after, limit), bytes)
+    const rows = this.#page.all(task, after, most)
+    checkCount(rows, Math.min(most, generation - after))
     return rows.map(eventOf)
+  }
+
+  /** A task's messages but for the first ones. */
+  readMessages({ task, messages }: StoredTaskRow, after: number, bytes: number): MessageRow[] {
+    const most = fewest(this.#messageBytes.all(task, PAGE_ROWS, after), bytes)
+    const rows = this.#messagePage.all(task, most, after)
+    checkCount(rows, Math.min(most, messages - after))
+    return rows.map(({ body }) => JSON.parse(body) as MessageRow)
   }
 
   /** What a task is without history and artifacts, of the few rows that say it. */
@@ -84,6 +103,13 @@ export class TaskReader {
     for (const message of messages.slice(next)) applyMessage(record, message)
     return record
   }
+}
+
+/** How many rows to read that have so many bytes together: the fewest, and at least one. */
+function fewest(rows: readonly Record<string, Value>[], bytes: number): number {
+  let left = bytes
+  const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
+  return end < 0 ? Math.max(1, rows.length) : end + 1
 }
 
 function eventOf({ body }: EventRow): TaskEvent {

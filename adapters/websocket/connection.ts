@@ -9,7 +9,6 @@ import type { CallContext } from '../../runtime/call.ts'
 import { fault } from '../../runtime/fault.ts'
 import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { spread } from '../../runtime/spread.ts'
 import { Table } from '../../runtime/table.ts'
 import { eachOf } from '../../runtime/task-stream.ts'
 import type { Seen } from '../../runtime/task-tail.ts'
@@ -24,7 +23,9 @@ import { traceTerms } from '../json-rpc/trace-terms.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate } from './frame-rate.ts'
 import { FrameWatch } from './frame-watch.ts'
+import { LargeAnswer, LargeAnswers } from './large-answer.ts'
 import { Outbox } from './outbox.ts'
+import { Refusals } from './refusals.ts'
 import { connectionName, type Tap } from './tap.ts'
 
 /** What the handshake found out about a connection. */
@@ -57,12 +58,6 @@ const UNFINISHED_MS = 30_000
 /** Events that one stream sends before the others, and the other work of the process, get their turn. */
 const EVENTS_PER_TURN = 32
 
-/** Requests of a client that its quota refuses one after the other, before it is heard more slowly. */
-const REFUSALS = 16
-
-/** How long nothing is read from such a client, in milliseconds. */
-const pauseMs = spread(1000)
-
 /** One client's WebSocket: its frames in, its calls and streams, and the frames out. */
 export class Connection {
   readonly #runtime: Runtime
@@ -83,8 +78,7 @@ export class Connection {
   readonly #frames = new FrameWatch()
   readonly #unfinished: Unfinished
   #silence: unknown
-  #refusals = 0
-  #pause: unknown
+  readonly #refusals: Refusals
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
   readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
   /** Aborts when the client is gone. */
@@ -92,6 +86,7 @@ export class Connection {
   /** What stops streams, of those that have ended: making one anew takes as long as telling an event. */
   readonly #spareStops: AbortController[] = []
   #streams = 0
+  readonly #largeAnswers: LargeAnswers
   #strayResponses = 0
 
   constructor({ runtime, methods, interfaces, tap }: Serving, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
@@ -109,6 +104,8 @@ export class Connection {
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
     this.#outbox = new Outbox(socket, stream, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
+    this.#largeAnswers = new LargeAnswers(this.#outbox)
+    this.#refusals = new Refusals(socket, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
@@ -167,21 +164,25 @@ export class Connection {
 
   async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal): Promise<void> {
     const { activated, version, extensions, conditions } = terms
+    const large = new LargeAnswer(this.#largeAnswers, id, activated, signal)
     try {
       const { telemetry } = this.#runtime.settings
-      const call = Object.assign({ signal, interfaces: this.#interfaces, bytes, version, extensions, conditions }, this.#caller, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
-      if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal)
+      const call = Object.assign({ signal, room: large.room, interfaces: this.#interfaces, bytes, version, extensions, conditions }, this.#caller, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
+      if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal, large)
       else {
         const answer = await method.answer(params, call)
-        this.#refusals = 0
+        this.#refusals.forget()
         while (this.#outbox.drained) await this.#outbox.drained
-        if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
+        const sending = large.send(answer)
+        if (sending) await sending
+        else if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
         fault('P8')
       }
     } catch (error) {
-      if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#noteRefusal()
+      if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#refusals.note()
       this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
     } finally {
+      large.end()
       const name = JSON.stringify(id)
       const stop = this.#inFlight.get(name)?.stop
       if (stop) this.#streams -= 1
@@ -198,7 +199,7 @@ export class Connection {
   /** Counts a frame that reaches no operation. Gives the error if it is over a quota. */
   #count(bytes: number, params?: unknown): A2AError | undefined {
     const error = this.#runtime.settings.countStray({ ...this.#caller, bytes }, params)
-    if (error) this.#noteRefusal()
+    if (error) this.#refusals.note()
     return error
   }
 
@@ -207,15 +208,17 @@ export class Connection {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
-  async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal): Promise<void> {
+  async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal, large: LargeAnswer): Promise<void> {
     const frameOf = resultFrames(id, activated)
     let sent = 0
     const send = (event: object): Seen => {
       if (signal.aborted) return false
       // Many streams of a connection may hear of their events in one turn.
       if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)
-      this.#outbox.send(frameOf(encodeOnce(event)), true)
+      const sending = sent === 0 ? large.send(event) : undefined
       sent += 1
+      if (sending) return sending
+      this.#outbox.send(frameOf(encodeOnce(event)), true)
       return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
     }
     await eachOf(events, send)
@@ -237,15 +240,6 @@ export class Connection {
   #cancelStream(params: unknown): void {
     const id = isObject(params) ? params.id : undefined
     if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(JSON.stringify(id))?.stop?.abort()
-  }
-
-  /** A client that goes on although its quota is used up gets its answers, and then is not read for a while: others have their turn. */
-  #noteRefusal(): void {
-    this.#refusals += 1
-    if (this.#refusals < REFUSALS || this.#socket.isPaused) return
-    this.#refusals = 0
-    this.#socket.pause()
-    this.#pause = this.#runtime.settings.clock.setTimeout(() => this.#socket.resume(), pauseMs())
   }
 
   #noteResponse(): void {
@@ -277,7 +271,7 @@ export class Connection {
     clock.clearTimeout(this.#expiry)
     clock.clearTimeout(this.#silence)
     this.#unfinished.count(0)
-    clock.clearTimeout(this.#pause)
+    this.#refusals.end()
     this.#gone.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()
   }

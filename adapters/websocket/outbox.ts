@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/clock.ts'
-import { afterTurns } from '../../runtime/turn-end.ts'
+import { afterTurns, turnEnd } from '../../runtime/turn-end.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 
 /** Bytes that may wait on one connection before its streams stop and wait. */
@@ -27,6 +27,10 @@ export class Outbox {
   /** What it waits for until it is flushed. */
   #corked: 'turn' | 'next turn' | undefined
   #drained: Promise<void> | undefined
+  /** Settles when the text is out that goes in pieces. */
+  #pieces: Promise<void> | undefined
+  /** What was sent meanwhile. */
+  #held: string[] = []
 
   /** `see` hears of each frame. */
   constructor(socket: WebSocket, stream: Socket, clock: Clock, see?: (frame: string) => void) {
@@ -39,15 +43,39 @@ export class Outbox {
   /** Sends one text frame, in the order of the calls. Nothing happens once the connection is closing. */
   send(frame: string, mayWait = false): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return
+    if (this.#pieces) return void this.#held.push(frame)
     this.#cork(mayWait ? 'next turn' : 'turn')
     this.#socket.send(frame)
     this.#see?.(frame)
-    if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()
+    this.#waitIfFull()
+  }
+
+  /**
+   * Sends one text message as fragments, one for each piece, as the client reads them. The event loop goes on between them.
+   * Call it when {@link drained} is `undefined`; what is sent meanwhile follows. `shown` is what is seen of it.
+   */
+  sendPieces(pieces: Iterable<string>, shown: string): Promise<void> {
+    return (this.#pieces = this.#sendAll(pieces, shown))
   }
 
   /** Resolves when there is room again, or the connection is gone; `undefined` when there is room now. */
   get drained(): Promise<void> | undefined {
-    return this.#drained
+    return this.#drained ?? this.#pieces
+  }
+
+  async #sendAll(pieces: Iterable<string>, shown: string): Promise<void> {
+    for (const piece of pieces) {
+      await turnEnd()
+      while (this.#drained) await this.#drained
+      if (this.#socket.readyState !== this.#socket.OPEN) break
+      this.#socket.send(piece, { fin: false })
+      this.#waitIfFull()
+    }
+    this.#pieces = undefined
+    if (this.#socket.readyState !== this.#socket.OPEN) return
+    this.#socket.send('', { fin: true })
+    this.#see?.(shown)
+    for (const frame of this.#held.splice(0)) this.send(frame)
   }
 
   #cork(until: 'turn' | 'next turn'): void {
@@ -61,6 +89,10 @@ export class Outbox {
     if (!this.#corked) return
     this.#corked = undefined
     this.#stream.uncork()
+  }
+
+  #waitIfFull(): void {
+    if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()
   }
 
   async #wait(): Promise<void> {

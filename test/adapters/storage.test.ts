@@ -49,7 +49,7 @@ async function emptied(store: Store, file: string): Promise<Store> {
     return ask(...args)
   }
   return {
-    commit: call(store.commit), loadContext: call(store.loadContext), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents),
+    commit: call(store.commit), loadContext: call(store.loadContext), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents), readTaskMessages: call(store.readTaskMessages),
     readJournal: call(store.readJournal), readMessages: call(store.readMessages), readTasks: call(store.readTasks), measureTasks: call(store.measureTasks), listTasks: call(store.listTasks),
     readSend: call(store.readSend), countOpen: call(store.countOpen), readWebhooks: call(store.readWebhooks), readOpenWebhooks: call(store.readOpenWebhooks),
     writeWebhook: call(store.writeWebhook), noteWebhooks: call(store.noteWebhooks), deleteWebhook: call(store.deleteWebhook), sweep: call(store.sweep), erase: call(store.erase),

@@ -30,6 +30,7 @@ export const runtimeFaults: readonly Fault[] = [
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
   },
   { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state, bytes })', replace: 'ledger.open(taskId, { state, bytes })' },
+  { name: 'a page of tasks has no bound in bytes', file: 'runtime/list-tasks.ts', unit: 'test/adapters/large-answers.test.ts', find: ', bytes: PAGE_BYTES', replace: '' },
   { name: 'a restored task counts its bytes anew', file: 'runtime/take-up.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes })', replace: 'ledger.open(taskId, { generation, state })' },
   { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },

@@ -1,0 +1,223 @@
+import { EventEmitter, once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { EventStream, KEEP_ALIVE_MS, sentPieces } from '../../adapters/http/event-stream.ts'
+import type { Sink } from '../../adapters/http/sink.ts'
+import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
+import { legacyDialects } from '../../adapters/cli/dialects.ts'
+import { httpHandler, serve } from '../../adapters/http/serve.ts'
+import { Outbox } from '../../adapters/websocket/outbox.ts'
+import { sqliteStore } from '../../adapters/storage/sqlite.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
+import { artifact, data, inputRequired, memoryStore, progress, type Store, type WorkFunction } from '../../runtime/index.ts'
+import { completed, isLarge, LARGE_BYTES } from '../../runtime/whole-task.ts'
+import { ask, rpc } from '../fixtures/http-agent.ts'
+import { frameOf, RawSocket } from '../fixtures/raw-socket.ts'
+import { refusal, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { JsonSocket } from '../fixtures/served-agent.ts'
+import { standsStill } from '../fixtures/stands-still.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
+
+/** A text that is hard to cut: escapes, and characters of two units. */
+const hard = '"\n\u{1f600}é'.repeat(20_000)
+
+/** Work with a large task: artifacts of several chunks, words, questions and answers; it waits at the end until it is canceled. */
+const large: WorkFunction = async ({ ask, emit: tell }) => {
+  for (let i = 0; i < 600; i += 1) tell(artifact({ artifactId: `a${i % 2}`, parts: [data({ i, text: 'x'.repeat(1000) })] }, { append: i > 1 }))
+  tell(progress('half of it'))
+  tell(artifact({ artifactId: 'text', parts: [{ text: hard }] }))
+  const message = await ask(inputRequired('And?'))
+  tell(artifact({ artifactId: 'answer', parts: message.parts }))
+  await ask(inputRequired('Again?'))
+}
+
+/** How many artifacts an answer has. */
+function artifactsIn(answer: unknown): number | undefined {
+  return (answer as Task).artifacts?.length
+}
+
+/** Serves it over every binding, with how often its store reads events. */
+async function served(t: Test, engine: 'memory' | 'SQLite') {
+  const kept = engine === 'memory' ? memoryStore() : sqliteStore(join(t.testdir(), 'tasks.db'))
+  const counts = { reads: 0 }
+  const store: Store = { ...kept, readEvents: (...args) => ((counts.reads += 1), kept.readEvents(...args)) }
+  const started = start(t, { work: large }, { store })
+  const at = await serve(started.runtime, { port: 0, dialects: await legacyDialects(started.runtime) })
+  t.teardown(() => at.close())
+  const { id } = taskIn(await started.runtime.sendMessage(say('hello')))
+  await started.runtime.sendMessage(say(hard, { taskId: id }))
+  return { ...started, store, url: at.url, counts, id, whole: (await kept.readTask({ tenant: '', principal: 'anonymous' }, id))?.task as Task }
+}
+
+for (const engine of ['memory', 'SQLite'] as const) {
+  await t.test(`a large task is the same in pieces as whole, over every binding, in ${engine}`, async t => {
+    const { runtime, store, url, id, whole, counts } = await served(t, engine)
+    t.ok(JSON.stringify(whole).length > 2 * LARGE_BYTES)
+    t.equal(whole.history?.length, 4)
+    const before = counts.reads
+    t.strictSame(await runtime.getTask({ id }), whole)
+    t.ok(counts.reads - before > 1, 'it is read in pieces')
+    t.strictSame((await rpc(url, 'GetTask', { id })).json['result'], whole)
+    t.strictSame((await ask(`${url}tasks/${id}`)).json, whole)
+    t.strictSame((await ask(`${url}tasks/${id}?historyLength=2`)).json, { ...whole, history: whole.history?.slice(-2) })
+    t.match((await ask(`${url}tasks?includeArtifacts=true`)).json, { tasks: [whole] })
+    for (const version of ['0.3', '0.1']) t.equal(artifactsIn((await rpc(url, 'tasks/get', { id }, { 'a2a-version': version })).json['result']), whole.artifacts?.length)
+    t.equal(artifactsIn((await ask(`${url}v1/tasks/${id}`, { headers: { 'a2a-version': '0.3' } })).json), whole.artifacts?.length)
+    const socket = await JsonSocket.open(t, url.replace('http', 'ws'))
+    const call = async (method: 'GetTask' | 'ListTasks' | 'SubscribeToTask', params: object) => (await socket.next(socket.request(method, params))).result
+    t.strictSame(await call('GetTask', { id }), whole)
+    t.match(await call('ListTasks', { includeArtifacts: true }), { tasks: [whole] })
+    t.strictSame(await call('SubscribeToTask', { id }), { task: whole })
+    const response = await fetch(`${url}tasks/${id}:subscribe`, { headers: { 'a2a-version': '1.0' } })
+    let text = ''
+    for await (const bytes of response.body ?? []) if ((text += Buffer.from(bytes).toString('latin1')).endsWith('\n\n')) break
+    const [, number, told = ''] = /^id: (\d+)\ndata: (.*)\n\n$/.exec(Buffer.from(text, 'latin1').toString()) ?? []
+    t.ok(Number(number) > 600)
+    t.strictSame(JSON.parse(told), { task: whole })
+    t.strictSame(taskIn((await rpc(url, 'SendMessage', say('end', { taskId: id }))).json['result'] as never).artifacts?.length, whole.artifacts?.length)
+    t.match(await refusal(runtime.cancelTask({ id })), { code: 'TaskNotCancelable' })
+    const stored = await store.readTask({ tenant: '', principal: 'anonymous' }, id, { within: 1000 })
+    if (!stored) throw new Error('A task was expected')
+    const scope = { tenant: '', principal: 'anonymous' }
+    t.equal(await completed({ ...store, readEvents: async () => [] }, scope, stored, {}), undefined, 'it is removed meanwhile')
+    t.equal(await completed({ ...store, readTaskMessages: async () => [] }, scope, stored, {}), undefined)
+    const gone: Store = { ...store, readEvents: async () => [], close: async () => {} }
+    const { runtime: other } = start(t, { work: large }, { store: gone })
+    t.match(await refusal(other.getTask({ id })), { code: 'TaskNotFound' })
+    t.match(await other.listTasks({}), { tasks: [], totalSize: 1 })
+  })
+}
+
+await t.test('a large task goes over the WebSocket in fragments, and what is sent meanwhile comes after it', async t => {
+  const { url, id, whole } = await served(t, 'memory')
+  const socket = await JsonSocket.open(t, url.replace('http', 'ws'))
+  for (const [i, method] of ['GetTask', 'ping', 'GetTask', 'none'].entries()) socket.send(JSON.stringify({ jsonrpc: '2.0', id: `${i}`, method, params: { id } }))
+  const answers = new Map<unknown, unknown>()
+  while (answers.size < 4) {
+    const { id: name, result, error } = await socket.next()
+    answers.set(name, result ?? error)
+  }
+  t.strictSame([answers.get('0'), answers.get('2')], [whole, whole])
+  t.match([answers.get('1'), answers.get('3')], [{}, { code: -32601 }])
+})
+
+await t.test('large tasks are read one after the other, as fast as their client reads, and nothing more once it has left', async t => {
+  const { url, id, counts, runtime } = await served(t, 'memory')
+  const before = counts.reads
+  const raw = await RawSocket.open(t, url)
+  const request = (i: number) => frameOf({ payload: JSON.stringify({ jsonrpc: '2.0', id: i, method: i % 2 ? 'GetTask' : 'SubscribeToTask', params: { id } }) })
+  raw.write(Buffer.concat(Array.from({ length: 80 }, (_, i) => request(i))))
+  await standsStill(() => counts.reads > before && counts.reads, 'the connection to be full')
+  const single = await runtime.getTask({ id }).then(() => counts.reads)
+  await runtime.getTask({ id })
+  const each = counts.reads - single
+  t.ok(counts.reads - before < 40 * each, `${counts.reads - before} reads`)
+  raw.socket.destroy()
+  const http = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+  http.pause()
+  http.write(`GET /tasks/${id} HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\n\r\n`.repeat(80))
+  const started = counts.reads
+  await standsStill(() => counts.reads > started && counts.reads, 'the connection to be full')
+  t.ok(counts.reads - started < 40 * each)
+  http.destroy()
+  await once(http, 'close')
+  await rest()
+  t.match(await runtime.getTask({ id, historyLength: 0 }), { id })
+})
+
+await t.test('what a message is answered with is written in pieces if it is large', async t => {
+  const { runtime } = start(t, { work: () => ({ artifact: hard.repeat(10) }) })
+  const handler = httpHandler(runtime)
+  const at = await serve(runtime, { port: 0 })
+  t.teardown(() => at.close())
+  const answer = await rpc(at.url, 'SendMessage', say('a'))
+  t.equal(answer.headers.get('content-length'), null)
+  t.match(taskIn(answer.json['result'] as never).artifacts, [{ parts: [{ text: hard.repeat(10) }] }])
+  const mounted = await handler(new Request('http://127.0.0.1/message:send', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(say('b')) }))
+  t.match(taskIn((await mounted.json()) as never).artifacts, [{ parts: [{ text: hard.repeat(10) }] }])
+})
+
+await t.test('a task that is read in pieces has each message where it came', async t => {
+  const key = { tenant: '', principal: 'anonymous', contextId: 'c' }
+  const message = (messageId: string) => ({ messageId, role: 'ROLE_USER' as const, parts: [{ text: messageId }] })
+  const said = [{ message: message('first') }, { message: message('last'), generation: 1 }]
+  const event = { taskId: 't', generation: 1, update: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const, message: { ...message('between'), role: 'ROLE_AGENT' as const } } } } }
+  const store: Store = { ...memoryStore(), readTaskMessages: async () => said, readEvents: async () => [event] }
+  const stored = { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } }, generation: 1, messages: 2 }
+  const read = await completed(store, key, stored, {})
+  t.strictSame(read?.task.history?.map(({ messageId }) => messageId), ['first', 'last'])
+  t.equal(read?.task.status.message?.messageId, 'between')
+  t.ok(isLarge({ ...stored.task, artifacts: [{ artifactId: 'a', parts: [{ raw: 'A'.repeat(LARGE_BYTES) }, { text: 'x' }] }] }))
+  t.notOk(isLarge({ ...stored.task, artifacts: [{ artifactId: 'a', parts: [{ url: 'https://agent.example/' }, { raw: 'AAAA' }] }] }))
+  t.notOk(isLarge(stored.task))
+})
+
+await t.test('a tap sees that a message was sent in pieces, but not of one that was broken off', async t => {
+  const stream = Object.assign(new EventEmitter(), { writableLength: 0, cork() {}, uncork() {} })
+  const sent: string[] = []
+  const socket = { readyState: 1, OPEN: 1, send: (piece: string) => void sent.push(piece) }
+  const seen: string[] = []
+  const outbox = new Outbox(socket as never, stream as never, new TestClock(), frame => seen.push(frame))
+  await outbox.sendPieces(['a', 'b'], 'shown')
+  t.strictSame([sent, seen], [['a', 'b', ''], ['shown']])
+  socket.readyState = 3
+  await outbox.sendPieces(['c'], 'shown')
+  t.strictSame([sent, seen], [['a', 'b', ''], ['shown']])
+})
+
+await t.test('a page of tasks ends before it has more than 1 MiB, and the next has the rest', async t => {
+  for (const store of [memoryStore(), sqliteStore(join(t.testdir(), 'tasks.db'))]) {
+    const { runtime } = start(t, { work: ({ message }) => ({ artifact: message.parts[0] && 'text' in message.parts[0] ? 'x'.repeat(Number(message.parts[0].text)) : '' }) }, { store })
+    const ids = []
+    for (const size of [10, 400_000, 400_000, 400_000, 3_000_000, 10, 10]) ids.push(taskIn(await runtime.sendMessage(say(String(size)))).id)
+    const sizes: number[] = []
+    const listed = []
+    for (let pageToken = ''; sizes.length === 0 || pageToken;) {
+      const page = await runtime.listTasks({ includeArtifacts: true, ...(pageToken && { pageToken }) })
+      t.equal(page.totalSize, 7)
+      sizes.push(page.tasks.length)
+      listed.push(...page.tasks)
+      pageToken = page.nextPageToken
+    }
+    t.strictSame(new Set(listed.map(({ id }) => id)), new Set(ids))
+    t.equal(listed.length, 7)
+    t.ok(sizes.length >= 3)
+    t.ok(listed.every(({ artifacts }) => artifacts?.length === 1))
+    t.equal((await runtime.listTasks({ includeArtifacts: true, pageSize: 1 })).tasks.length, 1)
+  }
+})
+
+await t.test('JSON in pieces is the JSON whole', t => {
+  const deep = { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: [1] } } } } } } } } } }
+  const surrogates = ['x'.repeat(65_535) + '\u{1f600}'.repeat(70_000), '\ud800'.repeat(70_000)]
+  const values = [null, 1, 'text', true, [], {}, [[], {}, [undefined]], { a: undefined, b: 1 }, { date: new Date(0) }, deep, hard, ...surrogates, { [hard]: hard, list: Array.from({ length: 10_000 }, (_, i) => ({ i, text: 'x'.repeat(50) })) }]
+  for (const value of values) {
+    const pieces = [...jsonPieces(value)]
+    t.ok(pieces.join('') === JSON.stringify(value), JSON.stringify(value).slice(0, 60))
+    t.ok(pieces.every(piece => piece.length < 1_000_000))
+  }
+  t.ok([...jsonPieces(values.at(-1))].length > 10)
+  t.end()
+})
+
+await t.test('no comment comes into an event in pieces, and nothing more once its client has left', async t => {
+  const clock = new TestClock()
+  const sent: string[] = []
+  let gone = () => {}
+  const sink: Sink = { open: events => (gone = events.gone), room: 1_000_000, write: text => void sent.push(text), end() {}, cutOff() {} }
+  const stream = new EventStream(sink, clock, () => {})
+  function* pieces() {
+    yield 'a'.repeat(70_000)
+    clock.increment(KEEP_ALIVE_MS)
+    yield 'b'
+  }
+  await stream.sendPieces(sentPieces(pieces(), undefined))
+  clock.increment(KEEP_ALIVE_MS)
+  await until(() => sent.join('').endsWith(':\n\n'))
+  t.equal(sent.join(''), `data: ${'a'.repeat(70_000)}b\n\n:\n\n`)
+  gone()
+  sent.length = 0
+  await stream.sendPieces(['late'])
+  t.strictSame(sent, [])
+})
