@@ -6,7 +6,7 @@ export class StepPromise<T> extends Promise<T> {
   #isAwaited = false
 
   static {
-    Object.defineProperty(this.prototype, 'constructor', {
+    Reflect.defineProperty(this.prototype, 'constructor', {
       get(this: object) {
         if (#isAwaited in this) this.#isAwaited = true
         return Promise

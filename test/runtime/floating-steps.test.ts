@@ -1,3 +1,4 @@
+/* oxlint-disable require-yield -- generators that say nothing are among what is tested */
 import t, { type Test } from 'tap'
 import type { AgentDefinition } from '../../runtime/agent.ts'
 import { fromPromise } from '../../runtime/from-promise.ts'
@@ -70,7 +71,7 @@ for (const [kind, work] of KINDS) {
       const later = step('a', fail)
       const settled = step('b', fail)
       step('c', fail).catch(() => {})
-      void step('d', fail).then(() => {}, () => {})
+      void step('d', fail).then(() => undefined, () => undefined)
       await Promise.all([step('e', () => 1), step('f', fail)]).catch(() => {})
       await step('g', () => 1)
       await later.catch(() => {})

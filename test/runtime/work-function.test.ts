@@ -144,7 +144,7 @@ await t.test('what is left alone', async t => {
     })
     t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
     await rest()
-    t.strictSame(log.map(({ details }) => details['step']).toSorted(), ['fails', 'is no JSON', 'is none', 'rejects'])
+    t.strictSame(log.map(({ details }) => String(details['step'])).toSorted(), ['fails', 'is no JSON', 'is none', 'rejects'])
   })
 
   await t.test('comes to its end with the work: what is called later is refused, in a turn of its own', async t => {
