@@ -1,5 +1,5 @@
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import { checkJson, isObject } from '../../machines/protocol/json.ts'
+import { checkJson, checkJsonText, isObject } from '../../machines/protocol/json.ts'
 import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { bodyOf } from './body.ts'
@@ -36,6 +36,9 @@ export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<
   const text = await bodyOf(request, limits.messageBytes, size, () => unfinishedOf(runtime, call))
   if (text === '') return {}
   if (!isJson(request)) throw wrongType(request)
+  const jsonLimits = { ...jsonLimitsOf(limits), root: 'body' }
+  const excess = checkJsonText(text, jsonLimits)
+  if (excess) throw invalidParams(excess)
   let body: unknown
   try {
     body = JSON.parse(text)
@@ -43,7 +46,7 @@ export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<
     throw new A2AError('ParseError', 'The body is not JSON.')
   }
   if (!isObject(body)) throw new A2AError('InvalidParams', 'Invalid parameters: the body must be an object.')
-  const violation = checkJson(body, { ...jsonLimitsOf(limits), root: 'body' })
+  const violation = checkJson(body, jsonLimits)
   if (violation) throw invalidParams(violation)
   return body
 }

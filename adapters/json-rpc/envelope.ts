@@ -1,5 +1,5 @@
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import { checkJson, isObject } from '../../machines/protocol/json.ts'
+import { checkJson, checkJsonText, isObject } from '../../machines/protocol/json.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
 
@@ -24,10 +24,16 @@ export type EnvelopeLimits = Pick<Limits, 'jsonDepth' | 'jsonNodes'>
 const LONGEST_ID_BYTES = 128
 /** The members that only a server's frames have. */
 const ANSWERS = ['result', 'error', 'streamEnd']
+/** The id of a request, where no member is before it, or only ones that are strings without escapes. */
+const EARLY_ID = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*"[^"\\]*"\s*,)*?\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,/
+/** How much of the text is searched for it. */
+const EARLY_LENGTH = 1024
 const NO_PARAMETERS: ServiceParameters = new Map()
 
 /** Reads one JSON-RPC 2.0 message. Whatever the text is, this does not throw and does not recurse. */
 export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
+  const excess = checkJsonText(text, { ...jsonLimitsOf(limits), root: 'request' }, 'params')
+  if (excess) return { kind: 'invalid', id: earlyId(text), error: invalidParams(excess) }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -56,6 +62,16 @@ function requestOf(id: RequestId, method: string, params: unknown, given: unknow
   const violation = checkJson(params, jsonLimitsOf(limits))
   if (violation) return { kind: 'invalid', id, error: invalidParams(violation) }
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
+}
+
+/** The id of a request that is not parsed; null if it is not near the beginning of the text. */
+function earlyId(text: string): RequestId | null {
+  const id = EARLY_ID.exec(text.slice(0, EARLY_LENGTH))?.[1]
+  try {
+    return idOf(JSON.parse(id ?? 'null')) ?? null
+  } catch {
+    return null
+  }
 }
 
 function idOf(id: unknown): RequestId | undefined {

@@ -31,13 +31,13 @@ const rpcStatus = (code: keyof typeof ERRORS) => (['TooLarge', 'RateLimited'].in
 
 await t.test('a body that is no good request gets this answer by JSON-RPC, and nothing happens', async t => {
   const agent = await prepared(t)
-  for (const { what, text, id, code, message } of badTexts) {
+  for (const { what, text, id, code, message, fields } of badTexts) {
     await t.test(`${what}: ${ERRORS[code].code}`, async t => {
       const before = agent.commits()
       const { status, json } = await ask(agent.url, { body: text })
       const reply = json as Reply
       t.equal(status, rpcStatus(code))
-      t.strictSame(reply, errorReply(id, code, reply.error?.message ?? ''), 'the answer is this error and nothing else')
+      t.strictSame(reply, errorReply(id, code, reply.error?.message ?? '', fields, fields && reply), 'the answer is this error and nothing else')
       if (message !== undefined) t.ok(reply.error?.message.startsWith(message), reply.error?.message ?? 'no error')
       await unimpressed(t, agent, before)
     })

