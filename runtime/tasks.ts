@@ -25,12 +25,12 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const { params, scope, connection, conditions, reliable, room } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
-  const { task, generation } = await read(services, scope, taskId, BRIEFLY)
-  if (!isTerminal(task.status.state)) {
-    const key = { ...scope, contextId: task.contextId }
-    await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection)
-  } else if (ifGeneration !== undefined && ifGeneration !== generation) throw movedOn(taskId)
+  const { task } = await read(services, scope, taskId, BRIEFLY)
+  const key = { ...scope, contextId: task.contextId }
+  const isCanceled = !isTerminal(task.status.state) && (await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection))
   const stored = await whole(services, scope, taskId, {}, room)
+  // The task had ended, or ended while the cancel was on its way.
+  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw movedOn(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
   return shownTask(stored, reliable)
 }
