@@ -225,7 +225,7 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
-    this.traces?.crashed(taskId, error)
+    this.#note(taskId, error)
     if (isLasting(error)) return this.#fail(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
@@ -241,9 +241,14 @@ export class ContextHost implements ActorHost {
   }
 
   failTask(taskId: string, error: unknown): void {
-    this.traces?.crashed(taskId, error)
+    this.#note(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     this.#fail(taskId, error)
+  }
+
+  #note(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
+    this.#services.feeds.failed(taskId, error, this.clock.now())
   }
 
   #fail(taskId: string, error: unknown): void {

@@ -1,3 +1,6 @@
+import type { A2AError } from '../machines/protocol/errors.ts'
+import { isInvalidOutput } from './outcomes.ts'
+import { Recent } from './recent.ts'
 import type { Scope, TaskEvent } from './store.ts'
 import { Table } from './table.ts'
 
@@ -12,8 +15,12 @@ export interface FeedListener {
   closed(error: unknown): void
 }
 
+/** How long it is remembered why a task failed. */
+const REMEMBERED_MS = 60_000
+
 /** Who listens to which task. Holds a task only as long as someone does. */
 export class Feeds {
+  readonly #invalidOutputs = new Recent<{ error?: A2AError }>(() => ({}), REMEMBERED_MS)
   readonly #listeners = new Table<Set<FeedListener>>()
 
   /** Adds a listener. The answer removes it, and may be called twice. */
@@ -28,6 +35,16 @@ export class Feeds {
   /** Whether somebody listens to a task. */
   has(taskId: string): boolean {
     return this.#listeners.has(taskId)
+  }
+
+  /** The work of a task has failed. An error is remembered for a minute if it says that the agent's output is not valid A2A. */
+  failed(taskId: string, error: unknown, nowMs: number): void {
+    if (isInvalidOutput(error)) this.#invalidOutputs.get(taskId, nowMs).error = error
+  }
+
+  /** Why the output of a task's agent was not valid A2A, for the callers that wait for the end of the task. */
+  invalidOutput(taskId: string): A2AError | undefined {
+    return this.#invalidOutputs.find(taskId)?.error
   }
 
   publish(taskId: string, events: readonly TaskEvent[]): void {

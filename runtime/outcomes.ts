@@ -108,7 +108,7 @@ function withParts(words: unknown): unknown {
 /** A word of one of these types, as an author's code has to say it. */
 export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
-  if (typeof type !== 'string' || !types.includes(type)) throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}.`)
+  if (typeof type !== 'string' || !types.includes(type)) throw noted(`The agent's code has to ${wanted}.`)
   return value as Record<string, unknown>
 }
 
@@ -165,5 +165,19 @@ function jsonOf(value: unknown, name: string): string | undefined {
 }
 
 function invalid(what: string): A2AError {
-  return new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${what}.`)
+  return noted(`The agent's code produced something that is not valid A2A: ${what}.`)
+}
+
+/** The errors that are made here. An author's own InvalidAgentResponse, of another agent say, is an error like others. */
+const invalidOutputs = new WeakSet<object>()
+
+function noted(text: string): A2AError {
+  const error = new A2AError('InvalidAgentResponse', text)
+  invalidOutputs.add(error)
+  return error
+}
+
+/** Whether an error says that what the author's code handed over is not valid A2A. */
+export function isInvalidOutput(error: unknown): error is A2AError {
+  return typeof error === 'object' && error !== null && invalidOutputs.has(error)
 }

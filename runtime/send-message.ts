@@ -1,5 +1,5 @@
-import { invalidParams } from '../machines/protocol/errors.ts'
-import type { SendMessageResponse } from '../machines/protocol/objects.ts'
+import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
+import type { SendMessageResponse, Task } from '../machines/protocol/objects.ts'
 import type { SendMessageRequest } from '../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../machines/protocol/states.ts'
 import type { Admitted } from './call.ts'
@@ -23,7 +23,7 @@ type Call = Admitted<SendMessageRequest>
 
 /**
  * SendMessage (§3.1.1): answers with the agent's message, or with the task once it is terminal or interrupted; with
- * `returnImmediately` as soon as it exists (§3.2.2).
+ * `returnImmediately` as soon as it exists (§3.2.2). Throws InvalidAgentResponse if the task failed because of what its agent said.
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
@@ -34,6 +34,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const seen = await end
   const stored = seen ? projectTask(seen, configuration) : await whole(services, placed, configuration, call.room)
   if (seen && call.room && isLarge(stored.task)) await call.room()
+  if (!configuration.returnImmediately) checkOutput(services, stored.task)
   return { task: shownTask(stored, call.reliable) }
 }
 
@@ -56,6 +57,12 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
     tail.end()
     throw error
   }
+}
+
+/** Throws InvalidAgentResponse if a task failed because its agent said what is not valid A2A (§3.3.2). The task stays as it is. */
+function checkOutput({ feeds }: OperationServices, { id, status }: Task): void {
+  const error = status.state === 'TASK_STATE_FAILED' ? feeds.invalidOutput(id) : undefined
+  if (error) throw new A2AError('InvalidAgentResponse', error.message, { metadata: { taskId: id }, cause: error })
 }
 
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */

@@ -11,7 +11,7 @@ import type { WorkArguments } from '../../runtime/work-arguments.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
 import { artifact, failed, progress, rejected, reply, text, textOf } from '../../runtime/words.ts'
 import { failure, httpAgent, result, stream } from '../fixtures/scripted-http.ts'
-import { brief, collect, deferred, open, reaches, refusal, say, start, stateName, taskIn, until, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, open, reaches, refusal, say, start, stateName, taskIn, type Started, until, withGenerations } from '../fixtures/runtime-helpers.ts'
 
 type Definition = Omit<AgentDefinition, 'card'> & Partial<AgentDefinition>
 
@@ -334,7 +334,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
     const agent = remoteAgent(hotel.url)
     const desk = (work: WorkFunction) => start(t, { work })
     const invalid = desk(async work => ({ artifacts: (await delegate(work, agent, { parts: [] })).artifacts }))
-    t.match(await reasonOf(invalid, 'x'), ['failed', /message\.parts/])
+    t.match(await refusal(invalid.runtime.sendMessage(say('x'))), { code: 'InvalidAgentResponse', message: /message\.parts/ })
     const late = desk(async work => ({ artifacts: (await delegate(work, agent, 'x', { deadlineMs: -1 })).artifacts }))
     await reasonOf(late, 'x')
     t.match(late.log.at(-1)?.details, { error: { message: /A wait is a number of milliseconds/ } })

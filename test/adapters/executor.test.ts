@@ -3,7 +3,7 @@ import type { AgentExecutionEvent, AgentExecutor, ExecutionEventBus, RequestCont
 import t, { type Test } from 'tap'
 import { fromExecutor } from '../../adapters/a2a-sdk/index.ts'
 import { accepted, inputRequired, memoryStore, type CallContext, type Store } from '../../runtime/index.ts'
-import { brief, closed, collect, deferred, next, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, type Deferred } from '../fixtures/runtime-helpers.ts'
+import { brief, closed, collect, deferred, invalidOutput, next, reaches, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until } from '../fixtures/runtime-helpers.ts'
 
 type Execute = (request: RequestContext, bus: ExecutionEventBus) => Promise<void> | void
 
@@ -253,7 +253,8 @@ await t.test('what an executor publishes cannot break the runtime: the task fail
       bus.publish(event(request) as AgentExecutionEvent)
       bus.publish(status(request, COMPLETED))
     }))
-    const task = taskIn(await runtime.sendMessage(say('go')))
+    const isInvalid = reason.endsWith('.parts') || reason === 'must be JSON'
+    const task = taskIn(await (isInvalid ? invalidOutput(runtime) : runtime.sendMessage(say('go'))))
     t.equal(stateName(task.status.state), 'failed', what)
     t.match(textOf(task.status.message), reason, what)
   }

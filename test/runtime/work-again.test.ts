@@ -6,7 +6,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { accepted, artifact, authRequired, fromPromise, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, textOf as wordsOf, type Question, type Runtime, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkWords } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lastingStore, lives, type Lives } from '../fixtures/lives.ts'
-import { brief, collect, deferred, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, invalidOutput, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -178,7 +178,7 @@ await t.test('steps', async t => {
     cyclic.self = cyclic
     for (const result of [1n, cyclic, () => {}, Symbol('x'), { toJSON() { throw new Error('x') } }]) {
       const { runtime, log } = start(t, { work: async ({ step }) => { await step('count', () => result) } })
-      const { status } = taskIn(await runtime.sendMessage(say('x')))
+      const { status } = taskIn(await invalidOutput(runtime))
       t.strictSame([stateName(status.state), textOf(status.message)], ['failed', `The agent's code produced something that is not valid A2A: the result of step count must be JSON: ${['function', 'symbol'].includes(typeof result) ? 'not a function, a symbol or what a toJSON makes nothing of' : 'without cycles and BigInt'}.`])
       t.equal(log.length, 1)
     }

@@ -5,7 +5,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, text, textOf as wordsOf, type StandardSchema, type Question, type WorkGenerator } from '../../runtime/index.ts'
 import { anyone, eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
-import { brief, closed, collect, deferred, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Deferred } from '../fixtures/runtime-helpers.ts'
+import { brief, closed, collect, deferred, invalidOutput, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until, userMessage } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -73,7 +73,7 @@ await t.test('what it yields', async t => {
 
   await t.test('is not looked for in the result of a promise: that fails the task, and says so', async t => {
     const { runtime } = start(t, { work: (async () => (async function* () {})()) as never })
-    const { status } = taskIn(await runtime.sendMessage(say('x')))
+    const { status } = taskIn(await invalidOutput(runtime))
     t.match([stateName(status.state), textOf(status.message)], ['failed', /result must be an object/])
   })
 
@@ -109,7 +109,7 @@ await t.test('what it yields', async t => {
 
   await t.test('that is no word, and is not caught, fails the task with a reason', async t => {
     const { runtime, log } = start(t, { work: async function* () { yield 42 as never } })
-    const { status } = taskIn(await runtime.sendMessage(say('x')))
+    const { status } = taskIn(await invalidOutput(runtime))
     t.match([status.state, textOf(status.message)], ['TASK_STATE_FAILED', /has to say progress/])
     t.match(log, [{ level: 'error', message: 'the work of a task failed' }])
   })
@@ -128,7 +128,7 @@ await t.test('how it ends', async t => {
   ]
   for (const [how, work, state, says] of ends) {
     const { runtime } = start(t, { work })
-    const { status } = taskIn(await runtime.sendMessage(say('x')))
+    const { status } = taskIn(await (how === 'garbage returned' ? invalidOutput(runtime) : runtime.sendMessage(say('x'))))
     t.strictSame([stateName(status.state), textOf(status.message)], [state, says], how)
   }
 })

@@ -6,7 +6,7 @@ import type { AgentDefinition } from '../../runtime/agent.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation-function.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import { brief, collect, deferred, heldStore, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 const SECRET = 'secret: /etc/passwd'
 const cyclic: Record<string, unknown> = {}
@@ -89,7 +89,7 @@ await t.test('work as a function', async t => {
     ]
     for (const [result, names] of garbage) {
       const { runtime, log } = start(t, { work: () => result as never })
-      const { state, says, artifacts } = ended(await runtime.sendMessage(say('x')))
+      const { state, says, artifacts } = ended(await invalidOutput(runtime))
       t.equal(state, 'failed')
       t.match(says, `not valid A2A: ${names} `)
       t.equal(artifacts, undefined)
@@ -385,7 +385,7 @@ await t.test('work as a chart', async t => {
     for (const words of [{ type: 'nonsense' }, { type: 'artifact', artifact: 7 }, { type: 'progress', message: [] }, { type: 'progress', metadata: cyclic }]) {
       const work = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(words as never) } } })
       const { runtime, log } = start(t, { work })
-      const { state, says } = ended(await runtime.sendMessage(say('x')))
+      const { state, says } = ended(await invalidOutput(runtime))
       t.equal(state, 'failed')
       t.match(says, /^The agent's code/)
       t.match(log, [{ level: 'error', message: 'the work of a task failed' }])
