@@ -181,7 +181,7 @@ export class ContextHost implements ActorHost {
     const { limits, store } = this.#services
     const [size] = await store.measureTasks({ ...this.key, taskIds: [taskId] })
     if (size) checkReadable(size, limits)
-    const stored = await this.#services.store.readTask(this.key, taskId)
+    const stored = await store.readTask(this.key, taskId)
     if (!stored) throw taskNotFound(taskId)
     return stored.task
   }
@@ -225,7 +225,8 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
-    this.#note(taskId, error)
+    this.traces?.crashed(taskId, error)
+    this.#services.feeds.failed(taskId, error, this.clock.now())
     if (isLasting(error)) return this.#fail(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
@@ -241,14 +242,10 @@ export class ContextHost implements ActorHost {
   }
 
   failTask(taskId: string, error: unknown): void {
-    this.#note(taskId, error)
-    this.logger.error('the work of a task failed', { taskId, error })
-    this.#fail(taskId, error)
-  }
-
-  #note(taskId: string, error: unknown): void {
     this.traces?.crashed(taskId, error)
     this.#services.feeds.failed(taskId, error, this.clock.now())
+    this.logger.error('the work of a task failed', { taskId, error })
+    this.#fail(taskId, error)
   }
 
   #fail(taskId: string, error: unknown): void {

@@ -207,7 +207,7 @@ export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
   let bytes = 0
   for (const { parts } of said) bytes += bytesOf(parts)
   for (const { update } of log) bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
-  const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify(value ?? null).length, 0)
+  const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify({ value }).length, 0)
   return { taskId, bytes, journalBytes }
 }
 

@@ -160,6 +160,8 @@ await t.test('an answer that was taken when the next commit failed goes down all
   await until(() => store.held.length === 1)
   await store.release(new TypeError('The disk is full.'))
   await store.passAll()
+  await until(() => desk.log.some(({ message }) => message === 'a commit failed'))
+  desk.clock.increment(1000)
   t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{}, { parts: [{ text: '1\n2\nred' }] }] })
 })
 

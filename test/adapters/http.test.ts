@@ -313,9 +313,13 @@ await t.test('pages of allowed origins may call and read, others may not', async
 })
 
 await t.test('an authenticate that gives no answer in time gets 503', async t => {
-  const { url, log } = await serveAll(t, { work: echo }, { authenticate: () => new Promise(() => {}), limits: { accessMs: 20 } })
-  const answer = await rpc(url, 'ListTasks', {}, { authorization: 'Ada' })
-  t.equal(answer.status, 503)
+  const asked = deferred()
+  const authenticate = () => (asked.resolve(), new Promise<undefined>(() => {}))
+  const { url, log, clock } = await serveAll(t, { work: echo }, { authenticate, limits: { accessMs: 20 } })
+  const answer = rpc(url, 'ListTasks', {}, { authorization: 'Ada' })
+  await asked.promise
+  clock.increment(20)
+  t.equal((await answer).status, 503)
   t.match(log, [{ message: 'authenticate failed', details: { error: { cause: { message: 'authenticate gave no answer within 20 ms' } } } }])
 })
 

@@ -36,7 +36,7 @@ const CARD = { name: 'Test', version: '7' }
 const traced = (t: Test, definition: Omit<AgentDefinition, 'card'>) => start(t, { card: CARD, ...definition }, { telemetry })
 
 /** A traced agent that is served over WebSocket, JSON-RPC and REST. */
-const served = (t: Test, work: WorkFunction, name = 'Test') => serveAll(t, { card: { name, version: '7' }, work }, { telemetry })
+const served = (t: Test, work: WorkFunction, name = 'Test', options: { publicUrl?: string } = {}) => serveAll(t, { card: { name, version: '7' }, work }, { telemetry, ...options })
 
 /** A traced client of an agent; it is closed when the test ends. */
 async function clientOf(t: Test, url: string, options: ConnectOptions = {}): Promise<AgentClient> {
@@ -489,14 +489,16 @@ await t.test('streams', async t => {
 await t.test('a stream that is cut off goes on in its trace', async t => {
   for (const binding of ['WEBSOCKET', 'JSONRPC']) {
     const go = deferred()
+    let port = 0
+    const proxy = await cuttingProxy(() => port)
+    t.teardown(() => proxy.close())
+    const through = `http://127.0.0.1:${proxy.port}/`
     const { url, runtime } = await served(t, async ({ emit }) => {
       emit(progress('on it'))
       await go.promise
       return {}
-    })
-    const proxy = await cuttingProxy(Number(new URL(url).port))
-    t.teardown(() => proxy.close())
-    const through = `http://127.0.0.1:${proxy.port}/`
+    }, 'Test', { publicUrl: through })
+    port = Number(new URL(url).port)
     const client = await clientOf(t, binding === 'WEBSOCKET' ? through.replace('http', 'ws') : through, { bindings: [binding], random: () => 0 })
     const stream = client.sendStreamingMessage(say('x'))
     const first = taskIn(await next(stream))

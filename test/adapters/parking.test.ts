@@ -70,7 +70,7 @@ await t.test('parking', async t => {
     t.match(response, { statusCode: 503, headers: { 'retry-after': '1' } })
     const page = await fetch(agent.served.url.replace('ws', 'http'))
     t.strictSame([page.status, page.headers.get('retry-after')], [503, '1'])
-    t.match(await page.json(), { error: /restarts/ })
+    t.match(await page.json(), { error: { message: /restarts/ } })
     agent.client.send(JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'ping' }))
     t.match(await agent.client.next(2), { result: {} })
     await store.passAll()

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { originRefusal } from '../../adapters/http/entry.ts'
 import { serve as serveHttp } from '../../adapters/http/serve.ts'
 import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -99,4 +100,9 @@ await t.test('a 401 names the schemes of the card, unless authenticate has a cha
   }
   const { url } = await served(t, { authenticate: Object.assign(() => undefined, { securitySchemes: { key: { apiKeySecurityScheme: { location: 'header', name: 'X-Key' } } } }) })
   t.match((await ask(`${url}tasks`)).json, { error: { message: 'Connect with credentials that this agent knows: ApiKey header="X-Key".' } })
+})
+
+await t.test('no page may call under a host that is not one', async t => {
+  const { settings } = start(t, { work: echo }).runtime
+  t.match(originRefusal('http://a b', 'a b', settings), { status: 403 })
 })

@@ -249,3 +249,16 @@ await t.test('another task that is too large is not read', async t => {
   await ends(runtime, id)
   t.match(errors, [{ code: 'RateLimited', metadata: { taskId: id } }])
 })
+
+await t.test('to find what may be refined, tasks that are not loaded are read; a task without artifacts, or one that is gone, has nothing', async t => {
+  const choosing = (read: (taskId: string) => Promise<unknown>) => artifactToRefine({
+    message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'make it red' }] }, earlierArtifacts: [], unloadedTasks: ['none', 'gone', 'good'],
+    step: (_: string, find: () => unknown) => find(), readTask: read
+  } as unknown as WorkArguments)
+  const artifact = { artifactId: 'a', name: 'boat', parts: [{ text: 'x' }] }
+  const tasks: Record<string, unknown> = { none: {}, good: { artifacts: [artifact] } }
+  const chosen = await choosing(async taskId => tasks[taskId] ?? Promise.reject(new A2AError('TaskNotFound')))
+  t.equal(chosen.artifact.name, 'boat')
+  await t.rejects(choosing(() => Promise.reject(new A2AError('InternalError', 'The store is broken.'))), { message: 'The store is broken.' })
+  await t.rejects(choosing(() => Promise.reject(new TypeError('wrong'))), { message: 'wrong' })
+})

@@ -355,6 +355,7 @@ await t.test('a progress without words and with metadata is told as it is', asyn
 function painterOf(pictures: number, ready: Promise<void>) {
   return setupWork({ types: { context: {} as { left: number } }, actors: { ready: fromPromise(() => ready) } }).createMachine({
     context: { left: pictures },
+    options: { maxIterations: 2 * pictures + 10 },
     initial: 'asking',
     states: {
       asking: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': 'waiting' } },

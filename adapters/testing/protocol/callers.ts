@@ -33,7 +33,7 @@ const CALLERS: Loaders = {
 export async function callerFor({ binding, url }: { binding: Binding; url: string }, { asked, apiKey, extensions }: CallTerms, callers = CALLERS): Promise<((note: Note) => Caller) | string> {
   try {
     const refusal = originRefusal(asked, url, { headers: apiKey })
-    if (refusal) return refusal.message
+    if (refusal) throw refusal
     const make = await callers[binding]()
     const usual: Terms = { version: PROTOCOL_VERSION, extensions, ...(apiKey !== undefined && { credentials: apiKey }) }
     return note => make(url, usual, note)
