@@ -590,7 +590,7 @@ await t.test('requests that wait behind another one on their connection end with
   const request = `POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   socket.write(request.repeat(3))
   await run(0)
-  await until(async () => (await ask(`${url}tasks`)).status === 503)
+  t.equal((await ask(`${url}tasks`)).status, 200, 'requests that wait take up no room')
   t.equal(runs.length, 1, 'the next is not begun before the response to this one is finished')
   socket.destroy()
   await until(() => clock.size === before, 'no stream is left')

@@ -55,8 +55,8 @@ await t.test('a request for an upgrade other than websocket is answered as if it
 })
 
 await t.test('its body is read, whatever its framing, and however slowly it comes', async t => {
-  const { url } = await serveAll(t, { work: echo })
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params: say('x'.repeat(300_000)) })
+  const { url } = await serveAll(t, { work: () => ({ artifact: 'ok' }) })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params: say('x'.repeat(300_000), {}, { historyLength: 0 }) })
   const lines = ['A2A-Version: 1.0', 'Content-Type: application/json']
   const half = body.length / 2
   const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
