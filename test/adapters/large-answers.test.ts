@@ -37,6 +37,16 @@ function artifactsIn(answer: unknown): number | undefined {
   return (answer as Task).artifacts?.length
 }
 
+/** The first event of a stream, which is the large task. */
+async function firstEvent(t: Test, url: string, init: RequestInit): Promise<unknown> {
+  const response = await fetch(url, init)
+  let text = ''
+  for await (const bytes of response.body ?? []) if ((text += Buffer.from(bytes).toString('latin1')).endsWith('\n\n')) break
+  const [, number, event = ''] = /^id: (\d+)\ndata: (.*)\n\n$/.exec(Buffer.from(text, 'latin1').toString()) ?? []
+  t.ok(Number(number) > 600)
+  return JSON.parse(event)
+}
+
 /** Serves it over every binding, with how often its store reads events. */
 async function served(t: Test, engine: 'memory' | 'SQLite') {
   const kept = engine === 'memory' ? memoryStore() : sqliteStore(join(t.testdir(), 'tasks.db'))
@@ -69,12 +79,10 @@ for (const engine of ['memory', 'SQLite'] as const) {
     t.strictSame(await call('GetTask', { id }), whole)
     t.match(await call('ListTasks', { includeArtifacts: true }), { tasks: [whole] })
     t.strictSame(await call('SubscribeToTask', { id }), { task: whole })
-    const response = await fetch(`${url}tasks/${id}:subscribe`, { headers: { 'a2a-version': '1.0' } })
-    let text = ''
-    for await (const bytes of response.body ?? []) if ((text += Buffer.from(bytes).toString('latin1')).endsWith('\n\n')) break
-    const [, number, told = ''] = /^id: (\d+)\ndata: (.*)\n\n$/.exec(Buffer.from(text, 'latin1').toString()) ?? []
-    t.ok(Number(number) > 600)
-    t.strictSame(JSON.parse(told), { task: whole })
+    const headers = { 'a2a-version': '1.0', 'content-type': 'application/json' }
+    t.strictSame(await firstEvent(t, `${url}tasks/${id}:subscribe`, { headers }), { task: whole })
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SubscribeToTask', params: { id } })
+    t.strictSame(await firstEvent(t, url, { method: 'POST', headers, body }), { jsonrpc: '2.0', id: 7, result: { task: whole } })
     t.strictSame(taskIn((await rpc(url, 'SendMessage', say('end', { taskId: id }))).json['result'] as never).artifacts?.length, whole.artifacts?.length)
     t.match(await refusal(runtime.cancelTask({ id })), { code: 'TaskNotCancelable' })
     const stored = await store.readTask({ tenant: '', principal: 'anonymous' }, id, { within: 1000 })
