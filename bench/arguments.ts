@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { full, quick, type Scale } from './scale.ts'
 import { scenarios } from './scenarios.ts'
@@ -9,14 +10,17 @@ export interface Asked {
   readonly names: readonly string[]
   /** Whether all of it runs in full: only then the figures may be kept. */
   readonly isFull: boolean
+  /** The path of the Node that runs the servers. */
+  readonly node: string
 }
 
-/** Reads `--quick` and `--only send,stream`. Throws TypeError that says what may be given. */
+/** Reads `--quick`, `--only send,stream` and `--node PATH`. Throws TypeError that says what may be given. */
 export function readArguments(given: readonly string[]): Asked {
-  const { values } = parseArgs({ args: [...given], options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } } })
+  const { values } = parseArgs({ args: [...given], options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, node: { type: 'string', default: process.execPath } } })
   const all = Object.keys(scenarios)
   const names = values.only?.split(',') ?? all
   const unknown = names.find(name => !all.includes(name))
   if (unknown !== undefined) throw new TypeError(`There is no scenario ${JSON.stringify(unknown)}: ${all.join(', ')}.`)
-  return { scale: values.quick ? quick : full, names, isFull: !values.quick && values.only === undefined }
+  if (!existsSync(values.node)) throw new TypeError(`There is no Node at ${values.node}.`)
+  return { scale: values.quick ? quick : full, names, isFull: !values.quick && values.only === undefined, node: values.node }
 }

@@ -3,6 +3,9 @@ import type { Memory, Question, Told } from './servers/control.ts'
 
 /** A server in a process of its own. */
 export class ServerProcess {
+  /** The path of the Node that runs every server. */
+  static node = process.execPath
+
   readonly port: number
   readonly #child: ChildProcess
 
@@ -14,6 +17,7 @@ export class ServerProcess {
   /** Starts the server of a file in `servers/` and resolves when it listens. Throws Error if it ends instead. */
   static async start(file: string, options: unknown): Promise<ServerProcess> {
     const child = fork(new URL(`servers/${file}.js`, import.meta.url), [JSON.stringify(options)], {
+      execPath: ServerProcess.node,
       execArgv: ['--expose-gc'],
       env: { ...process.env, NODE_ENV: 'production' }
     })
