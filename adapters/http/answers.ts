@@ -38,11 +38,11 @@ export function shownError(error: unknown): A2AError {
   return isA2AError(error) ? error : new A2AError('InternalError')
 }
 
-/** An error by REST (§11.6): `google.rpc.Status` under the error's HTTP status. */
-export function statusAnswer(thrown: unknown, headers: Headers = {}): Response {
+/** An error by REST (§11.6): `google.rpc.Status` under the error's HTTP status, or under another `status`. */
+export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: number): Response {
   const error = shownError(thrown)
   const { http } = ERRORS[error.code]
-  return jsonAnswer(statusText(error), { ...headers, ...headersFor(error) }, http)
+  return jsonAnswer(statusText(error, status), { ...headers, ...headersFor(error) }, status ?? http)
 }
 
 /** The body of an error by REST; `status` is its HTTP status, if that is another than usual. */

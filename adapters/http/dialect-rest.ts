@@ -5,6 +5,7 @@ import type { Dialect, RestCall } from '../legacy/dialect.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
 import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
+import { statusOfBody } from './media-type.ts'
 import { bodyParameters } from './parameters.ts'
 import { overQuota } from './rest.ts'
 import { inPieces, streamed } from './streaming.ts'
@@ -31,7 +32,7 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
     return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
     await holdBack(error, runtime.settings)
-    return statusAnswer(error, headers)
+    return statusAnswer(error, headers, statusOfBody(error, call.request))
   }
 }
 

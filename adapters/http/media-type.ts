@@ -1,4 +1,4 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { A2A_JSON } from '../../machines/protocol/media-types.ts'
 import { remembering } from '../../runtime/remembering.ts'
 import type { Refusal } from './entry.ts'
@@ -19,6 +19,14 @@ export function answerType(request: Request): string {
 export function wrongType(request: Request): A2AError {
   const given = typeOf(request)
   return new A2AError('ContentTypeNotSupported', `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`)
+}
+
+/**
+ * The HTTP status of an error by REST, if it is not that of its code. A body that is not JSON gets 415 (RFC 9110 §15.5.16), as over
+ * JSON-RPC; ContentTypeNotSupported for a part of a message keeps the status that A2A gives it.
+ */
+export function statusOfBody(error: unknown, request: Request): number | undefined {
+  return isA2AError(error) && error.code === 'ContentTypeNotSupported' && !isJson(request) ? 415 : undefined
 }
 
 /** Refuses a body in a content coding (RFC 9110 §15.5.16), such as gzip; `undefined` for one that has none. */

@@ -6,7 +6,7 @@ import type { Operations } from '../json-rpc/dispatch.ts'
 import { jsonAnswer, statusAnswer, statusText } from './answers.ts'
 import { holdBack } from './hold-back.ts'
 import { contextOf, type HttpCall } from './http-call.ts'
-import { answerType } from './media-type.ts'
+import { answerType, statusOfBody } from './media-type.ts'
 import { decoded, parametersOf } from './parameters.ts'
 import { routeOf, type Routed } from './routes.ts'
 import { inPieces, streamed } from './streaming.ts'
@@ -36,7 +36,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     return jsonAnswer(JSON.stringify(answer), { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
     await holdBack(error, runtime.settings)
-    return statusAnswer(error, { ...headers, ...type })
+    return statusAnswer(error, { ...headers, ...type }, statusOfBody(error, request))
   }
 }
 

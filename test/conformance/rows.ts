@@ -11,6 +11,7 @@ import { security } from './rows/security.ts'
 import { sendMessage } from './rows/send-message.ts'
 import { serialization } from './rows/serialization.ts'
 import { streaming } from './rows/streaming.ts'
+import { serving } from './rows/serving.ts'
 import { versions } from './rows/versions.ts'
 
 /** All requirements, in the parts of the table. */
@@ -26,5 +27,6 @@ export const PARTS: Readonly<Record<string, readonly Row[]>> = {
   'Equivalence of bindings': equivalence,
   'Security': security,
   'The WebSocket binding': customBinding,
-  'A2A 0.3': legacy
+  'A2A 0.3': legacy,
+  'Serving': serving
 }
