@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import type { AgentExtension } from '../machines/protocol/card.ts'
+import { checkCapabilities, type CapabilityChoices } from './capabilities.ts'
 import { checkChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard } from './described-card.ts'
 import type { ExtendedCard } from './extended-card.ts'
@@ -31,6 +32,8 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   readonly card: AgentDescription
   /** What the card says beside or in place of that to callers who have shown who they are, or a function of the caller that tells it. */
   readonly extendedCard?: ExtendedCard
+  /** Capabilities that the agent does not offer, such as `{ streaming: false }`. Default: all that can be served. */
+  readonly capabilities?: CapabilityChoices
   /**
    * Extensions of the protocol that the agent supports (§4.6) beside ours, by URIs of their own. Work and negotiation hear
    * which of them a client has activated; who does not declare one that is `required` is refused whatever it asks for.
@@ -99,7 +102,7 @@ export interface Agent extends AgentDefinition {
 
 /** Every member of a definition. */
 const MEMBERS = Object.keys({
-  card: true, extendedCard: true, extensions: true, input: true, inputJsonSchema: true, work: true, negotiate: true, messages: true,
+  card: true, extendedCard: true, capabilities: true, extensions: true, input: true, inputJsonSchema: true, work: true, negotiate: true, messages: true,
   restart: true, recovery: true, version: true, migrate: true, cancelGraceMs: true, deadlineMs: true
 } satisfies Record<keyof AgentDefinition, true>)
 
@@ -109,7 +112,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   const definition = given as AgentDefinition
   checkNames(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
-  const { card, extendedCard, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
+  const { card, extendedCard, capabilities, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
@@ -121,7 +124,8 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   const policies = { messages, restart: restartPolicy(restart), recovery: recoveryPolicy(recovery, isChart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
   const described = describedCard(card)
   checkExtendedCard(extendedCard, described)
-  const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }) }
+  if (capabilities !== undefined) checkCapabilities(capabilities, { extendedCard, negotiates: isNegotiation(negotiate) })
+  const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }), ...(capabilities && { capabilities }) }
   const { version = described.version } = definition
   if (input && isNegotiation(negotiate)) throw new TypeError('What opens the task of a negotiation is its deal: have terms say what the work needs, and leave input out.')
   if (input && !work) throw new TypeError('input is what opens a task: an agent without work opens none. Give it work, or leave input out.')

@@ -93,7 +93,7 @@ export function admit<Name extends OperationName>(
 ): Admitted<OperationRequests[Name]> {
   checkVersion(call.version ?? PROTOCOL_VERSION)
   const extensions = activatedOf(supported, call.extensions)
-  const reliable = call.extensions?.includes(RELIABILITY_EXTENSION) ?? false
+  const reliable = supported.reliability && (call.extensions?.includes(RELIABILITY_EXTENSION) ?? false)
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)

@@ -17,7 +17,7 @@ type ServedMember = 'supportedInterfaces' | 'capabilities' | 'signatures'
 /** What is not the author's to say on a card, and where it is said instead. Of A2A 1.0, then of older cards. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   supportedInterfaces: 'follows from where the agent is served. Leave it out, or say createRuntime({ publicUrl }).',
-  capabilities: 'follows from how the agent is served. Leave it out; extensions of your own are said by defineAgent({ extensions }).',
+  capabilities: 'follows from how the agent is served. Leave it out, and turn one off with defineAgent({ capabilities: { streaming: false } }); extensions of your own are said by defineAgent({ extensions }).',
   signatures: 'would be of a card that is not served: interfaces and capabilities are still to come. Leave it out.',
   url: 'follows from where the agent is served. Leave it out, or say createRuntime({ publicUrl }).',
   preferredTransport: 'follows from how the agent is served. Leave it out.',

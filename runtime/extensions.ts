@@ -5,8 +5,10 @@ import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '.
 
 /** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
 export interface Extensions {
-  /** Ours and the author's: what a client may activate. */
+  /** Taskchart's and the author's: what a client may activate. */
   readonly supported: readonly string[]
+  /** Whether the reliability extension is among them. */
+  readonly reliability: boolean
   /** Those that the author declares. */
   readonly own: readonly string[]
   /** Those of the author's that every client has to declare. */
@@ -19,11 +21,11 @@ const OURS: readonly string[] = [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION, I
 /** What nothing is activated looks like. */
 export const NO_EXTENSIONS: readonly string[] = []
 
-/** The extensions of a runtime whose agent declares these; `ours`: those of ours that come with what the agent is. */
-export function extensionsWith(declared: readonly AgentExtension[], ours: readonly string[] = NO_EXTENSIONS): Extensions {
+/** The extensions of a runtime whose agent declares these; `ours`: those that taskchart adds. */
+export function extensionsWith(declared: readonly AgentExtension[], ours: readonly string[] = [RELIABILITY_EXTENSION]): Extensions {
   const own = declared.map(({ uri }) => uri)
   const required = declared.filter(({ required }) => required).map(({ uri }) => uri)
-  return { supported: [RELIABILITY_EXTENSION, ...ours, ...own], own, required }
+  return { supported: [...ours, ...own], reliability: ours.includes(RELIABILITY_EXTENSION), own, required }
 }
 
 /** The extensions of a runtime whose agent declares none. */

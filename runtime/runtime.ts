@@ -3,7 +3,7 @@ import { A2AError } from '../machines/protocol/errors.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
-import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
+import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
 import type { Authenticate } from './authentication.ts'
@@ -11,6 +11,7 @@ import { checkPermission, type AuthorizationRequest, type Authorize } from './au
 import { namedHosts } from './authority.ts'
 import { authorized } from './authorized.ts'
 import { admit, callerOf, scopeOf, type Admitted, type CallContext } from './call.ts'
+import { capabilitiesOf, refusedOperations } from './capabilities.ts'
 import { cardSecurityOf, challengeOf } from './card-security.ts'
 import { CleanUps } from './clean-ups.ts'
 import { systemClock, type Clock } from './clock.ts'
@@ -54,7 +55,6 @@ import { checkTelemetry, type Telemetry } from './telemetry.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { unfinishedBytes } from './unfinished.ts'
 import { Upkeep } from './upkeep.ts'
-import { refused, type UnservedOperation } from './unserved.ts'
 import type { WebhookSender, WebhookWriting } from './webhook-sender.ts'
 import { Webhooks } from './webhooks.ts'
 
@@ -154,11 +154,15 @@ export interface Runtime {
  * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none, or `hosts` that are no hosts.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { agent, dedupe = false, authenticate, authorize, origins, publicUrl, telemetry, signCard, push: sender } = options
+  const { agent, dedupe = false, authenticate, authorize, origins, publicUrl, telemetry, signCard } = options
   const hosts = options.hosts && namedHosts(options.hosts)
   const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
-  const extensions = extensionsWith(agent.extensions, negotiation && [NEGOTIATION_EXTENSION])
-  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, pushes: sender !== undefined }
+  const ours = [RELIABILITY_EXTENSION, ...(negotiation ? [NEGOTIATION_EXTENSION] : [])]
+  const extensions = extensionsWith(agent.extensions, agent.capabilities?.extensions === false ? [] : ours)
+  const capabilities = capabilitiesOf(agent, options.push !== undefined)
+  const refused = refusedOperations(capabilities)
+  const sender = capabilities.pushNotifications ? options.push : undefined
+  const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }
   if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
   checkTelemetry(telemetry)
   if (signCard && typeof signCard !== 'function') throw new TypeError('signCard has to be a function that signs a card: cardSigner({ key }) of taskchart/cards.')
@@ -206,6 +210,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const admitted = counted(metering.stray, call, params, () => admit(name, params, call, extensions))
     const isServed = tenants.has(admitted.scope, call.claims)
     const user = metering.request(admitted.scope, isServed, call.bytes)
+    const refusal = refused.get(name)
+    if (refusal) throw refusal()
     fault('P1')
     return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
@@ -231,11 +237,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const streamed = <Name extends OperationName>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => Promise<Opened>) =>
     new TaskStream(() => permitted(name, call, checked(name, params, call), goOn), error => ownError(logger, call, name, error))
 
-  const pushing = <Name extends UnservedOperation, T>(name: Name, run: (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
-    push
-      ? (params: OperationRequests[Name], call: CallContext = {}) => answered(name, params, call, admitted => run(services, admitted))
-      : refused(name, checked)
-
   const runtime: Runtime = {
     sendMessage: (params, call = {}) => answered('sendMessage', params, call, admitted => sendMessage(services, admitted)),
     sendStreamingMessage: (params, call = {}) => streamed('sendStreamingMessage', params, call, admitted => sendStreamingMessage(services, admitted)),
@@ -250,21 +251,19 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       }),
     taskNamed: (name, call = {}) =>
       ownErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).admitted.scope, name)),
-    createTaskPushNotificationConfig: pushing('createTaskPushNotificationConfig', createPushConfig),
-    getTaskPushNotificationConfig: pushing('getTaskPushNotificationConfig', getPushConfig),
-    listTaskPushNotificationConfigs: pushing('listTaskPushNotificationConfigs', listPushConfigs),
-    deleteTaskPushNotificationConfig: pushing('deleteTaskPushNotificationConfig', deletePushConfig),
-    getExtendedAgentCard: agent.extendedCard
-      ? async (params, call = {}) => {
-          counted(metering.stray, call, params, () => checkIsKnown(call))
-          return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, tenants)))
-        }
-      : refused('getExtendedAgentCard', checked),
+    createTaskPushNotificationConfig: (params, call = {}) => answered('createTaskPushNotificationConfig', params, call, admitted => createPushConfig(services, admitted)),
+    getTaskPushNotificationConfig: (params, call = {}) => answered('getTaskPushNotificationConfig', params, call, admitted => getPushConfig(services, admitted)),
+    listTaskPushNotificationConfigs: (params, call = {}) => answered('listTaskPushNotificationConfigs', params, call, admitted => listPushConfigs(services, admitted)),
+    deleteTaskPushNotificationConfig: (params, call = {}) => answered('deleteTaskPushNotificationConfig', params, call, admitted => deletePushConfig(services, admitted)),
+    getExtendedAgentCard: async (params, call = {}) => {
+      if (capabilities.extendedAgentCard) counted(metering.stray, call, params, () => checkIsKnown(call))
+      return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, tenants)))
+    },
     agentCard: publicCard,
     signedCard: (interfaces, tenant) => ownErrors(logger, {}, 'signedCard', () => signed(publicCard(interfaces, tenant))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+      capabilities, limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

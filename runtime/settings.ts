@@ -1,4 +1,5 @@
 import type { Principal } from './authentication.ts'
+import type { Capabilities } from './capabilities.ts'
 import type { Clock } from './clock.ts'
 import type { CountStray } from './counted.ts'
 import type { Limits } from './limits.ts'
@@ -12,6 +13,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly challenge?: string
   /** The names of `hosts`, with the ports that cards give. */
   readonly hosts?: ReadonlyMap<string, number | undefined>
+  /** Which capabilities are offered; operations of the others are refused. */
+  readonly capabilities: Capabilities
   readonly limits: Limits
   readonly logger: Logger
   readonly clock: Clock

@@ -134,3 +134,9 @@ await t.test("the official SDK's client leads the hybrid agent through negotiati
   t.equal(other && wordsOf(other), 'A cake for 40 euros, with 7 candles. And: with cream')
   await t.rejects(answerTo('one more', { contextId, taskId: baked.id }), 'a task that has ended takes nothing')
 })
+
+await t.test('the baker that offers less declares nothing', async t => {
+  const { runtime } = lifeOf(t, 5)
+  t.strictSame(runtime.agentCard([]).capabilities, { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: [] })
+  t.match(await rejection(runtime.sendStreamingMessage(say('Ada')).next()), { code: 'UnsupportedOperation' })
+})

@@ -27,7 +27,7 @@ type Events = AsyncGenerator<Event01, void, undefined>
  * id from then on; the answer's metadata says so.
  */
 export function dialect01(runtime: Runtime): Dialect {
-  const { countStray } = runtime.settings
+  const { capabilities, countStray } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, writeWebhook01)
 
@@ -70,7 +70,7 @@ export function dialect01(runtime: Runtime): Dialect {
     try {
       for await (const event of runtime.subscribeToTask({ id: taskId }, call)) yield* events.from(event)
     } catch (error) {
-      if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+      if (!capabilities.streaming || !isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
       yield* events.from({ task: await read() })
     }
   }

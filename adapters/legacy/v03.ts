@@ -24,7 +24,7 @@ type Events = AsyncGenerator<Event03, void, undefined>
  */
 export function dialect03(runtime: Runtime): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
-  const { countStray } = runtime.settings
+  const { capabilities, countStray } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
 
   const handle = (method: string, params: Params, call: CallContext) => handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
@@ -50,7 +50,7 @@ export function dialect03(runtime: Runtime): Dialect {
     try {
       yield* told('tasks/resubscribe', params, call)
     } catch (error) {
-      if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+      if (!capabilities.streaming || !isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
       yield (await answered('tasks/get', params, call)) as Event03
     }
   }

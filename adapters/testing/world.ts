@@ -34,8 +34,8 @@ export class World {
   #runtime: Runtime
 
   private constructor(agent: Agent, { disk, clock, ids }: Past, limits: Partial<Limits>) {
-    // Time stands still, so that nothing is waited for that cleans up; and work that crashes shows it.
-    this.#agent = { ...agent, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
+    // Time stands still, so that nothing is waited for that cleans up; and work that crashes shows it. Paths are followed by streams.
+    this.#agent = { ...agent, capabilities: {}, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
     this.#disk = disk
     this.#limits = limits
     this.clock = clock

@@ -76,6 +76,15 @@ await t.test('an offer is printed in one line, with its terms and how long it st
   t.match((await send(line.url, ['ok', ...line.args])).stdout, /^\{"euros":40/, 'words accept it')
 })
 
+await t.test('an agent that does not stream is asked for one answer', async t => {
+  const { url } = await serve(t, { work: () => ({ artifact: 'done' }), negotiate: ({ message }) => (message.taskId ? rejected('No.') : accepted()), capabilities: { streaming: false } })
+  const { code, stdout, stderr } = await send(url, ['go'])
+  t.strictSame([code, stdout], [0, 'done\n'])
+  t.match(stderr, /^completed \(task \S+\)\n/)
+  const { code: refused, stderr: why } = await send(url, ['go', '--task', /task (\S+)\)/.exec(stderr)?.[1] ?? ''])
+  t.strictSame([refused, /takes no more messages/.test(why)], [1, true], why)
+})
+
 await t.test('an agent that does a task', async t => {
   const artifacts = [
     { name: 'notes', parts: [text('some words')] },

@@ -216,6 +216,14 @@ await t.test('a resubscription tells what is known, goes on over questions, and 
   t.match(await refusal(next(stream(dialect, 'tasks/resubscribe', { id: 'q' }, { ...extended, conditions: { afterGeneration: 99 } }))), { code: 'InvalidParams' })
 })
 
+await t.test('an agent that does not stream refuses both streams, also of a task that has ended', async t => {
+  const { runtime } = start(t, { work, capabilities: { streaming: false } })
+  const dialect = dialect01(runtime)
+  t.match(await call(dialect, 'tasks/send', sending('q', 'hi')), { status: { state: 'completed' } })
+  t.match(await refusal(next(stream(dialect, 'tasks/sendSubscribe', sending('r', 'hi')))), { code: 'UnsupportedOperation' })
+  t.match(await refusal(next(stream(dialect, 'tasks/resubscribe', { id: 'q' }))), { code: 'UnsupportedOperation' })
+})
+
 await t.test('the states that 0.1 does not know come as those that ask the same of a client', async t => {
   const { dialect } = startDialect(t)
   const refused = await call(dialect, 'tasks/send', sending('n', 'never'))

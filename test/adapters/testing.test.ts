@@ -51,6 +51,8 @@ await t.test('paths are walked over the wire, with the official client and on SQ
   await testAgent(t, agentWith(everything), { cases, ways: overWire, only: 'look ends' })
   await testAgent(t, agentWith(everything), { cases, ways: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
   await testAgent(t, countdown, { ways: overWire, cases: { opening: { two: '2', none: 'x' } } })
+  const nothing = { streaming: false, extensions: false }
+  await testAgent(t, { ...countdown, capabilities: nothing }, { ways: overWire, only: 'none', cases: { opening: { none: 'x' } } })
 })
 
 await t.test('work that is no chart is played, as a function and as a generator, in a hybrid agent too', async t => {

@@ -1,13 +1,16 @@
 import t from 'tap'
+import { z } from 'zod'
+import { webhooks } from '../../adapters/push/webhooks.ts'
 import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/decode.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { AgentDefinition } from '../../runtime/agent.ts'
 import type { Authenticate, Caller } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
-import { defineAgent } from '../../runtime/index.ts'
+import { defineAgent, negotiation, reply } from '../../runtime/index.ts'
 import { echo } from '../fixtures/agents.ts'
-import { rejection, start } from '../fixtures/runtime-helpers.ts'
+import { rejection, say, start, taskIn } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket, serve } from '../fixtures/served-agent.ts'
 
 const interfaces = [{ url: 'wss://agent.example/', protocolBinding: 'urn:x', protocolVersion: '1.0' }]
@@ -123,4 +126,49 @@ await t.test('over the WebSocket the extended card has the claims of the connect
   t.match(await other.call('GetExtendedAgentCard', {}), { error: { code: -32007 } })
   const open = await serve(t, extended({ extendedCard }), { publicUrl: 'wss://agent.example/' })
   t.match(await (await JsonSocket.open(t, open.url)).call('GetExtendedAgentCard', {}), { error: { code: -31401 } })
+})
+
+const NOTHING = { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: false }
+const RELIABLE: CallContext = { extensions: [RELIABILITY_EXTENSION] }
+
+await t.test('an agent with every capability turned off declares nothing, and no extension can be activated', async t => {
+  const definition = { work: echo, input: z.string(), extendedCard: { description: 'For you.' }, capabilities: NOTHING }
+  const { runtime } = start(t, definition, { authenticate: way, push: webhooks() })
+  const off = { streaming: false, pushNotifications: false, extendedAgentCard: false }
+  t.strictSame(runtime.agentCard(interfaces).capabilities, { ...off, extensions: [] })
+  t.strictSame([runtime.settings.capabilities, runtime.settings.extensions], [off, []])
+  const { id, metadata } = taskIn(await runtime.sendMessage(say('x'), RELIABLE))
+  t.notOk(metadata, 'no generation is shown')
+  t.match(await rejection(runtime.sendStreamingMessage(say('x')).next()), { code: 'UnsupportedOperation', message: /^This agent does not stream\./ })
+  t.match(await rejection(runtime.subscribeToTask({ id }).next()), { code: 'UnsupportedOperation' })
+  t.match(await rejection(runtime.getExtendedAgentCard({}, anna)), { code: 'UnsupportedOperation' })
+  t.match(await rejection(runtime.listTaskPushNotificationConfigs({ taskId: id })), { code: 'PushNotificationNotSupported', message: /Poll the task with GetTask\.$/ })
+  t.match(await rejection(runtime.subscribeToTask({ id: '' }).next()), { code: 'InvalidParams' }, 'parameters are validated before')
+})
+
+await t.test('extensions that an author declares stay on the card when those of taskchart are turned off', async t => {
+  const { runtime } = start(t, { work: echo, extensions: [{ uri: 'urn:mine' }], capabilities: { extensions: false } })
+  t.match(runtime.agentCard([]).capabilities, { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [{ uri: 'urn:mine' }] })
+  t.strictSame(runtime.settings.extensions, ['urn:mine'])
+})
+
+await t.test('capabilities that are on need what they offer', async t => {
+  const all = { streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: true }
+  const { runtime } = start(t, { work: echo, extendedCard: { description: 'x' }, capabilities: all }, { push: webhooks() })
+  t.match(runtime.agentCard([]).capabilities, { streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: [{ uri: RELIABILITY_EXTENSION }] })
+  t.throws(() => start(t, { work: echo, capabilities: { pushNotifications: true } }), { name: 'TypeError', message: /^capabilities\.pushNotifications is true, but nothing sends webhooks\. Add createRuntime\(\{ push: webhooks\(\) \}\)/ })
+})
+
+await t.test('capabilities that cannot be are refused when the agent is defined', async t => {
+  const wrong: [unknown, RegExp][] = [
+    [null, /^capabilities has to be an object such as \{ streaming: false \}\.$/],
+    ['streaming', /^capabilities has to be an object/],
+    [{ streams: false }, /^capabilities has no streams\. There are streaming, pushNotifications, extendedAgentCard, extensions\.$/],
+    [{ streaming: 'no' }, /^capabilities\.streaming has to be true or false, not "no"\.$/],
+    [{ extendedAgentCard: true }, /^capabilities\.extendedAgentCard is true, but there is no extended card\. Add extendedCard/]
+  ]
+  for (const [capabilities, message] of wrong) t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, capabilities: capabilities as never }), { name: 'TypeError', message })
+  const bargains = negotiation({ terms: z.object({ price: z.number() }), respond: () => reply('No.') })
+  t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, negotiate: bargains, capabilities: { extensions: false } }), { name: 'TypeError', message: /^capabilities\.extensions cannot be false with a negotiation/ })
+  t.doesNotThrow(() => defineAgent({ card: { name: 'A' }, work: echo, capabilities: { streaming: undefined as never } }))
 })

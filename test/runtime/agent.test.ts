@@ -66,7 +66,7 @@ await t.test('a member that an agent does not have is refused with the one that 
     [{ card, worker: echo }, /^defineAgent has no worker\. Is work meant\?$/],
     [{ card, work: echo, Restart: 'transient' }, /^defineAgent has no Restart\. Is restart meant\?$/],
     [{ card, work: echo, deadline: 1000 }, /^defineAgent has no deadline\. Is deadlineMs meant\?$/],
-    [{ card, work: echo, onMessage: echo }, /^defineAgent has no onMessage\. There are card, extendedCard, extensions, .*, deadlineMs\.$/]
+    [{ card, work: echo, onMessage: echo }, /^defineAgent has no onMessage\. There are card, extendedCard, capabilities, extensions, .*, deadlineMs\.$/]
   ]
   for (const [definition, message] of wrong) t.throws(() => defineAgent(definition as AgentDefinition), { name: 'TypeError', message })
   t.doesNotThrow(() => defineAgent({ card, work: echo, worker: undefined } as AgentDefinition))
@@ -78,7 +78,7 @@ await t.test('what is not the author’s to say on a card is refused with where 
   const wrong: [more: object, message: RegExp][] = [
     [{ url: 'http://localhost' }, /^card\.url follows from where the agent is served\. Leave it out, or say createRuntime\(\{ publicUrl \}\)\.$/],
     [{ supportedInterfaces: [] }, /^card\.supportedInterfaces follows from where/],
-    [{ capabilities: {} }, /^card\.capabilities follows from how .* defineAgent\(\{ extensions \}\)\.$/],
+    [{ capabilities: {} }, /^card\.capabilities follows from how .*capabilities: \{ streaming: false \}.* defineAgent\(\{ extensions \}\)\.$/],
     [{ signatures: [] }, /^card\.signatures would be of a card that is not served/],
     [{ protocolVersion: '1.0' }, /^card\.protocolVersion follows/],
     [{ security: [] }, /^card\.security is called securityRequirements\.$/],

@@ -59,9 +59,12 @@ export const card: readonly Row[] = [
     t.equal((await read(address, { 'if-none-match': '"another"' })).status, 200)
     t.equal((await read(address, { 'if-modified-since': headers.get('last-modified') ?? '' })).status, 304)
   }, CARD_BY_HTTP),
-  row(121, 'M', '3.3.4', 'Without the capability GetExtendedAgentCard is refused: UnsupportedOperation', async (t, { client, runtime }) => {
-    t.notOk(runtime.agentCard([{ url: 'http://localhost', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]).capabilities.extendedAgentCard)
-    t.equal((await client.refusal('GetExtendedAgentCard', {})).reason, 'UNSUPPORTED_OPERATION')
+  row(121, 'M', '3.3.4', 'Without the capability GetExtendedAgentCard is refused: UnsupportedOperation', async (t, { client, runtime, serve }) => {
+    const turnedOff = await serve(t, { authenticate: byName }, { extendedCard: EXTENDED, capabilities: { extendedAgentCard: false } })
+    for (const [to, site] of [[client, runtime], [await turnedOff.open({ credentials: 'ann' }), turnedOff.runtime]] as const) {
+      t.equal(site.agentCard([]).capabilities.extendedAgentCard, false)
+      t.equal((await to.refusal('GetExtendedAgentCard', {})).reason, 'UNSUPPORTED_OPERATION')
+    }
   }),
   row(122, 'M', '3.3.4', 'Declared, and none for this caller: ExtendedAgentCardNotConfigured', async (t, { serve }) => {
     const { open } = await serve(t, { authenticate: byName }, { extendedCard: () => undefined })

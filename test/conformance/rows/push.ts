@@ -18,13 +18,16 @@ const OWN_BODY = newer('0.3 has a body of its own: see 163')
 
 /** §10.5: push notifications. */
 export const push: readonly Row[] = [
-  row(81, 'M', '3.3.4', 'Without the capability every operation of push notifications is refused: PushNotificationNotSupported', async (t, { client, runtime }) => {
-    t.notOk(runtime.agentCard([{ url: 'http://localhost', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]).capabilities.pushNotifications)
-    const { id: taskId } = await client.task('x')
-    const [config, place] = [{ url: 'https://example.com/' }, { taskId, id: 'p' }]
-    for (const [method, params] of [
-      [CREATE, { ...config, taskId }], [GET, place], [LIST, { taskId }], [DELETE, place], ['SendMessage', say('x', {}, { taskPushNotificationConfig: config })]
-    ] as const) t.equal((await client.refusal(method, params)).reason, 'PUSH_NOTIFICATION_NOT_SUPPORTED', method)
+  row(81, 'M', '3.3.4', 'Without the capability every operation of push notifications is refused: PushNotificationNotSupported', async (t, { client, runtime, serve }) => {
+    const turnedOff = await serve(t, { push: webhooks() }, { capabilities: { pushNotifications: false } })
+    for (const [to, site] of [[client, runtime], [await turnedOff.open(), turnedOff.runtime]] as const) {
+      t.equal(site.agentCard([]).capabilities.pushNotifications, false)
+      const { id: taskId } = await to.task('x')
+      const [config, place] = [{ url: 'https://example.com/' }, { taskId, id: 'p' }]
+      for (const [method, params] of [
+        [CREATE, { ...config, taskId }], [GET, place], [LIST, { taskId }], [DELETE, place], ['SendMessage', say('x', {}, { taskPushNotificationConfig: config })]
+      ] as const) t.equal((await to.refusal(method, params)).reason, 'PUSH_NOTIFICATION_NOT_SUPPORTED', method)
+    }
   }),
   row(82, 'M', '3.1.7', 'A configuration is kept, and comes back with its id; TaskNotFound for an unknown task', async (t, column) => {
     const { client, runtime } = await pushing(t, column)

@@ -9,12 +9,20 @@ import { row, type Row } from '../row.ts'
 
 /** §10.3: SendStreamingMessage and SubscribeToTask. */
 export const streaming: readonly Row[] = [
-  row(49, 'M', '3.3.4', 'Streaming is declared, always, and both operations are there', async (t, { client, runtime }) => {
-    t.equal(runtime.agentCard([{ url: 'http://localhost', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]).capabilities.streaming, true)
+  row(49, 'M', '3.3.4', 'Streaming is declared and both operations are there; turned off, neither is: UnsupportedOperation', async (t, { client, runtime, serve }) => {
+    t.equal(runtime.agentCard([]).capabilities.streaming, true)
     t.ok(await client.stream('x').next())
     const { id } = await client.task('ask')
     t.ok(await client.subscribe(id).next())
     await client.cancel(id)
+    const without = await serve(t, {}, { capabilities: { streaming: false } })
+    t.equal(without.runtime.agentCard([]).capabilities.streaming, false)
+    const other = await without.open()
+    const task = await other.task('ask')
+    const refused = [['SendStreamingMessage', say('x')], ['SubscribeToTask', { id: task.id }]] as const
+    for (const [method, params] of refused) t.match(await other.refusal(method, params), { reason: 'UNSUPPORTED_OPERATION', message: /stream/ }, method)
+    await other.cancel(task.id)
+    t.equal((await other.refusal('SubscribeToTask', { id: task.id })).reason, 'UNSUPPORTED_OPERATION', 'also of a task that has ended')
   }),
   row(50, 'M', '3.1.2', 'A reply without a task is one message, then the stream closes', async (t, { client }) => {
     t.match(await read(client.stream('hello')), [{ message: { role: 'ROLE_AGENT', parts: [{ text: 'Hello to you.' }] } }])
