@@ -124,8 +124,8 @@ export interface Runtime {
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server that offers these interfaces: for all tenants that are listed, or for one, be it there or not. */
   agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
-  /** The same, signed if the runtime signs its card. Rejects with InternalError if that fails. */
-  signedCard(interfaces: readonly AgentInterface[], tenant?: string): Promise<AgentCard>
+  /** The same, signed if the runtime signs its card, after `change`. Rejects with InternalError if that fails. */
+  signedCard(interfaces: readonly AgentInterface[], tenant?: string, change?: (card: AgentCard) => AgentCard): Promise<AgentCard>
   /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
   writesWebhooks(version: string, writing: WebhookWriting): void
   /** What servers of this runtime keep to. */
@@ -260,7 +260,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, tenants)))
     },
     agentCard: publicCard,
-    signedCard: (interfaces, tenant) => ownErrors(logger, {}, 'signedCard', () => signed(publicCard(interfaces, tenant))),
+    signedCard: (interfaces, tenant, change = card => card) => ownErrors(logger, {}, 'signedCard', () => signed(change(publicCard(interfaces, tenant)))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
       capabilities, limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),

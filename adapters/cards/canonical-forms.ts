@@ -1,32 +1,33 @@
 import type { AgentCard as SdkCard } from '@a2a-js/sdk'
-import type { AgentCard } from '../../machines/protocol/card.ts'
+import { isObject } from '../../machines/protocol/json.ts'
 import type { CardPeers } from './peers.ts'
 
 /**
- * What signatures of a card are over (§8.4.1), each with the card in the form in which the official SDK's functions make it. `whole`
- * is the whole card, as the specification has it. What these functions make of a card as the SDK's own clients and servers have it is
- * `partial`: there they lose the contents of `securitySchemes`. It is not there where both are the same.
- */
-export interface CanonicalForms {
-  readonly whole: CanonicalForm
-  readonly partial?: CanonicalForm
-}
-
-/** A canonical form as JSON text, and what the SDK's functions have to be given for it. */
-export interface CanonicalForm {
-  readonly text: string
-  readonly given: SdkCard
-}
-
-/**
- * Marks a signature over the partial form, in its protected header: it is there for who verifies by the official SDK alone. With us
- * it does not count, since the whole card has a signature beside it, that somebody has taken away.
+ * Marks a signature over a part of the document, in its protected header. It is for verifiers of other implementations, which
+ * read that part only. `cardVerifier` does not accept it: the document also has a signature over all of it.
  */
 export const PARTIAL_MARK = 'urn:taskchart:signature:partial'
 
-/** The forms of a card. Its signatures, if any, are not in them. */
-export function canonicalForms(card: AgentCard, { sdk }: CardPeers): CanonicalForms {
-  const given = [card as unknown as SdkCard, sdk.AgentCard.fromJSON(card)] as const
-  const [whole, partial] = given.map(given => ({ text: sdk.canonicalizeAgentCard(given), given })) as [CanonicalForm, CanonicalForm]
-  return partial.text === whole.text ? { whole } : { whole, partial }
+/**
+ * The canonical forms of a card that are signed (§8.4.1), as JSON text without `signatures`, the most complete first:
+ * 1. the whole document (RFC 8785), if it has members that A2A 1.0 does not know, such as those of 0.3;
+ * 2. the card of 1.0, as the official SDK's functions make it of the card's JSON;
+ * 3. the same as they make it of a card that the SDK's own clients have read, if that differs: there they lose the contents of
+ *    `securitySchemes`.
+ */
+export function canonicalForms(document: object, { sdk }: CardPeers): readonly [string, ...string[]] {
+  const { signatures: _, ...content } = document as Record<string, unknown>
+  const read = sdk.AgentCard.fromJSON(content)
+  const whole = sdk.canonicalizeAgentCard(content as unknown as SdkCard)
+  const partial = sdk.canonicalizeAgentCard(read)
+  const forms = partial === whole ? [whole] as const : [whole, partial] as const
+  return Object.keys(content).every(name => Object.hasOwn(read, name)) ? forms : [canonicalJson(content), ...forms]
+}
+
+/** JSON text with sorted members (RFC 8785). */
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (!isObject(value)) return JSON.stringify(value)
+  const names = Object.keys(value).filter(name => value[name] !== undefined).toSorted()
+  return `{${names.map(name => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(',')}}`
 }

@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import type { AgentCardSignature } from '../../machines/protocol/card.ts'
 import type { SignCard } from '../../runtime/signed-cards.ts'
-import { canonicalForms, PARTIAL_MARK, type CanonicalForm } from './canonical-forms.ts'
+import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers } from './peers.ts'
 import { signingKey, type PrivateKey } from './signing-key.ts'
 
@@ -19,8 +19,9 @@ export interface CardSignerOptions {
 
 /**
  * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the card in its canonical
- * form (RFC 8785), made by the official SDK. A card with `securitySchemes` gets a second one, over the form by which the SDK's own
- * clients verify. Signatures that a card has stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for wrong options.
+ * form (RFC 8785), made by the official SDK. A card that also has the members of A2A 0.3 is signed as a whole, and its 1.0 form
+ * once more for verifiers that know 1.0 alone. A card with `securitySchemes` gets another signature, over the form by which the
+ * SDK's own clients verify. Signatures that a card has stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for wrong options.
  */
 export function cardSigner({ key: given, kid: wanted, alg: algorithm, jku }: CardSignerOptions): SignCard {
   checkCardPeers()
@@ -31,14 +32,13 @@ export function cardSigner({ key: given, kid: wanted, alg: algorithm, jku }: Car
     const peers = await loadCardPeers()
     const kid = wanted ?? named ?? (await peers.jose.calculateJwkThumbprint(createPublicKey(key).export({ format: 'jwk' })))
     const header = { alg, kid, typ: 'JOSE', ...(jku !== undefined && { jku }) }
-    const signature = async ({ given }: CanonicalForm, more: object = {}): Promise<AgentCardSignature[]> => {
-      const { signatures } = await peers.sdk.generateAgentCardSignature(key, { ...header, ...more })(given)
-      return signatures.map(({ protected: header, signature }) => ({ protected: header, signature }))
+    const signature = async (form: string, more: object = {}): Promise<AgentCardSignature> => {
+      const { protected: made, signature } = await new peers.jose.FlattenedSign(new TextEncoder().encode(form)).setProtectedHeader({ ...header, ...more }).sign(key)
+      return { protected: String(made), signature }
     }
-    const { signatures = [], ...content } = card
-    const { whole, partial } = canonicalForms(content, peers)
-    const made = [await signature(whole), partial ? await signature(partial, { [PARTIAL_MARK]: true }) : []].flat()
-    return { ...content, signatures: [...signatures, ...made] }
+    const [main, ...parts] = canonicalForms(card, peers)
+    const made = await Promise.all([signature(main), ...parts.map(part => signature(part, { [PARTIAL_MARK]: true }))])
+    return { ...card, signatures: [...(card.signatures ?? []), ...made] }
   }
 }
 

@@ -31,7 +31,7 @@ const MOST_SIGNATURES = 16
 
 /**
  * Verifies cards (§8.4.3), for `connect(url, { verifyCard: cardVerifier({ jwksUrl }) })`: one of a card's signatures has to be of a
- * trusted key, over the card as it is. Gives what was signed, and nothing else. Keys come from where you say alone: what a card says of that (`jku`) is not looked at. Rejects
+ * trusted key, over the card as it is: with the members of A2A 0.3, if it has them. Gives what was signed, and nothing else. Keys come from where you say alone: what a card says of that (`jku`) is not looked at. Rejects
  * with InvalidAgentResponse that says what is wrong with each signature, Overloaded when the keys cannot be fetched. Needs
  * `@a2a-js/sdk` and `jose`. Throws TypeError or RangeError for wrong options.
  */
@@ -59,13 +59,12 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
     if (signatures.length === 0) throw untrusted(card, url, ['it has no signature'])
     if (signatures.length > MOST_SIGNATURES) throw untrusted(card, url, [`it has more than ${MOST_SIGNATURES} signatures`])
     const trusted = await (opening ??= opened())
-    const { whole, partial } = canonicalForms(card, trusted)
-    const forms = [whole, ...(partial ? [partial] : [])].map(({ text }) => text)
+    const forms = canonicalForms(given as object, trusted)
     const faults: string[] = []
     for (const [index, signature] of signatures.entries()) {
       const found = await held(signature, forms, trusted)
       if (typeof found === 'string') faults.push(`signature ${index + 1} ${found}`)
-      else return { kid: found.kid, alg: found.alg, ...signedOf(card, found.form) }
+      else return { kid: found.kid, alg: found.alg, ...signedOf(given as object, found.form) }
     }
     throw untrusted(card, url, faults)
   }
@@ -77,10 +76,12 @@ interface Trusted extends CardPeers {
   readonly algorithms: string[]
 }
 
-/** The card that a canonical form is of, in which nothing is that is empty, and what the whole had beside it. */
-function signedOf(whole: AgentCard, form: string): Pick<VerifiedCard, 'card' | 'left'> {
-  const card = decode(AgentCardSchema, { capabilities: {}, ...(JSON.parse(form) as object) }, 'card')
-  return { card, left: Object.keys(whole).filter(member => member !== 'signatures' && !Object.hasOwn(card, member)) }
+/** The card of a canonical form, which has no empty members, and the members of the document that the form lacks. */
+function signedOf(document: object, form: string): Pick<VerifiedCard, 'card' | 'left'> {
+  const content = { capabilities: {}, ...(JSON.parse(form) as object) }
+  const card = decode(AgentCardSchema, content, 'card')
+  const signed = { ...content, ...card, signatures: [] }
+  return { card, left: Object.keys(document).filter(member => !Object.hasOwn(signed, member)) }
 }
 
 /** A signature that holds, and over which form; else what is wrong with it. */
@@ -89,7 +90,7 @@ async function held(signature: AgentCardSignature, forms: readonly string[], { j
   if (alg === undefined) return 'has a protected header that cannot be read, or names no algorithm (alg)'
   if (!algorithms.includes(alg)) return `is made with ${JSON.stringify(alg.slice(0, 32))}, which does not count: ${algorithms.join(', ')} do`
   if (kid === undefined) return 'names no key (kid)'
-  if (isPartial) return 'is of the card without its securitySchemes, for those who know no better'
+  if (isPartial) return 'is over a part of the card only, for verifiers that do not know the rest'
   const key = `${JSON.stringify(kid.slice(0, 128))} (${alg})`
   const { header, ...jws } = signature
   for (const form of forms) {

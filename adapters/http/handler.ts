@@ -104,10 +104,12 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const since = new Date(settings.clock.now())
   const publicUrl = url ?? settings.publicUrl
 
+  const merging = offer.dialects.find(({ withCard }) => withCard)
   const card = async (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>, tenant?: string) => {
     const dialect = offer.dialects.find(dialect => dialect.version === version)
     try {
-      return cardAnswer(dialect ? dialect.card(runtime.agentCard(interfaces, tenant)) : await runtime.signedCard(interfaces, tenant), since, request, headers)
+      const made = dialect ? dialect.card(runtime.agentCard(interfaces, tenant)) : await runtime.signedCard(interfaces, tenant, version === '' ? merging?.withCard : undefined)
+      return cardAnswer(made, since, request, headers)
     } catch (error) {
       return statusAnswer(error, headers)
     }
@@ -170,7 +172,7 @@ function pathBelow(base: string, pathname: string): string {
   return pathname.slice(base.length).replace(/^\/+/, '/').replace(/\/$/, '') || '/'
 }
 
-/** The version of the card that is wanted: without a word that of today, since most who ask know no better (§9.5). */
+/** The version of the card that is wanted; empty if the request names none, as most do. */
 function asked(version: string): string {
   return version === '' ? '' : (normaliseVersion(version) ?? '')
 }

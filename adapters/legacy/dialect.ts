@@ -17,6 +17,11 @@ export interface Dialect {
   readonly rest?: (request: RestRequest) => RestCall | undefined
   /** A card in this dialect's form. */
   card(card: AgentCard): unknown
+  /**
+   * A card of 1.0 with this dialect's members added, for clients that request the card without a version. Not there in
+   * dialects whose clients look for the card at another address.
+   */
+  readonly withCard?: (card: AgentCard) => AgentCard
 }
 
 /** A request by REST, as far as a dialect reads it. */

@@ -27,6 +27,20 @@ export function card03(card: AgentCard): object {
   }
 }
 
+/**
+ * A card with the members of 1.0 and those of 0.3, readable by clients of both. Members that both versions have are equal;
+ * skills and security schemes, which differ, have the members of both forms.
+ */
+export function withCard03(card: AgentCard): AgentCard {
+  const { securitySchemes, skills } = card
+  return {
+    ...card03(card),
+    ...card,
+    skills: skills.map(skill => ({ ...skill03(skill), ...skill })),
+    ...(securitySchemes && { securitySchemes: mapped(securitySchemes, scheme => ({ ...scheme03(scheme), ...scheme })) })
+  }
+}
+
 function skill03({ securityRequirements, ...skill }: AgentSkill): object {
   return { ...skill, ...(securityRequirements && { security: securityRequirements.map(security03) }) }
 }

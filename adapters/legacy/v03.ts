@@ -9,7 +9,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from './dialect.ts'
-import { card03 } from './v03-card.ts'
+import { card03, withCard03 } from './v03-card.ts'
 import type { Event03, PushConfig03 } from './v03-objects.ts'
 import { method03, params03, type Method03 } from './v03-requests.ts'
 import { route03 } from './v03-routes.ts'
@@ -90,7 +90,8 @@ export function dialect03(runtime: Runtime): Dialect {
       if (!method.streaming) return { streaming: false, answer: async call => write(await unary(method, params, call)) }
       return { streaming: true, events: call => written(stream(method, params, call), write) }
     },
-    card: card03
+    card: card03,
+    withCard: withCard03
   }
 }
 

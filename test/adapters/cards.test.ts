@@ -10,6 +10,7 @@ import { openVerifier } from '../../adapters/cards/card-verifier.ts'
 import { checkCardPeers } from '../../adapters/cards/peers.ts'
 import { toRequestHandler } from '../../adapters/a2a-sdk/index.ts'
 import { connect } from '../../adapters/client/connect.ts'
+import { withCard03 } from '../../adapters/legacy/v03-card.ts'
 import { openCalls } from '../../adapters/websocket/open-calls.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -93,9 +94,36 @@ await t.test('a card that the official SDK has signed is trusted, as much of it 
 await t.test('a card has a second signature where the official SDK would not find the first to hold, and that does not count with us', async t => {
   t.equal(signed.signatures?.length, 2)
   t.match(headerOf(signed, 1), { kid: 'k', 'urn:taskchart:signature:partial': true })
-  t.match(await why({ ...signed, signatures: signed.signatures?.slice(1) }), /signature 1 is of the card without its securitySchemes/)
+  t.match(await why({ ...signed, signatures: signed.signatures?.slice(1) }), /signature 1 is over a part of the card only/)
   const { securitySchemes: _, ...open } = card
   t.equal((await cardSigner({ key: ec.privateKey })(open)).signatures?.length, 1)
+})
+
+await t.test('a card of both versions has a signature over the document and one over its 1.0 form, and no member of it may change', async t => {
+  const both = withCard03(card)
+  const made = await cardSigner({ key: ec.privateKey, kid: 'k' })(both)
+  t.strictSame(made.signatures?.map((_, i) => 'urn:taskchart:signature:partial' in headerOf(made, i)), [false, true, true], 'the third is for securitySchemes')
+  for (const form of [SdkCard.fromJSON(JSON.parse(JSON.stringify(made))), JSON.parse(JSON.stringify(made))]) await verifyAgentCardSignature(async () => ec.publicKey)(form)
+  const reordered = JSON.parse(JSON.stringify(Object.fromEntries(Object.entries(made).toReversed()))) as AgentCard
+  t.strictSame(await openVerifier(trusted)(reordered, ''), { card: await cardVerifier(trusted)(made, ''), kid: 'k', alg: 'ES256', left: [] })
+  const skills = both.skills.map(skill => ({ ...skill, security: [] }))
+  for (const change of [{ url: 'https://evil.example/' }, { protocolVersion: '0.2.0' }, { additionalInterfaces: [] }, { security: [] }, { preferredTransport: undefined }, { another: 1 }, { skills }]) {
+    const text = JSON.stringify({ ...made, ...change })
+    t.match(await why(JSON.parse(text)), /signature 1 by "k" \(ES256\) does not fit: the card was changed/, text.slice(0, 80))
+    t.match(await why({ ...JSON.parse(text), signatures: made.signatures?.slice(1) }), /^[^;]*signature 1 is over a part of the card only[^;]*; signature 2 is over a part of the card only/, 'also if its first signature is taken away')
+  }
+  t.match(await why({ ...made, name: 'Another' }), /does not fit/)
+  const { capabilities: _, securitySchemes: __, ...plain } = card
+  t.equal((await cardSigner({ key: ec.privateKey })(withCard03({ ...plain, capabilities: {} }))).signatures?.length, 2)
+})
+
+await t.test('of a card of both versions that has a signature over its 1.0 form alone, that form is trusted', async t => {
+  const { privateKey: key } = ec
+  const { signatures } = await generateAgentCardSignature(key, { alg: 'ES256', kid: 'k', typ: 'JOSE' })(card as unknown as SdkCard)
+  const both: AgentCard = { ...withCard03(card), signatures: signatures.map(({ protected: header, signature }) => ({ protected: header, signature })) }
+  const { card: found, left } = await openVerifier(trusted)({ ...both, url: 'https://evil.example/' }, '')
+  t.strictSame(found, content)
+  t.strictSame(left.toSorted(), ['additionalInterfaces', 'preferredTransport', 'protocolVersion', 'security', 'supportsAuthenticatedExtendedCard', 'url'])
 })
 
 await t.test('a key is called as its JWK says, else by its thumbprint, and the header says where the public keys are', async t => {
@@ -109,7 +137,7 @@ await t.test('a card may have several signatures, of which one has to hold', asy
   const twice = await cardSigner({ key: other.privateKey, kid: 'new' })(signed)
   t.strictSame([0, 1, 2, 3].map(index => headerOf(twice, index).kid), ['k', 'k', 'new', 'new'], 'those before stay')
   for (const options of [trusted, trusting(jwkOf(other, { kid: 'new' }))]) t.strictSame(await cardVerifier(options)(twice, ''), content)
-  t.equal(await why(twice, trusting(jwkOf(rsa, { kid: 'x' }))), 'The card of Painter at https://a.example/ is not to be trusted: signature 1 is of the key "k" (ES256), which is not among those that are trusted; signature 2 is of the card without its securitySchemes, for those who know no better; signature 3 is of the key "new" (ES256), which is not among those that are trusted; signature 4 is of the card without its securitySchemes, for those who know no better.')
+  t.equal(await why(twice, trusting(jwkOf(rsa, { kid: 'x' }))), 'The card of Painter at https://a.example/ is not to be trusted: signature 1 is of the key "k" (ES256), which is not among those that are trusted; signature 2 is over a part of the card only, for verifiers that do not know the rest; signature 3 is of the key "new" (ES256), which is not among those that are trusted; signature 4 is over a part of the card only, for verifiers that do not know the rest.')
 })
 
 /** The paths to all values in a JSON value that are no containers. */

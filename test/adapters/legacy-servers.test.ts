@@ -3,7 +3,7 @@ import * as sdk from '@a2a-js/sdk'
 import t, { type Test } from 'tap'
 import { legacyDialects } from '../../adapters/cli/dialects.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
-import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { serve, type ServeOptions } from '../../adapters/http/serve.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
 import { ask, OpenStream, sentEvents } from '../fixtures/http-agent.ts'
@@ -84,10 +84,10 @@ await t.test('REST of 0.3 is below /v1, and a tenant of that name is for those w
 
 await t.test('the card lists both versions, 1.0 first, and has the form of 0.3 for those who ask for that', async t => {
   const { url } = await serveBoth(t)
-  const card = (await ask(new URL(AGENT_CARD_PATH, url))).json as { supportedInterfaces: { protocolVersion: string; protocolBinding: string }[] }
+  const card = (await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': '1.0' } })).json as { supportedInterfaces: { protocolVersion: string; protocolBinding: string }[] }
   t.strictSame(card.supportedInterfaces.map(({ protocolVersion }) => protocolVersion), ['1.0', '1.0', '1.0', '0.3', '0.3', '0.3'])
   const without = await fetch(new URL(AGENT_CARD_PATH, url)).then(response => response.json())
-  t.strictSame(without, card, 'who names no version gets that of today')
+  t.match(without, { ...card, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC', additionalInterfaces: [{ transport: WEBSOCKET_BINDING }, { url, transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }] }, 'without a version the card is that of both')
   for (const [path, headers] of [[AGENT_CARD_PATH, { 'a2a-version': '0.3' }], [`${AGENT_CARD_PATH}?A2A-Version=0.3`, OLD], ['/.well-known/agent.json', {}]] as const) {
     const asked = path.includes('?') ? ((await fetch(new URL(path, url)).then(response => response.json())) as object) : (await ask(new URL(path, url), { headers })).json
     t.match(asked, { name: 'Test', url, protocolVersion: /^0\.3/, preferredTransport: 'JSONRPC' }, path)

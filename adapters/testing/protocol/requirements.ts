@@ -179,7 +179,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(161, 'D', '9.1', 'REST is below /v1, in the JSON of the proto of 0.3', 'old'),
   row(162, 'D', '9.2', 'Extensions are asked for, and named when active, in X-A2A-Extensions', 'old'),
   row(163, 'D', '9.2', 'What is pushed is the object itself', 'old'),
-  row(164, 'D', '9.5', 'The card of 0.3 is at its old place, and at the new one for who names the version', 'old'),
+  row(164, 'D', '9.5', 'The card of 0.3 is at its old place, at the new one for clients that name the version, and there with that of 1.0 for those that name none', 'old'),
   row(165, 'D', '9.6', 'One task is seen, followed and answered in 0.3 and in 1.0', 'old'),
   row(166, 'D', '9.1, 11.1', 'A body of another Content-Type gets HTTP 415; a part of a media type that is not accepted gets its own error', 'open')
 ]

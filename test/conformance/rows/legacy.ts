@@ -92,12 +92,16 @@ export const legacy: readonly Row[] = [
     t.match(got.map(({ body }) => JSON.parse(body)), [{ kind: 'task', id: task, artifacts: [{}, {}] }, { kind: 'task', id: task, status: { state: 'completed' } }])
     t.match(got[0]?.headers, { 'content-type': 'application/json', 'x-a2a-notification-token': 'tok' })
   }, OLD),
-  row(164, 'D', '9.5', 'The card of 0.3 is at its old place, and at the new one for who names the version', async (t, { address }) => {
+  row(164, 'D', '9.5', 'The card of 0.3 is at its old place, at the new one for clients that name the version, and there with that of 1.0 for those that name none', async (t, { address }) => {
     const old = { protocolVersion: /^0\.3/, url: `${address}/`, preferredTransport: 'JSONRPC', additionalInterfaces: Array }
     t.match((await exchange(`${address}/.well-known/agent.json`, {})).json, old)
     t.match((await exchange(`${address}${AGENT_CARD_PATH}`, { headers: { 'a2a-version': '0.3' } })).json, old)
     t.match((await exchange(`${address}${AGENT_CARD_PATH}?A2A-Version=0.3`, {})).json, old)
-    t.notOk('url' in ((await exchange(`${address}${AGENT_CARD_PATH}`, {})).json as Json))
+    const both = (await exchange(`${address}${AGENT_CARD_PATH}`, {})).json as Json
+    t.match(both, { ...old, supportedInterfaces: [{ protocolVersion: '1.0' }, { protocolVersion: '1.0' }, { protocolVersion: '1.0' }, { protocolVersion: '0.3' }, { protocolVersion: '0.3' }, { protocolVersion: '0.3' }] })
+    const current = (await exchange(`${address}${AGENT_CARD_PATH}`, { headers: { 'a2a-version': '1.0' } })).json as Json
+    t.match(both, current)
+    t.notOk('url' in current)
   }, OLD),
   row(165, 'D', '9.6', 'One task is seen, followed and answered in 0.3 and in 1.0', async (t, { client, address }) => {
     const newer = clientOf(await jsonRpc.open(t, address), [])
