@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, IncomingMessage, type Server } from 'node:http'
 import { Socket, type AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { isWebSocket, replay } from '../../adapters/websocket/upgrades.ts'
@@ -74,6 +76,16 @@ await t.test('its body is read, whatever its framing, and however slowly it come
     raw.write(asking('GET', '/tasks', 'A2A-Version: 1.0'))
     t.equal((await raw.answer()).status, 200, 'the connection goes on')
   }
+})
+
+const hasHttp2 = await promisify(execFile)('curl', ['--version']).then(({ stdout }) => /^Features:.*\bHTTP2\b/m.test(stdout), () => false)
+
+await t.test('curl --http2 gets the card, and sends a message', { skip: !hasHttp2 && 'there is no curl with HTTP/2 here' }, async t => {
+  const { url } = await serveAll(t, { work: echo })
+  const curl = async (...args: readonly string[]) => (await promisify(execFile)('curl', ['--http2', '--silent', '--show-error', '--fail', '--max-time', '20', ...args])).stdout
+  t.match(JSON.parse(await curl(`${url.replace(/\/$/, '')}${AGENT_CARD_PATH}`)), { supportedInterfaces: [{ protocolVersion: '1.0' }, {}, {}] })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params: say('hello') })
+  t.match(JSON.parse(await curl('--header', 'A2A-Version: 1.0', '--json', body, url)), { id: 7, result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
 })
 
 await t.test('the routes of an app, on whose server WebSockets are taken, get such requests too', async t => {
