@@ -25,7 +25,7 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
     ...(tenant && { tenant }),
     // What comes in an older dialect is 1.0 by now.
     version: isLegacy ? PROTOCOL_VERSION : requestedVersion,
-    ...(isLegacy && { dialect: LEGACY_VERSION }),
+    ...(isLegacy && { dialect: given.dialect ?? LEGACY_VERSION }),
     extensions: [...requestedExtensions],
     ...(signal && { signal }),
     ...(connection && { connection })

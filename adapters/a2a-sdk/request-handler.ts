@@ -92,7 +92,7 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
 }
 
 /** A webhook of 0.3 is told the task as it is after each update: what its receivers expect. */
-const writeLegacy: WebhookWriting = (update, task) => {
+export const writeLegacy: WebhookWriting = (update, task) => {
   const { body, contentType } = new V03PushNotificationSerializer().serialize(sdkEvent(update), sdkTask(task))
   return { type: contentType, text: body }
 }

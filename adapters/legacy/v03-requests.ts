@@ -11,6 +11,8 @@ export interface Method03 {
   readonly name: string
   readonly streaming: boolean
   readonly params: Schema<unknown>
+  /** The name is spelled with dots. */
+  readonly dotted: boolean
 }
 
 const Message = message({
@@ -46,21 +48,21 @@ const SetPushParams = message({ taskId: required(identifier), pushNotificationCo
 const GetPushParams = message({ id: required(identifier), pushNotificationConfigId: optionalId })
 const DeletePushParams = message({ id: required(identifier), pushNotificationConfigId: required(identifier) })
 
-/** The methods of 0.3. Its guide wrote `message.send` for a while, so that this is taken too. */
+/** The methods of 0.3, each also with dots in its name: the guides wrote `message.send` for a while. */
 const METHODS = new Map<string, Method03>([
-  ...methods(['message/send', 'message.send'], SendParams),
-  ...methods(['message/stream', 'message.stream'], SendParams, true),
-  ...methods(['tasks/get'], GetParams),
-  ...methods(['tasks/cancel'], IdParams),
-  ...methods(['tasks/resubscribe'], IdParams, true),
-  ...methods(['tasks/pushNotificationConfig/set'], SetPushParams),
-  ...methods(['tasks/pushNotificationConfig/get'], GetPushParams),
-  ...methods(['tasks/pushNotificationConfig/list'], IdParams),
-  ...methods(['tasks/pushNotificationConfig/delete'], DeletePushParams),
-  ...methods(['agent/getAuthenticatedExtendedCard'], message({}))
+  ...method('message/send', SendParams),
+  ...method('message/stream', SendParams, true),
+  ...method('tasks/get', GetParams),
+  ...method('tasks/cancel', IdParams),
+  ...method('tasks/resubscribe', IdParams, true),
+  ...method('tasks/pushNotificationConfig/set', SetPushParams),
+  ...method('tasks/pushNotificationConfig/get', GetPushParams),
+  ...method('tasks/pushNotificationConfig/list', IdParams),
+  ...method('tasks/pushNotificationConfig/delete', DeletePushParams),
+  ...method('agent/getAuthenticatedExtendedCard', message({}))
 ])
 
-/** Gives the method of this name, or of this other spelling of it. */
+/** Gives the method of this name, whichever way it is spelled. */
 export function method03(name: string): Method03 | undefined {
   return METHODS.get(name)
 }
@@ -77,6 +79,6 @@ function withBlocking(params: Record<string, unknown>): Record<string, unknown> 
   return configuration ? { ...params, configuration: { blocking: true, ...configuration } } : params
 }
 
-function methods([name, ...others]: [string, ...string[]], params: Schema<unknown>, streaming = false): [string, Method03][] {
-  return [name, ...others].map(spelling => [spelling, { name, streaming, params }])
+function method(name: string, params: Schema<unknown>, streaming = false): [string, Method03][] {
+  return [false, true].map(dotted => [dotted ? name.replaceAll('/', '.') : name, { name, streaming, params, dotted }])
 }

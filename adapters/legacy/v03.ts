@@ -6,9 +6,11 @@ import type { CallContext } from '../../runtime/call.ts'
 import { counted } from '../../runtime/counted.ts'
 import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
-import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
+import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from './dialect.ts'
+import { BARE, isBareMessage, toBare } from './v03-bare.ts'
 import { card03, withCard03 } from './v03-card.ts'
 import type { Event03, PushConfig03 } from './v03-objects.ts'
 import { method03, params03, type Method03 } from './v03-requests.ts'
@@ -21,11 +23,13 @@ type Events = AsyncGenerator<Event03, void, undefined>
 /**
  * A2A 0.3 over a runtime: JSON-RPC in the form of its JSON schema, and REST under `/v1` in the JSON form of its proto. The
  * SDK's compatibility layer translates; where it would let bad input through, or close a stream without telling, this does not.
+ * A request in the form of the drafts after 0.3, without `kind`, is answered in that form.
  */
 export function dialect03(runtime: Runtime): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
   const { capabilities, countStray } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
+  runtime.writesWebhooks(BARE, writeBare)
 
   const handle = (method: string, params: Params, call: CallContext) => handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
 
@@ -76,26 +80,42 @@ export function dialect03(runtime: Runtime): Dialect {
     else for await (const event of told(method.name, params, call)) yield closing(event)
   }
 
+  const answer = async (method: Method03, params: unknown, call: CallContext) =>
+    isBare(method, params) ? toBare(await unary(method, params, { ...call, dialect: BARE })) : unary(method, params, call)
+
+  const events = (method: Method03, params: unknown, call: CallContext) =>
+    isBare(method, params) ? written(stream(method, params, { ...call, dialect: BARE }), toBare) : stream(method, params, call)
+
   return {
     version: LEGACY_VERSION,
     method: name => {
       const method = method03(name)
-      if (!method?.streaming) return method && { streaming: false, answer: (params, call) => unary(method, params, call) }
-      return { streaming: true, events: (params, call) => stream(method, params, call) }
+      if (!method?.streaming) return method && { streaming: false, answer: (params, call) => answer(method, params, call) }
+      return { streaming: true, events: (params, call) => events(method, params, call) }
     },
     rest: request => {
       const route = route03(request)
       if (!route) return undefined
       const { method, params, write } = route
-      if (!method.streaming) return { streaming: false, answer: async call => write(await unary(method, params, call)) }
-      return { streaming: true, events: call => written(stream(method, params, call), write) }
+      if (!method.streaming) return { streaming: false, answer: async call => write(await answer(method, params, call)) }
+      return { streaming: true, events: call => written(events(method, params, call), write) }
     },
     card: card03,
     withCard: withCard03
   }
 }
 
-async function* written(events: Events, write: (event: unknown) => unknown): AsyncGenerator<object, void, undefined> {
+/** In which form a request is answered: that of its message, else the one that the spelling of its method has. */
+function isBare({ dotted }: Method03, params: unknown): boolean {
+  return isBareMessage(params) ?? dotted
+}
+
+const writeBare: WebhookWriting = (...told) => {
+  const { type, text } = writeLegacy(...told)
+  return { type, text: JSON.stringify(toBare(JSON.parse(text))) }
+}
+
+async function* written(events: AsyncIterable<unknown>, write: (event: unknown) => unknown): AsyncGenerator<object, void, undefined> {
   for await (const event of events) yield write(event) as object
 }
 

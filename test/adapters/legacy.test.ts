@@ -5,7 +5,7 @@ import { dialect03, type Dialect, type RestCall } from '../../adapters/legacy/in
 import { ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { accepted, artifact, authRequired, data, inputRequired, progress, reply, type CallContext, type Runtime, type WorkFunction } from '../../runtime/index.ts'
+import { accepted, artifact, authRequired, data, inputRequired, progress, reply, type CallContext, type Runtime, type WebhookPost, type WorkFunction } from '../../runtime/index.ts'
 import { collect, next, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 /** Hands over one of each part; asks for input or an authorization when it is told to. */
@@ -19,9 +19,9 @@ const work: WorkFunction = async ({ message, emit, ask }) => {
   return { message: 'done', metadata: { took: 1 } }
 }
 
-function startDialect(t: Test): { runtime: Runtime; dialect: Dialect } {
+function startDialect(t: Test, options: Parameters<typeof start>[2] = {}): { runtime: Runtime; dialect: Dialect } {
   const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) => (textOf(message) === 'hello' ? reply('hi') : accepted())
-  const { runtime } = start(t, { card: { name: 'Legacy', defaultInputModes: ['text/plain', 'application/octet-stream', 'application/json'] }, work, negotiate })
+  const { runtime } = start(t, { card: { name: 'Legacy', defaultInputModes: ['text/plain', 'application/octet-stream', 'application/json'] }, work, negotiate }, options)
   return { runtime, dialect: dialect03(runtime) }
 }
 
@@ -94,6 +94,58 @@ await t.test('a part says what it is by its content, if not by its kind', async 
   const { id, history } = await call(dialect, 'message.send', { message: message('', { parts }) })
   t.match(history?.[0], { parts: [{ kind: 'text', text: 'x' }, { kind: 'file', file: { bytes: 'aGk=' } }, { kind: 'data', data: { a: 1 } }] })
   t.strictSame((await runtime.getTask({ id })).history?.[0]?.parts, [{ text: 'x' }, { raw: 'aGk=', mediaType: 'text/plain' }, { data: { a: 1 } }])
+})
+
+/** A message in the form of the drafts after 0.3. */
+const bareMessage = (...parts: object[]) => ({ messageId: `l-${(messages += 1)}`, role: 'user', parts })
+
+await t.test('a message without any kind is answered without, and with its files in the form that goes with that', async t => {
+  const { dialect, runtime } = startDialect(t)
+  const files = [{ name: 'a', mediaType: 'text/plain', fileWithBytes: 'aGk=' }, { mediaType: 'text/plain', fileWithUri: 'https://example.com/a' }, { bytes: 'aGk=', mimeType: 'text/plain' }]
+  const parts = [{ text: 'x' }, ...files.map(file => ({ file })), { data: { kind: 'mine', status: { kind: 'his' } }, metadata: { kind: 'theirs' } }]
+  const answer = await call(dialect, 'message.send', { message: bareMessage(...parts) })
+  const given = [...parts.slice(0, 3), { file: { mediaType: 'text/plain', fileWithBytes: 'aGk=' } }, ...parts.slice(4)]
+  t.match(answer, { status: { state: 'completed', message: { role: 'agent', parts: [{ text: 'done' }] } }, history: [{ role: 'user', parts: given }, {}] })
+  t.strictSame(answer.artifacts?.[0]?.parts, [
+    ...given, { file: { name: 'x', mediaType: 'text/html', fileWithUri: 'https://example.com/x' } },
+    { data: { value: null }, metadata: { data_part_compat: true } }, { data: { value: [1] }, metadata: { data_part_compat: true } }, { data: { a: 1 } }
+  ])
+  t.notMatch(JSON.stringify(answer).replaceAll(/"kind":"(?:mine|his|theirs)"/g, ''), '"kind"')
+  t.match((await runtime.getTask({ id: answer.id })).history?.[0]?.parts, [{ text: 'x' }, { raw: 'aGk=', filename: 'a', mediaType: 'text/plain' }, { url: 'https://example.com/a' }, { raw: 'aGk=' }, {}])
+  t.match(await call(dialect, 'message/send', { message: bareMessage({ text: 'hello' }) }), { role: 'agent', parts: [{ text: 'hi' }], kind: undefined })
+  t.match(await answerOf(dialect, 'POST', '/v1/message:send', { message: bareMessage({ text: 'x' }) }), { kind: undefined, status: { state: 'completed' } }, 'also by REST')
+  for (const [kind, message] of [['message', { ...bareMessage({ text: 'x' }), kind: 'message' }], ['part', bareMessage({ kind: 'text', text: 'x' }, { data: {} })]] as const) {
+    t.match(await call(dialect, 'message.send', { message }), { kind: 'task', artifacts: [{ parts: [{ kind: 'text' }] }] }, `with the kind of a ${kind} it is 0.3`)
+  }
+})
+
+await t.test('a stream has no kind where its message has none, and requests without a message have it by their spelling', async t => {
+  const { dialect } = startDialect(t)
+  const events = await collect(stream(dialect, 'message/stream', { message: bareMessage({ text: 'x' }) }))
+  const [opened] = events
+  t.match(events, [{ status: { state: 'submitted' } }, { status: { state: 'working' }, final: false }, {}, { artifact: { artifactId: 'a' } }, { status: { state: 'completed' }, final: true }])
+  t.notMatch(JSON.stringify(events), '"kind"')
+  const id = opened?.id
+  t.match(await call(dialect, 'tasks.get', { id }), { id, kind: undefined, history: [{ kind: undefined, parts: [{ kind: undefined, text: 'x' }] }] })
+  t.match(await call(dialect, 'tasks/get', { id }), { id, kind: 'task', history: [{ kind: 'message', parts: [{ kind: 'text' }] }] })
+  t.match(await collect(stream(dialect, 'tasks.resubscribe', { id })), [{ id, kind: undefined }])
+  t.match(await refusal(call(dialect, 'tasks.cancel', { id })), { code: 'TaskNotCancelable' })
+  t.match(await refusal(call(dialect, 'message.send', {})), { code: 'InvalidParams' })
+  t.match(await rejection(call(dialect, 'message.send', { message: bareMessage({ file: { fileWithBytes: 'aGk=', mimeType: 'a/b', mediaType: 'a/b' } }) })), { violations: [{ field: 'message.parts[0].file.mediaType', description: 'must not also be given as mimeType' }] })
+})
+
+await t.test('a webhook is told the task in the form of the request that registered it', async t => {
+  const posts: WebhookPost[] = []
+  const push = { faultOf: async () => undefined, post: async (post: WebhookPost) => (posts.push(post), { status: 200 }) }
+  const { dialect } = startDialect(t, { push })
+  const told = async (message: object) => {
+    const { id } = await call(dialect, 'message/send', { message, configuration: { pushNotificationConfig: { url: 'https://example.com/' } } })
+    return until(async () => posts.map(({ body }) => JSON.parse(body) as Json).find(task => task.id === id && task.status?.state === 'completed'), 'the end of the task is posted')
+  }
+  t.match(await told(message('x')), { kind: 'task', history: [{ kind: 'message' }] })
+  const bare = await told(bareMessage({ text: 'x' }))
+  t.match(bare, { artifacts: [{ parts: [{ text: 'x' }, { file: { name: 'x', mediaType: 'text/html', fileWithUri: 'https://example.com/x' } }] }] })
+  t.notMatch(JSON.stringify(bare), '"kind"')
 })
 
 await t.test('a message waits for its task, unless it says that it does not', async t => {
@@ -260,8 +312,8 @@ await t.test('an agent that cannot stream says so', async t => {
 await t.test('the methods are those of 0.3', t => {
   const { method, version } = startDialect(t).dialect
   t.equal(version, '0.3')
-  for (const name of ['message/send', 'message.send', 'tasks/get', 'tasks/cancel', 'tasks/pushNotificationConfig/set', 'agent/getAuthenticatedExtendedCard']) t.match(method(name), { streaming: false })
-  for (const name of ['message/stream', 'message.stream', 'tasks/resubscribe']) t.match(method(name), { streaming: true })
+  for (const name of ['message/send', 'message.send', 'tasks/get', 'tasks.get', 'tasks/cancel', 'tasks/pushNotificationConfig/set', 'tasks.pushNotificationConfig.set', 'agent/getAuthenticatedExtendedCard']) t.match(method(name), { streaming: false })
+  for (const name of ['message/stream', 'message.stream', 'tasks/resubscribe', 'tasks.resubscribe']) t.match(method(name), { streaming: true })
   for (const name of ['SendMessage', 'tasks/send', 'tasks/list', 'constructor', '']) t.equal(method(name), undefined)
   t.end()
 })

@@ -112,6 +112,16 @@ export const legacy: readonly Row[] = [
     const done = await newer.task('blue', { taskId: asked.id })
     t.match((await read(stream)).at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
     t.same((await client.get(asked.id)).artifacts, done.artifacts)
+  }, OLD),
+  row(167, 'D', '9.3', 'A message without kind, with files as name, mediaType and fileWithBytes, is answered in that form', async (t, column) => {
+    const parts = [{ text: 'x' }, { file: { name: 'a.bin', mediaType: 'application/octet-stream', fileWithBytes: 'AP8=' } }]
+    const message = { messageId: `old-${(messages += 1)}`, role: 'user', parts }
+    const isRest = column.binding.name === '0.3 REST'
+    const posted = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ message }) }
+    const answer = isRest ? (await exchange(`${column.address}/v1/message:send`, posted)).json : (await rpc(column, 'message.send', { message })).result
+    t.match(answer, { status: { state: 'completed' }, history: [{ role: 'user', parts }], artifacts: [{ parts }] })
+    t.notMatch(JSON.stringify(answer), '"kind"')
+    if (!isRest) t.notMatch(JSON.stringify((await rpc(column, 'tasks.get', { id: (answer as { id: string }).id })).result), '"kind"')
   }, OLD)
 ]
 

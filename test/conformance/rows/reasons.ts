@@ -3,7 +3,7 @@ import { newer, only } from '../row.ts'
 /** Why a row makes no sense on some bindings, where several rows share the reason. */
 export const NO_LIST = newer('0.3 has no ListTasks')
 export const NO_TENANT = newer('0.3 has no tenants')
-export const NOT_03 = newer('0.3 does it its own way: see 154–165')
+export const NOT_03 = newer('0.3 does it its own way: see the rows of A2A 0.3')
 export const JSON_RPC_ONLY = only(['WebSocket', 'JSON-RPC', '0.3 WebSocket', '0.3 JSON-RPC'], 'not JSON-RPC')
 export const RPC_HTTP_ONLY = only(['JSON-RPC', '0.3 JSON-RPC'], 'not JSON-RPC over HTTP')
 export const REST_ONLY = only(['REST'], 'not the REST of 1.0')
