@@ -342,7 +342,9 @@ await t.test('webhooks have the form of 0.3; without its id the first one is mea
   t.strictSame(await call(dialect, 'tasks/pushNotificationConfig/get', { id: 't' }), config03)
   t.strictSame(await call(dialect, 'tasks/pushNotificationConfig/list', { id: 't' }), [config03])
   t.equal(await call(dialect, 'tasks/pushNotificationConfig/delete', { id: 't', pushNotificationConfigId: 'p' }), null)
-  t.strictSame(asked, [config, { taskId: 't', id: 'p' }, { taskId: 't' }, { taskId: 't' }, { taskId: 't', id: 'p' }])
+  t.strictSame(await call(dialect, 'tasks.pushNotificationConfig.list', { id: 't' }), [config03], 'also where methods have dots')
+  t.equal(await call(dialect, 'tasks.pushNotificationConfig.delete', { id: 't', pushNotificationConfigId: 'p' }), null)
+  t.strictSame(asked, [config, { taskId: 't', id: 'p' }, { taskId: 't' }, { taskId: 't' }, { taskId: 't', id: 'p' }, { taskId: 't' }, { taskId: 't', id: 'p' }])
   t.match(await refusal(call(dialect03(pushing(runtime, []).runtime), 'tasks/pushNotificationConfig/get', { id: 't' })), { code: 'TaskNotFound' })
 })
 
