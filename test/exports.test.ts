@@ -6,6 +6,7 @@ import * as cards from '../adapters/cards/index.ts'
 import * as delegation from '../adapters/delegation/index.ts'
 import * as http from '../adapters/http/serve.ts'
 import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
+import * as grpc from '../adapters/grpc/index.ts'
 import * as inspector from '../adapters/inspector/index.ts'
 import * as legacy from '../adapters/legacy/index.ts'
 import * as push from '../adapters/push/webhooks.ts'
@@ -29,7 +30,8 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(delegation).toSorted(), ['delegate', 'remoteAgent'])
   t.same(Object.keys(testing).toSorted(), ['PATH_KINDS', 'PathError', 'VirtualClock', 'agentTests', 'allWays', 'bargainClause', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
-  t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
+  t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'expressErrors', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
+  t.same(Object.keys(grpc).toSorted(), ['grpcErrors'])
   t.same(Object.keys(inspector), ['inspect'])
   t.same(Object.keys(legacy).toSorted(), ['dialect01', 'dialect03'])
   t.same(Object.keys(push), ['webhooks'])

@@ -4,6 +4,7 @@ import type { CallContext } from '../../runtime/call.ts'
 import type { Telemetry } from '../../runtime/telemetry.ts'
 import { callTerms } from '../json-rpc/service-parameters.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
+import { noteFailure, toSdkError, type Transport } from './sdk-errors.ts'
 
 /** What a call of ours knows that the SDK has no place for. It travels in the state of the SDK's context. */
 type Terms = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>
@@ -30,6 +31,16 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
     ...(signal && { signal }),
     ...(connection && { connection })
   }
+}
+
+/**
+ * Notes why a call failed, and gives the error to throw: one of ours in the form that its server writes. A user made by `whileConnected`
+ * knows the server. `params` is the object that the server handed over. The SDK's 0.3 layer has the errors of JSON-RPC on all bindings.
+ */
+export function sdkFailure(error: unknown, params: unknown, { user, requestedVersion, state }: ServerCallContext): unknown {
+  noteFailure(error, params, state.get(STATE_HEADERS_KEY))
+  const { transport } = (user ?? {}) as { readonly transport?: Transport }
+  return toSdkError(error, normaliseVersion(requestedVersion) === LEGACY_VERSION ? 'jsonrpc' : transport)
 }
 
 /** A call of ours as the SDK's handlers take it. */

@@ -2,6 +2,7 @@
  * taskchart and the official SDK, both ways: its clients over our WebSocket, its servers on our actors, its executors as our
  * work. Loads neither Express nor gRPC.
  */
+export { expressErrors } from './express-errors.ts'
 export { fromExecutor } from './executor-work.ts'
 export { toRequestHandler } from './request-handler.ts'
 export { WebSocketTransport, WebSocketTransportFactory } from './websocket-transport.ts'

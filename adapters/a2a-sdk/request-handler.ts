@@ -10,8 +10,7 @@ import { counted } from '../../runtime/counted.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
-import { activateExtensions, callOf, LEGACY_VERSION } from './call-context.ts'
-import { toSdkError } from './sdk-errors.ts'
+import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
 import { untilIdle } from './until-idle.ts'
 
@@ -54,24 +53,25 @@ export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdle
         const call = { ...offered, ...callOf(context, telemetry) }
         return read((await operations[name](checked(request.toJSON(params), call), call)) as object)
       } catch (error) {
-        throw toSdkError(error)
+        throw sdkFailure(error, params, context)
       }
     }
 
-  async function* told(name: OperationName, given: unknown, call: CallContext): Stream {
+  async function* told(name: OperationName, given: object, json: unknown, context: ServerCallContext): Stream {
     try {
-      const params = checked(given, call)
+      const call = callOf(context, telemetry)
+      const params = checked(json, call)
       const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
       for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
     } catch (error) {
-      throw toSdkError(error)
+      throw sdkFailure(error, given, context)
     }
   }
 
   // Activates at once, since the servers write their headers before they read the stream.
-  const streamed = <Params>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
+  const streamed = <Params extends object>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
     activateExtensions(context, extensions)
-    return told(name, request.toJSON(params), callOf(context, telemetry))
+    return told(name, params, request.toJSON(params), context)
   }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk

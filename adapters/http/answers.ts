@@ -45,6 +45,14 @@ export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: nu
   return jsonAnswer(statusText(error, status), { ...headers, ...headersFor(error) }, status ?? http)
 }
 
+/** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
+const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'TooLarge', 'RateLimited', 'Overloaded'])
+
+/** The HTTP status of an error by JSON-RPC. */
+export function rpcStatus({ code }: A2AError): number {
+  return TOLD_BY_STATUS.has(code) ? ERRORS[code].http : 200
+}
+
 /** The body of an error by REST; `status` is its HTTP status, if that is another than usual. */
 export function statusText(thrown: unknown, status?: number): string {
   const error = shownError(thrown)

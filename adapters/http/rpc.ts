@@ -1,18 +1,15 @@
-import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from '../json-rpc/frames.ts'
-import { headersFor, jsonAnswer, shownError } from './answers.ts'
+import { headersFor, jsonAnswer, rpcStatus, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
 import { holdBack } from './hold-back.ts'
 import { contextOf, unfinishedOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
 import { LightResponse } from './light-response.ts'
-
-/** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
-const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'TooLarge', 'RateLimited', 'Overloaded'])
 
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
@@ -65,6 +62,6 @@ function framesOf(id: RequestId): Encoding {
   return { encode: event => frameOf(encodeOnce(event)), encodeLarge: event => resultPieces(id, event), encodeError: error => errorFrame(id, error) }
 }
 
-function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = TOLD_BY_STATUS.has(error.code) ? ERRORS[error.code].http : 200): Response {
+function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = rpcStatus(error)): Response {
   return jsonAnswer(errorFrame(id, error), { ...headers, ...headersFor(error) }, status)
 }

@@ -13,9 +13,11 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { toRequestHandler, whileConnected, type RequestHandlerOptions } from '../../adapters/a2a-sdk/index.ts'
+import { expressErrors, toRequestHandler, whileConnected, type RequestHandlerOptions } from '../../adapters/a2a-sdk/index.ts'
+import { grpcErrors } from '../../adapters/grpc/index.ts'
+import { detailsOf } from '../../adapters/client/official-grpc.ts'
 import { webhooks } from '../../adapters/push/webhooks.ts'
-import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { A2AError, ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { accepted, artifact, inputRequired, progress, reply, type Runtime, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/call.ts'
@@ -43,6 +45,7 @@ type Binding = 'JSONRPC' | 'HTTP+JSON' | 'GRPC'
 
 /** Everyone is whom the header `x-user` names; nobody without it. */
 function named(name: unknown): User {
+  if (name === 'nobody') throw new A2AError('Unauthenticated', 'Nobody is known here.')
   return typeof name === 'string' && name !== '' ? { isAuthenticated: true, userName: name } : new UnauthenticatedUser()
 }
 
@@ -52,10 +55,12 @@ interface Served {
   /** The SDK's client of a binding, for whom its requests name. */
   readonly client: (binding: Binding) => Promise<Client>
   readonly transport: (binding: Binding) => Promise<Transport>
+  /** Where each binding is. */
+  readonly urls: Readonly<Record<Binding, string>>
 }
 
 /** Serves a runtime on the three official servers. */
-async function serve(t: Test, { runtime }: Pick<Started, 'runtime'>, options: RequestHandlerOptions = {}): Promise<Served> {
+async function serve(t: Test, { runtime }: Pick<Started, 'runtime'>, { mapsErrors = false, ...options }: RequestHandlerOptions & { mapsErrors?: boolean } = {}): Promise<Served> {
   const app = express()
   const http = createServer(app).listen(0, '127.0.0.1')
   await once(http, 'listening')
@@ -68,13 +73,15 @@ async function serve(t: Test, { runtime }: Pick<Started, 'runtime'>, options: Re
   const interfaces = Object.entries(urls).map(([protocolBinding, url]) => ({ url, protocolBinding, protocolVersion: '1.0' }))
   const requestHandler = toRequestHandler(runtime, { interfaces, ...options })
   const userBuilder = whileConnected(async (request: Request) => named(request.header('x-user')))
-  app.use('/rpc', jsonRpcHandler({ requestHandler, userBuilder }))
-  app.use('/rest', restHandler({ requestHandler, userBuilder }))
-  rpc.addService(A2AService, grpcService({ requestHandler, userBuilder: whileConnected(async (call: { metadata: grpc.Metadata }) => named(call.metadata.get('x-user')[0])) }))
+  if (mapsErrors) app.use(expressErrors)
+  app.use('/rpc', jsonRpcHandler({ requestHandler, userBuilder, legacyCompat: { enabled: true } }))
+  app.use('/rest', restHandler({ requestHandler, userBuilder, legacyCompat: { enabled: true } }))
+  const service = grpcService({ requestHandler, userBuilder: whileConnected(async (call: { metadata: grpc.Metadata }) => named(call.metadata.get('x-user')[0])) })
+  rpc.addService(A2AService, mapsErrors ? grpcErrors(service) : service)
   const factories = { JSONRPC: new JsonRpcTransportFactory(), 'HTTP+JSON': new RestTransportFactory(), GRPC: new GrpcTransportFactory({ grpcChannelCredentials: grpc.credentials.createInsecure() }) }
   const card = await requestHandler.getAgentCard()
   const transport = (binding: Binding) => factories[binding].create(urls[binding], card)
-  return { runtime, url, transport, client: async binding => new Client(await transport(binding), card) }
+  return { runtime, url, urls, transport, client: async binding => new Client(await transport(binding), card) }
 }
 
 let messages = 0
@@ -303,6 +310,82 @@ await t.test('each of our errors keeps as much as the SDK can carry', async t =>
   }
   const plain = new TypeError('not ours')
   t.equal(await thrown(plain), plain)
+})
+
+/** How the same failure arrives on each official server. */
+async function arrivals(t: Test, error: A2AError, mapsErrors: boolean, user = 'ann') {
+  const { runtime } = startAgent(t)
+  const interfaces = ['JSONRPC', 'HTTP+JSON', 'GRPC'].flatMap(protocolBinding => ['1.0', '0.3'].map(protocolVersion => ({ url: 'x', protocolBinding, protocolVersion })))
+  const subscribeToTask = async function* () {
+    yield* []
+    throw error
+  }
+  const { urls } = await serve(t, { runtime: { ...failing(runtime, error), subscribeToTask } }, { mapsErrors, interfaces })
+  const headers = { 'content-type': 'application/json', 'a2a-version': '1.0', 'x-user': user }
+  const answer = async (url: string, version: string, body?: object) => {
+    const response = await fetch(url, { headers: { ...headers, 'a2a-version': version }, ...(body && { method: 'POST', body: JSON.stringify(body) }) })
+    const { error, ...others } = (await response.json()) as { error?: Record<string, unknown> }
+    return { status: response.status, retryAfter: response.headers.get('retry-after'), challenge: response.headers.get('www-authenticate'), error: error ?? others }
+  }
+  const rpc = (method: string) => ({ jsonrpc: '2.0', id: 1, method, params: { id: 'x' } })
+  const metadata = new grpc.Metadata()
+  for (const [name, value] of Object.entries(headers).slice(1)) metadata.set(name, value)
+  const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
+  const client = new Client(urls.GRPC, grpc.credentials.createInsecure())
+  t.teardown(() => client.close())
+  const methods = client as unknown as { getTask: (...given: unknown[]) => void; subscribeToTask: (...given: unknown[]) => EventEmitter }
+  const told = ({ code, details, metadata }: grpc.ServiceError) => ({ status: grpc.status[code], message: details, details: detailsOf(Buffer.from(metadata.get('grpc-status-details-bin')[0] ?? '')) })
+  return {
+    rpc: [await answer(urls.JSONRPC, '1.0', rpc('GetTask')), await answer(urls.JSONRPC, '1.0', rpc('SubscribeToTask'))],
+    rest: [await answer(`${urls['HTTP+JSON']}/tasks/x`, '1.0'), await answer(`${urls['HTTP+JSON']}/tasks/x:subscribe`, '1.0', {})],
+    rpc03: await answer(urls.JSONRPC, '0.3', rpc('tasks/get')),
+    rest03: await answer(`${urls['HTTP+JSON']}/v1/tasks/x`, '0.3'),
+    grpc: [
+      told(await new Promise<grpc.ServiceError>(resolve => methods.getTask(byId('x'), metadata, resolve))),
+      told(((await once(methods.subscribeToTask({ tenant: '', id: 'x' }, metadata), 'error')) as [grpc.ServiceError])[0])
+    ]
+  }
+}
+
+const REFUSALS = [['Unauthenticated', 401], ['Forbidden', 403], ['RateLimited', 429], ['Overloaded', 503], ['TooLarge', 413]] as const
+
+await t.test('errors about who calls and how much have their status over REST and gRPC, of the official servers alone', async t => {
+  for (const [code, status] of [...REFUSALS, ['TaskGenerationMismatch', 409], ['DeadlineExceeded', 504], ['TaskNotFound', 404]] as const) {
+    const { grpc: name, reason, code: number } = ERRORS[code]
+    const { rpc, rest, rpc03, grpc } = await arrivals(t, new A2AError(code, 'Why.'), false)
+    for (const answer of rest) t.match(answer, { status, error: { code: status, message: 'Why.', details: [{ reason }] } }, code)
+    for (const answer of grpc) t.match(answer, { status: name, message: 'Why.' }, code)
+    for (const answer of [...rpc, rpc03]) t.match(answer, { status: 200, error: { code: number, message: 'Why.' } }, code)
+  }
+})
+
+await t.test('beside the official servers expressErrors and grpcErrors write errors as our own servers do', async t => {
+  for (const [code, status] of REFUSALS) {
+    const error = new A2AError(code, 'Why.', { metadata: { taskId: 'x' }, violations: [{ field: 'a.b', description: 'must be c' }], retryAfterMs: 1500 })
+    const { grpc: name, code: number } = ERRORS[code]
+    const { rpc, rest, rpc03, rest03, grpc } = await arrivals(t, error, true)
+    const head = { status, retryAfter: '2', challenge: code === 'Unauthenticated' ? 'Bearer' : null }
+    for (const answer of [...rpc, rpc03]) t.strictSame(answer, { ...head, error: { code: number, message: 'Why.', data: error.details } }, code)
+    for (const answer of rest) t.strictSame(answer, { ...head, error: { code: status, status: name, message: 'Why.', details: error.details } }, code)
+    t.strictSame(rest03, { ...head, error: { code: number, message: 'Why.', data: error.details } }, code)
+    for (const answer of grpc) t.strictSame(answer, { status: name, message: 'Why.', details: error.details }, code)
+  }
+  const { rpc, rest, grpc } = await arrivals(t, new A2AError('TaskNotFound', 'Why.'), true)
+  for (const answer of rpc) t.match(answer, { status: 200, error: { code: -32001 } })
+  for (const answer of rest) t.match(answer, { status: 404, error: { code: 404, status: 'NOT_FOUND' } })
+  for (const answer of grpc) t.match(answer, { status: 'NOT_FOUND', details: [{ reason: 'TASK_NOT_FOUND' }] })
+})
+
+await t.test('what userBuilder throws arrives as what it is, and so does what is none of our errors', async t => {
+  for (const mapsErrors of [false, true]) {
+    const { rest, rpc, grpc } = await arrivals(t, new A2AError('TaskNotFound'), mapsErrors, 'nobody')
+    for (const answer of rest) t.match(answer, { status: 401, error: { message: 'Nobody is known here.' } })
+    for (const answer of rpc) t.match(answer, { status: mapsErrors ? 401 : 200, error: { code: -31401 } })
+    for (const answer of grpc) t.match(answer, { status: 'UNAUTHENTICATED' })
+    const foreign = await arrivals(t, new TypeError('secret') as never, mapsErrors)
+    for (const { status } of foreign.rest) t.equal(status, 500)
+    for (const { status } of foreign.grpc) t.equal(status, 'UNKNOWN')
+  }
 })
 
 await t.test('the card of a handler is that of the runtime, in the form of the SDK; a time that is none is refused', async t => {

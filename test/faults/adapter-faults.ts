@@ -24,6 +24,8 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'a 401 by REST has the body of JSON-RPC', file: 'adapters/http/handler.ts', unit: 'test/adapters/refusals.test.ts', find: 'versions), headers, binding)', replace: "versions), headers, 'JSONRPC')" },
   { name: 'a card without a version is of 1.0 alone', file: 'adapters/http/handler.ts', unit: 'test/adapters/legacy-servers.test.ts', find: "version === '' ? merging?.withCard : undefined", replace: 'merging ? undefined : undefined' },
   { name: 'a card of both versions is signed in its 1.0 form alone', file: 'adapters/cards/canonical-forms.ts', unit: 'test/adapters/cards.test.ts', find: 'forms : [canonicalJson(content), ...forms]', replace: 'forms : forms' },
+  { name: 'over the official gRPC server an error has no status', file: 'adapters/a2a-sdk/while-connected.ts', unit: 'test/adapters/a2a-sdk-servers.test.ts', find: "if (!res) return 'grpc'", replace: "if (!res) return 'jsonrpc'" },
+  { name: 'beside Express an error keeps the status 200', file: 'adapters/a2a-sdk/express-errors.ts', unit: 'test/adapters/a2a-sdk-servers.test.ts', find: 'isRpc ? rpcStatus(error)', replace: 'isRpc ? 200' },
   { name: 'a file gets the name of a device', file: 'adapters/cli/file-name.ts', unit: 'test/adapters/cli-send.test.ts', find: '\\s*(?:\\.|$)/i', replace: '(?:\\.|$)/i' },
   { name: 'an error by REST has the status of another', file: 'adapters/http/answers.ts', find: 'status ?? http)', replace: '500)' },
   { name: 'a body of another type is a bad request by REST', file: 'adapters/http/media-type.ts', unit: 'test/adapters/http-bad-input.test.ts', find: '? 415 : undefined', replace: '? 400 : undefined' },

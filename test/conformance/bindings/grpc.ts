@@ -4,6 +4,7 @@ import * as grpc from '@grpc/grpc-js'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { toRequestHandler, whileConnected } from '../../../adapters/a2a-sdk/index.ts'
+import { grpcErrors } from '../../../adapters/grpc/index.ts'
 import { grpcCaller } from '../../../adapters/testing/protocol/grpc-caller.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Binding } from '../binding.ts'
@@ -30,6 +31,6 @@ async function serve(t: Test, runtime: Runtime): Promise<string> {
     const [, name] = /^Bearer (\w+)$/.exec(String(metadata.get('authorization')[0])) ?? []
     return name === undefined ? new UnauthenticatedUser() : { isAuthenticated: true, userName: name }
   })
-  server.addService(A2AService, grpcService({ requestHandler, userBuilder }))
+  server.addService(A2AService, grpcErrors(grpcService({ requestHandler, userBuilder })))
   return url
 }

@@ -5,8 +5,8 @@ import { closed, say, userMessage } from '../../fixtures/runtime-helpers.ts'
 import type { Refusal } from '../../../adapters/testing/protocol/caller.ts'
 import type { Binding } from '../binding.ts'
 import { byName, type Column } from '../column.ts'
-import { except, failing, row, type Row } from '../row.ts'
-import { NO_STATUS, REST_ONLY } from './reasons.ts'
+import { except, row, type Row } from '../row.ts'
+import { REST_ONLY } from './reasons.ts'
 
 /** What each error is called on each kind of binding (§5.4). */
 const NAMES: Readonly<Record<string, readonly [rpc: string, rest: string, grpc: string]>> = {
@@ -57,12 +57,12 @@ export const errors: readonly Row[] = [
     t.equal((await (await open({ credentials: 'ann' })).task('x')).status.state, 'TASK_STATE_COMPLETED')
     t.equal((await runtime.listTasks({}, { principal: 'ann' })).totalSize, 1)
   }, APP_AUTHENTICATES),
-  failing(row(101, 'M/S', '3.3.2', 'Who lacks a permission gets an authorization error, which may name it', async (t, { serve, binding }) => {
+  row(101, 'M/S', '3.3.2', 'Who lacks a permission gets an authorization error, which may name it', async (t, { serve, binding }) => {
     const { open } = await serve(t, { authenticate: byName, authorize: ({ operation }) => operation !== 'cancelTask' || 'The scope tasks:cancel is missing.' })
     const { native, reason, message } = await (await open({ credentials: 'ann' })).refusal('CancelTask', { id: 'none' })
     t.equal(native, (['-31403', '403 PERMISSION_DENIED', 'PERMISSION_DENIED'] as const)[kindOf(binding)])
     t.match({ reason, message }, { reason: 'FORBIDDEN', message: /tasks:cancel/ })
-  }), ['gRPC'], NO_STATUS),
+  }),
   row(102, 'M/S', '3.3.2', 'What belongs to another is as what is not there', async (t, { serve }) => {
     const { open } = await serve(t, { authenticate: byName })
     const [ann, bob] = [await open({ credentials: 'ann' }), await open({ credentials: 'bob' })]
@@ -80,7 +80,7 @@ export const errors: readonly Row[] = [
       t.same(shown(foreign).replaceAll(id, 'made-up'), shown(missing), method)
     }
   }),
-  failing(row(103, 'S', '3.3.2', 'Errors that pass are told from those that stay, and may say when to try again', async (t, { binding, serve }) => {
+  row(103, 'S', '3.3.2', 'Errors that pass are told from those that stay, and may say when to try again', async (t, { binding, serve }) => {
     const { open, runtime, clock } = await serve(t, { limits: { tasksPerContext: 1 } })
     const client = await open()
     await client.task('wait', { contextId: 'full' }, { returnImmediately: true })
@@ -91,7 +91,7 @@ export const errors: readonly Row[] = [
     const { native, details } = await client.refusal('GetTask', { id: 'made-up' })
     t.equal(native, (['-31503', '503 UNAVAILABLE', 'UNAVAILABLE'] as const)[kindOf(binding)])
     t.match(JSON.stringify(details), /retry/i)
-  }), ['gRPC'], NO_STATUS)
+  })
 ]
 
 /** An error of each name that can be had here, in the order of the names. */

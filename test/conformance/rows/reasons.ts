@@ -10,6 +10,3 @@ export const REST_ONLY = only(['REST'], 'not the REST of 1.0')
 export const GRPC_ONLY = only(['gRPC'], 'not gRPC')
 export const WEBSOCKET_ONLY = only(['WebSocket'], 'not the WebSocket binding')
 export const CARD_BY_HTTP = only(['WebSocket', 'JSON-RPC', 'REST', '0.3 WebSocket', '0.3 JSON-RPC', '0.3 REST'], 'the official gRPC server has no card; ours serves it over HTTP')
-
-/** Why rows about errors of ours fail on the official gRPC server. */
-export const NO_STATUS = 'the official gRPC server tells errors for which the SDK has no class as UNKNOWN'

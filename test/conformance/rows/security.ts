@@ -3,9 +3,9 @@ import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { brief, say, start, until } from '../../fixtures/runtime-helpers.ts'
 import { read } from '../client.ts'
 import { byName } from '../column.ts'
-import { except, failing, nowhere, row, type Row } from '../row.ts'
+import { except, nowhere, row, type Row } from '../row.ts'
 import { obedientAgent } from '../agent.ts'
-import { NO_LIST, NO_STATUS } from './reasons.ts'
+import { NO_LIST } from './reasons.ts'
 
 const APP_AUTHENTICATES = except(['gRPC'], 'over the official gRPC server the app\'s userBuilder says who calls, and whether to let them in')
 
@@ -64,13 +64,13 @@ export const security: readonly Row[] = [
     t.equal((await client.refusal('SendMessage', say('x', { parts: [{ data: { many } as never }] }))).reason, 'INVALID_PARAMS')
     t.equal((await client.refusal('SendMessage', say('x', { parts: [{ raw: 'AAAA', mediaType: 'video/mp4' }] }))).reason, 'CONTENT_TYPE_NOT_SUPPORTED')
   }),
-  failing(row(137, 'S', '13.4', 'Too much at once is refused with an error that says so', async (t, { serve }) => {
+  row(137, 'S', '13.4', 'Too much at once is refused with an error that says so', async (t, { serve }) => {
     const client = await (await serve(t, { limits: { tasksPerContext: 2 } })).open()
     for (let n = 0; n < 2; n += 1) await client.task('wait', { contextId: 'busy' }, { returnImmediately: true })
     const { reason, message } = await client.refusal('SendMessage', say('x', { contextId: 'busy' }))
     t.match({ reason, message }, { reason: 'RATE_LIMITED', message: /Wait for one to end/ })
     t.equal((await client.task('x', { contextId: 'calm' })).status.state, 'TASK_STATE_COMPLETED')
-  }), ['gRPC'], NO_STATUS),
+  }),
   row(138, 'M/S', '13.4', 'The log has no credentials; it has what went wrong with them', async (t, { serve, binding }) => {
     const { open, log } = await serve(t, { authenticate: ({ headers }) => {
       if (headers.authorization === 'Bearer ann') return { id: 'ann' }
