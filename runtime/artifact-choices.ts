@@ -1,6 +1,7 @@
 import type { Message, Part } from '../machines/protocol/parts.ts'
 import type { MessageContent } from '../machines/task-events.ts'
 import { isReference, namedArtifacts, type ArtifactReference } from './artifact-references.ts'
+import { checkOptions, functionFor, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from './check-options.ts'
 import type { WorkInput } from './work-input.ts'
 import { textOf } from './words.ts'
 
@@ -17,6 +18,8 @@ export interface AskingOptions {
   /** The question in words of your own. `isAgain`: the answer before named none. */
   readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
 }
+
+export const ASKING_OPTIONS: OptionKinds<AskingOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
 
 /** How many artifacts a question lists; the others can be named, too. */
 const LISTED = 20
@@ -47,7 +50,9 @@ export function nameOf({ artifactId, name }: { readonly artifactId: string; read
  * Asks which artifact is meant: in words, and with a data part for each, newest first. A client chooses by sending one of
  * these parts back, whose metadata refers to the artifact, or by its name.
  */
-export function whichArtifact(choices: readonly ArtifactChoice[], { what = 'artifact', prompt, isAgain = false }: AskingOptions & { readonly isAgain?: boolean } = {}): MessageContent {
+export function whichArtifact(choices: readonly ArtifactChoice[], options: AskingOptions & { readonly isAgain?: boolean } = {}): MessageContent {
+  checkOptions(options, { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE }, 'whichArtifact', "whichArtifact(choices, { what: 'picture' })")
+  const { what = 'artifact', prompt, isAgain = false } = options
   const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)
   return { parts: [{ text }, ...choices.slice(0, LISTED).map(partOf)] }
 }

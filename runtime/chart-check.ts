@@ -9,6 +9,9 @@ const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
 
+/** The members of a state's meta that taskchart reads. */
+const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<keyof WorkMeta, true>)
+
 /** What brings an answer to a chart. */
 const ANSWERS = ['message.received', 'authorization.received']
 
@@ -65,6 +68,8 @@ function metaFault(node: AnyStateNode): string | undefined {
   const { prompt, reason, schema, jsonSchema }: WorkMeta = meta ?? {}
   const asks = ASKING.some(tag => tags.includes(tag))
   const ends = ENDING.some(tag => tags.includes(tag))
+  const misspelled = Object.keys(meta ?? {}).map(name => [name, nearest(name, META)]).find(([name, meant]) => meant !== undefined && meant !== name)
+  if (misspelled && (asks || ends)) return `has ${misspelled[0]} in its meta. Is ${misspelled[1]} meant?`
   for (const [member, value] of Object.entries({ prompt, schema, jsonSchema })) {
     if (value !== undefined && !asks) return `has a ${member} in its meta, but asks nothing. Tag it: tags: 'input-required'.`
   }

@@ -1,6 +1,7 @@
-import { AgentCardSchema, type AgentCard } from '../machines/protocol/card.ts'
+import { AgentCardSchema, type AgentCard, type AgentProvider, type AgentSkill } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { violationsText } from '../machines/protocol/errors.ts'
+import { isObject } from '../machines/protocol/json.ts'
 import { checkNames } from './known-names.ts'
 
 /**
@@ -32,6 +33,10 @@ const MEMBERS: readonly (keyof DescribedCard)[] = [
   'securitySchemes', 'securityRequirements'
 ]
 
+const SKILL = Object.keys({ id: true, name: true, description: true, tags: true, examples: true, inputModes: true, outputModes: true, securityRequirements: true } satisfies Record<keyof AgentSkill, true>)
+
+const PROVIDER = Object.keys({ url: true, organization: true } satisfies Record<keyof AgentProvider, true>)
+
 /** Checks a description and fills in its defaults. Throws TypeError that names each wrong member, as one of `name`. */
 export function describedCard(card: AgentDescription, name = 'card'): DescribedCard {
   checkMembers({ ...card }, name)
@@ -48,4 +53,7 @@ function checkMembers(card: Readonly<Record<string, unknown>>, name: string): vo
     if (card[member] !== undefined) throw new TypeError(`${name}.${member} ${instead}`)
   }
   checkNames(card, MEMBERS, name)
+  const { skills, provider } = card
+  if (isObject(provider)) checkNames(provider, PROVIDER, `${name}.provider`)
+  if (Array.isArray(skills)) skills.filter(isObject).forEach((skill, i) => checkNames(skill, SKILL, `${name}.skills[${i}]`))
 }

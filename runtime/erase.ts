@@ -1,5 +1,6 @@
 import { ANONYMOUS } from './call.ts'
 import type { Contexts } from './contexts.ts'
+import { checkNames } from './known-names.ts'
 import type { Feeds } from './feeds.ts'
 import type { Push } from './operation-services.ts'
 import type { Erasure, Store } from './store.ts'
@@ -30,6 +31,7 @@ export async function erase({ store, contexts, feeds, push }: { store: Store; co
 
 /** The data that somebody names. Throws TypeError for a name that is there but no text: one that got lost must not erase more than was meant. */
 export function erasureOf(data: ErasedData): Erasure {
+  checkNames(data, ['tenant', 'principal', 'contextId'], 'erase')
   for (const [name, value] of Object.entries(data)) {
     if (typeof value !== 'string') throw new TypeError(`erase: ${name} has to be a text, not ${String(value)}. Leave it out for its default.`)
   }

@@ -1,6 +1,7 @@
 import { AgentExtensionSchema, type AgentExtension } from '../machines/protocol/card.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError, violationsText } from '../machines/protocol/errors.ts'
+import { checkNames } from './known-names.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 
 /** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
@@ -51,9 +52,12 @@ export function declaredExtensions(given: readonly AgentExtension[]): readonly A
   return extensions
 }
 
+const EXTENSION = Object.keys({ uri: true, description: true, required: true, params: true } satisfies Record<keyof AgentExtension, true>)
+
 function declared(given: unknown, name: string): AgentExtension {
   const { value, violations } = tryDecode(AgentExtensionSchema, given, name)
   if (violations) throw new TypeError(violationsText(violations))
+  checkNames(given as object, EXTENSION, name)
   const { uri, params } = value
   // It travels in a header, among others, with commas between them.
   if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(uri)) throw new TypeError(`${name}.uri must be a URI without spaces and commas, not ${JSON.stringify(uri)}.`)

@@ -1,13 +1,20 @@
 /**
- * Throws TypeError for a member that is none of these names, with the one that is meant, or else all of them. One that is
- * `undefined` is as if it were not there.
+ * Throws TypeError for a member that is none of these names, with the name that is probably meant, or else all of them. A
+ * member that is `undefined` counts as left out.
  */
 export function checkNames(given: object, names: readonly string[], what: string): void {
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || names.includes(name)) continue
     const near = nearest(name, names)
-    throw new TypeError(`${what} has no ${name}. ${near === undefined ? `There are ${names.join(', ')}.` : `Is ${near} meant?`}`)
+    throw new TypeError(`${what} has no ${shortened(name)}. ${near === undefined ? `There are ${names.join(', ')}.` : `Is ${near} meant?`}`)
   }
+}
+
+/** So much of a name is shown in an error. */
+const SHOWN = 80
+
+function shortened(name: string): string {
+  return name.length > SHOWN ? `${name.slice(0, SHOWN)}…` : name
 }
 
 /**
@@ -15,7 +22,8 @@ export function checkNames(given: object, names: readonly string[], what: string
  * six at the most apart, or an ending.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {
-  return names.find(name => isNear(lettersOf(word), lettersOf(name)))
+  const letters = lettersOf(word)
+  return names.find(name => isNear(letters, lettersOf(name)))
 }
 
 function isNear(word: string, name: string): boolean {
@@ -29,9 +37,10 @@ function lettersOf(name: string): string {
   return name.replace(/^TASK_STATE_/, '').replace(/[^\p{L}\d]/gu, '').toLowerCase()
 }
 
-/** Whether one word becomes the other when so many letters at the most are put in, left out or changed. */
+/** Whether one word becomes the other when so many letters at the most are put in, left out or changed. Ends at once for a word that is longer by more. */
 function isWithin(from: string, to: string, changes: number): boolean {
   if (from === to) return true
+  if (Math.abs(from.length - to.length) > changes) return false
   if (from !== '' && from[0] === to[0]) return isWithin(from.slice(1), to.slice(1), changes)
   if (changes === 0) return false
   const left = changes - 1

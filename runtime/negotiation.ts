@@ -1,6 +1,7 @@
 import type { AgentExtension } from '../machines/protocol/card.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import { isObject } from '../machines/protocol/json.ts'
+import { checkOptions, type OptionKinds } from './check-options.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { NegotiationArguments } from './negotiation-function.ts'
 import { isStandardSchema, type StandardSchema } from './standard-schema.ts'
@@ -43,6 +44,8 @@ export interface NegotiationOptions<Terms extends object> {
   readonly respond: (given: RespondArguments<NoInfer<Terms>>) => NegotiationAnswer<NoInfer<Terms>> | Promise<NegotiationAnswer<NoInfer<Terms>>>
 }
 
+const OPTIONS: OptionKinds<NegotiationOptions<object>> = { terms: true, rounds: true, offerMs: true, respond: true }
+
 /** A negotiation that lasts, for `negotiate` of an agent. */
 export interface Negotiation<Terms = unknown> {
   readonly type: 'negotiation'
@@ -60,6 +63,7 @@ const LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
  * agent as its `negotiate`. Throws TypeError or RangeError for what cannot be, with what to write instead.
  */
 export function negotiation<Terms extends object>(options: NegotiationOptions<Terms>): Negotiation<Terms> {
+  checkOptions(options, OPTIONS, 'negotiation', 'negotiation({ terms: z.object({ … }), respond })')
   const { terms, rounds = 5, offerMs = 600_000, respond } = options
   if (!isStandardSchema(terms)) throw new TypeError('terms has to be a schema of zod, valibot, arktype or the like (Standard Schema): negotiation({ terms: z.object({ euros: z.number() }), … }).')
   if (!Number.isSafeInteger(rounds) || rounds < 1) throw new RangeError(`rounds has to be a whole number of offers from 1, not ${String(rounds)}. Leave it out for 5.`)

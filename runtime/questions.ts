@@ -2,7 +2,7 @@ import type { Message } from '../machines/protocol/parts.ts'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
 import type { ToWork } from '../machines/task-events.ts'
 import { valueOf } from './data-of.ts'
-import { checkNames } from './known-names.ts'
+import { checkOptions, type OptionKinds } from './check-options.ts'
 import { shownSchema } from './shown-schema.ts'
 import { validated, type StandardSchema } from './standard-schema.ts'
 import type { Words } from './words.ts'
@@ -20,7 +20,7 @@ export interface QuestionOptions<T> {
   readonly deadlineMs?: number
 }
 
-const OPTIONS: readonly (keyof QuestionOptions<unknown>)[] = ['schema', 'jsonSchema', 'deadlineMs']
+const OPTIONS: OptionKinds<QuestionOptions<unknown>> = { schema: true, jsonSchema: true, deadlineMs: true }
 
 /** What comes of asking for an authorization: what arrived out of band, or what the client said instead. */
 export type Authorization<T = unknown> = { readonly data: T } | { readonly message: Message }
@@ -76,7 +76,7 @@ export function answerTo({ type, options }: Question, given: ToWork): { readonly
 }
 
 function question(type: Question['type'], message: Words, options: QuestionOptions<unknown>): Question {
-  checkNames(options, OPTIONS, 'A question')
+  checkOptions(options, OPTIONS, 'A question', "inputRequired('Which day?', { schema })")
   const answerSchema = shownSchema(options)
   const asked: Question = {
     type, message, options,

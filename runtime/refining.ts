@@ -4,8 +4,9 @@ import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message, Part } from '../machines/protocol/parts.ts'
 import type { ArtifactContent } from '../machines/task-events.ts'
 import { hostOf } from './actor-host.ts'
-import { artifactChoices, chosenArtifact, nameOf, whichArtifact, type ArtifactChoice, type AskingOptions } from './artifact-choices.ts'
+import { artifactChoices, chosenArtifact, ASKING_OPTIONS, nameOf, whichArtifact, type ArtifactChoice, type AskingOptions } from './artifact-choices.ts'
 import { namedArtifacts, type ArtifactReference } from './artifact-references.ts'
+import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from './check-options.ts'
 import { fromPromise } from './from-promise.ts'
 import { artifactOf } from './outcomes.ts'
 import { inputRequired } from './questions.ts'
@@ -18,6 +19,8 @@ export interface RefiningOptions extends AskingOptions {
   readonly optional?: boolean
 }
 
+const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRUE_OR_FALSE }
+
 /** What a refinement holds, without a name: it keeps that of its original. */
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 
@@ -29,7 +32,9 @@ export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
  */
 export function artifactToRefine(work: WorkArguments, options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
-export async function artifactToRefine(work: WorkArguments, { optional = false, ...asking }: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
+export async function artifactToRefine(work: WorkArguments, options: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
+  checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
+  const { optional = false, ...asking } = options
   const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
   let chosen: ArtifactReference | undefined = choices.length === 1 ? choices[0] : undefined

@@ -1,4 +1,6 @@
+import { isObject } from '../machines/protocol/json.ts'
 import type { RestartPolicy, RestartType } from '../machines/supervision.ts'
+import { checkNames } from './known-names.ts'
 
 /** How an agent's work is restarted: by type alone, or with an intensity and a period of its own. */
 export type RestartOption = RestartType | (Pick<RestartPolicy, 'type'> & Partial<RestartPolicy>)
@@ -8,6 +10,7 @@ const DEFAULTS = { intensity: 1, periodMs: 5000 } as const satisfies Partial<Res
 
 /** The policy that an author means: never, unless told otherwise. Throws TypeError or RangeError that says what to write instead. */
 export function restartPolicy(option: RestartOption = 'temporary'): RestartPolicy {
+  if (isObject(option)) checkNames(option, ['type', 'intensity', 'periodMs'], 'restart')
   const { type, intensity, periodMs } = { ...DEFAULTS, ...(typeof option === 'string' ? { type: option } : option) }
   if (type !== 'temporary' && type !== 'transient') {
     const permanent = (type as unknown) === 'permanent' ? ' A task has an end, so its work cannot be permanent.' : ''

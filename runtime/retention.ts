@@ -1,3 +1,5 @@
+import { checkNames } from './known-names.ts'
+
 /** How long a runtime keeps what is over, and how often it looks. All are in milliseconds by the runtime's clock. */
 export interface Retention {
   /** How long a task is kept after its end, with its events and messages; Infinity for ever. Default 30 days. */
@@ -18,6 +20,7 @@ export const defaultRetention: Retention = { endedTasksMs: 30 * DAY_MS, idleCont
 
 /** The defaults with these in their place. Throws RangeError for one that is no such time. */
 export function retentionWith(changes: Partial<Retention> = {}): Retention {
+  checkNames(changes, Object.keys(defaultRetention), 'retention')
   const retention = { ...defaultRetention, ...changes }
   for (const [name, ms] of Object.entries(retention)) {
     if (!(typeof ms === 'number' && ms > 0)) throw notATime(name, ms, 'a number of milliseconds above 0, or Infinity')

@@ -4,17 +4,15 @@ import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } fro
 import type { OperationName, OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
-import type { Agent } from './agent.ts'
 import { agentCard } from './agent-card.ts'
-import type { Authenticate } from './authentication.ts'
-import { checkPermission, type AuthorizationRequest, type Authorize } from './authorize.ts'
+import { checkPermission, type AuthorizationRequest } from './authorize.ts'
 import { namedHosts } from './authority.ts'
 import { authorized } from './authorized.ts'
 import { admit, callerOf, scopeOf, type Admitted, type CallContext } from './call.ts'
 import { capabilitiesOf, refusedOperations } from './capabilities.ts'
 import { cardSecurityOf, challengeOf } from './card-security.ts'
 import { CleanUps } from './clean-ups.ts'
-import { systemClock, type Clock } from './clock.ts'
+import { systemClock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
 import { counted } from './counted.ts'
@@ -25,75 +23,37 @@ import { checkIsKnown, extendedAgentCard } from './extended-card.ts'
 import { extensionsWith } from './extensions.ts'
 import { Feeds } from './feeds.ts'
 import { ownError, ownErrors } from './own-errors.ts'
-import { randomIds, type Ids } from './ids.ts'
+import { randomIds } from './ids.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import { inputModesOf } from './input-modes.ts'
-import { limitsWith, type LimitChanges } from './limits.ts'
+import { limitsWith } from './limits.ts'
 import { withLongTimers } from './long-timers.ts'
-import { consoleLogger, type Logger } from './logger.ts'
+import { consoleLogger } from './logger.ts'
 import { listTasks } from './list-tasks.ts'
 import { Metering } from './metering.ts'
 import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
 import { readNamed, type Named } from './named-tasks.ts'
 import { Observers, type Observation, type Observer } from './observers.ts'
-import { retentionWith, type Retention } from './retention.ts'
+import { retentionWith } from './retention.ts'
 import type { OperationServices } from './operation-services.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './push-operations.ts'
 import { sendMessage, sendStreamingMessage } from './send-message.ts'
 import type { Settings } from './settings.ts'
-import { SignedCards, type SignCard } from './signed-cards.ts'
+import { SignedCards } from './signed-cards.ts'
+import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
 import { RecoveryQueue } from './recovery-queue.ts'
-import type { Store } from './store.ts'
 import { Table } from './table.ts'
 import { TaskLoads } from './task-loads.ts'
 import { TaskStream, type Opened } from './task-stream.ts'
 import { cancelTask, getTask, subscribeToTask } from './tasks.ts'
 import { tenantInterfaces } from './tenant-interfaces.ts'
-import { nowhereFor, Tenants, type TenantOptions } from './tenants.ts'
-import { checkTelemetry, type Telemetry } from './telemetry.ts'
+import { nowhereFor, Tenants } from './tenants.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { unfinishedBytes } from './unfinished.ts'
 import { Upkeep } from './upkeep.ts'
-import type { WebhookSender, WebhookWriting } from './webhook-sender.ts'
+import type { WebhookWriting } from './webhook-sender.ts'
 import { Webhooks } from './webhooks.ts'
-
-/** What a runtime is made of. Only `agent` has to be given. */
-export interface RuntimeOptions {
-  readonly agent: Agent
-  /** Default `memoryStore()`. */
-  readonly store?: Store
-  readonly clock?: Clock
-  readonly ids?: Ids
-  readonly logger?: Logger
-  /** Changes single limits; the others keep their defaults. */
-  readonly limits?: LimitChanges
-  /** Changes how long what is over is kept; what is left out keeps its default. */
-  readonly retention?: Partial<Retention>
-  /**
-   * Takes no message twice: the same message under the same messageId gets the answer of the first. Default only for
-   * clients that activate the reliability extension, since others use one messageId for many messages.
-   */
-  readonly dedupe?: boolean
-  /** Tells who calls. Without it every caller is `anonymous`, and servers bind loopback addresses only. */
-  readonly authenticate?: Authenticate
-  /** Says who may do what. Default: everybody everything, with what is its own. */
-  readonly authorize?: Authorize
-  /** Which tenants there are, and who may use which. Default: every name is one, and everybody may use it, with what is its own. */
-  readonly tenants?: TenantOptions
-  /** Origins whose pages may connect (`https://app.example`). Default none but the server's own. */
-  readonly origins?: readonly string[]
-  /** Hosts that requests may name, as `NAME[:PORT]`; the card gives PORT, else the port listened on. Default: loopback names on a loopback address, any on others. */
-  readonly hosts?: readonly string[]
-  /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. Comes before `hosts`. */
-  readonly publicUrl?: string
-  /** Signs the card and extended cards that servers give, each once: `cardSigner({ key })` of `taskchart/cards`. Default: they have no signature. */
-  readonly signCard?: SignCard
-  /** Tells webhooks of the updates of tasks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
-  readonly push?: WebhookSender
-  /** Traces the operations and works: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
-  readonly telemetry?: Telemetry
-}
 
 /**
  * An agent that runs. One method for each operation of A2A (§3.1): each takes parameters as wire JSON, checks them,
@@ -151,9 +111,10 @@ export interface Runtime {
 
 /**
  * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an `authenticate` or `authorize` that is no function, or `telemetry` or `signCard` that is none, or `hosts` that are no hosts.
+ * a retention that is no time, and TypeError for an option that there is not or that has another kind of value.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
+  checkRuntimeOptions(options)
   const { agent, dedupe = false, authenticate, authorize, origins, publicUrl, telemetry, signCard } = options
   const hosts = options.hosts && namedHosts(options.hosts)
   const negotiation = isNegotiation(agent.negotiate) ? agent.negotiate : undefined
@@ -163,9 +124,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const refused = refusedOperations(capabilities)
   const sender = capabilities.pushNotifications ? options.push : undefined
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }
-  if (authorize && typeof authorize !== 'function') throw new TypeError('authorize has to be a function that says who may: ({ operation, principal, claims }) => true.')
-  checkTelemetry(telemetry)
-  if (signCard && typeof signCard !== 'function') throw new TypeError('signCard has to be a function that signs a card: cardSigner({ key }) of taskchart/cards.')
   const signatures = signCard && new SignedCards(signCard)
   const signed = async (card: AgentCard) => signatures?.of(card) ?? card
   const publicCard = (interfaces: readonly AgentInterface[], tenant?: string) => agentCard(cards, tenantInterfaces(interfaces, tenant === undefined ? tenants.listed : [tenant]))
@@ -287,3 +245,5 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }
+
+export type { RuntimeOptions }

@@ -1,3 +1,4 @@
+import { withMethods, type Kind } from './check-options.ts'
 /**
  * Says where a trace goes on, to another process or to a later one: the fields of W3C Trace Context and Baggage
  * (`traceparent`, `tracestate`, `baggage`) by their names in lower case. Without fields: nowhere.
@@ -39,7 +40,5 @@ export interface Telemetry {
   begin(start: SpanStart): TelemetrySpan
 }
 
-/** Throws TypeError for what cannot trace. */
-export function checkTelemetry(telemetry: Telemetry | undefined): void {
-  if (telemetry !== undefined && typeof telemetry.begin !== 'function') throw new TypeError('telemetry has to be openTelemetry() of taskchart/opentelemetry.')
-}
+/** The kind of the option `telemetry`. */
+export const A_TELEMETRY: Kind = withMethods(['begin'], 'openTelemetry() of taskchart/opentelemetry')

@@ -1,6 +1,7 @@
 import type { JsonValue } from '../machines/protocol/json.ts'
 import type { Part } from '../machines/protocol/parts.ts'
 import type { ArtifactContent, MessageContent } from '../machines/task-events.ts'
+import { checkOptions, textSuchAs, TRUE_OR_FALSE } from './check-options.ts'
 
 /** What an author may give where something is said: text, one part, parts, or parts with metadata. */
 export type Words = string | Part | Part[] | MessageContent
@@ -84,8 +85,14 @@ export function data<T>(value: T & Json<T>): Part {
   return { data: value }
 }
 
+const FILE = { filename: textSuchAs("'ticket.pdf'"), mediaType: textSuchAs("'application/pdf'") }
+
+const CHUNK = { append: TRUE_OR_FALSE, lastChunk: TRUE_OR_FALSE }
+
 /** A part with a file's bytes (§4.1.6). */
-export function file(bytes: Uint8Array, { filename, mediaType }: { filename?: string; mediaType?: string } = {}): Part {
+export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: string } = {}): Part {
+  checkOptions(about, FILE, 'file', "file(bytes, { filename: 'ticket.pdf', mediaType: 'application/pdf' })")
+  const { filename, mediaType } = about
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
   return { raw, ...(filename !== undefined && { filename }), ...(mediaType !== undefined && { mediaType }) }
 }
@@ -105,6 +112,7 @@ export function progress(message?: Words): Progress {
  * last.
  */
 export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): Produced {
+  checkOptions(chunk, CHUNK, 'artifact', 'artifact(content, { append: true })')
   return Object.assign({ type: 'artifact' as const, artifact: content }, chunk)
 }
 
@@ -132,7 +140,9 @@ export function accepted<Terms extends object | undefined = undefined>(terms?: T
 }
 
 /** Makes an offer, in a `negotiation`; it takes the place of the one before. `message` is what is said with it. */
-export function offer<Terms extends object>(terms: Terms, { message }: { readonly message?: Words } = {}): Offered<Terms> {
+export function offer<Terms extends object>(terms: Terms, said: { readonly message?: Words } = {}): Offered<Terms> {
+  checkOptions(said, { message: true }, 'offer', "offer(terms, { message: '…' })")
+  const { message } = said
   return { type: 'offer', terms, ...(message !== undefined && { message }) }
 }
 

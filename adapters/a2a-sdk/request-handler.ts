@@ -6,9 +6,11 @@ import { invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
 import { counted } from '../../runtime/counted.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
@@ -28,6 +30,8 @@ export interface RequestHandlerOptions {
   readonly streamIdleMs?: number
 }
 
+const OPTIONS: OptionKinds<RequestHandlerOptions> = { interfaces: [Array.isArray, "a list such as [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]"], streamIdleMs: true }
+
 type Operation = (params: unknown, call: CallContext) => unknown
 type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
 
@@ -35,9 +39,12 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
  * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. Who calls is the
  * user that their `userBuilder` tells, if authenticated; the runtime's own `authenticate` is not asked. The runtime checks
  * all that comes: what the SDK's codec could not read is refused as if it were not there. Errors are the SDK's classes.
- * Throws RangeError for a `streamIdleMs` that is no time.
+ * Throws TypeError for what is no runtime and for an unknown option, RangeError for a `streamIdleMs` that is no time.
  */
-export function toRequestHandler(runtime: Runtime, { interfaces = [], streamIdleMs = 900_000 }: RequestHandlerOptions = {}): A2ARequestHandler {
+export function toRequestHandler(runtime: Runtime, options: RequestHandlerOptions = {}): A2ARequestHandler {
+  checkRuntime(runtime, 'toRequestHandler')
+  checkOptions(options, OPTIONS, 'toRequestHandler', 'toRequestHandler(runtime, { interfaces: [] })')
+  const { interfaces = [], streamIdleMs = 900_000 } = options
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = runtime as unknown as Record<OperationName, Operation>

@@ -4,7 +4,9 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Calls } from '../client/calls.ts'
+import { checkOptions } from '../../runtime/check-options.ts'
 import { checkOrigins, isAmong } from '../client/hosts.ts'
+import { CONNECT_OPTIONS } from '../client/options.ts'
 import { tracedCalls } from '../client/traced-calls.ts'
 import { openCalls, type ConnectOptions } from '../websocket/open-calls.ts'
 import { toSdkError } from './sdk-errors.ts'
@@ -23,6 +25,7 @@ export class WebSocketTransportFactory implements TransportFactory {
    * only to the origins that `credentialOrigins` names. Throws TypeError for headers without it.
    */
   constructor(options: ConnectOptions = {}) {
+    checkOptions(options, CONNECT_OPTIONS, 'WebSocketTransportFactory', 'new WebSocketTransportFactory({ headers: { … }, credentialOrigins: […] })')
     const { headers, credentialOrigins } = options
     if (headers && !credentialOrigins) throw new TypeError("headers need credentialOrigins, which says to whom they may go: { headers, credentialOrigins: ['https://agent.example'] }.")
     checkOrigins(credentialOrigins)

@@ -1,5 +1,6 @@
 import type { LanguageModel, ModelMessage, OutputInterface, streamText, ToolSet } from 'ai'
-import type { ConversationBounds } from './conversation.ts'
+import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
+import { boundsOf, type ConversationBounds } from './conversation.ts'
 
 type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal' | 'stopWhen' | 'prepareStep' | 'onError' | 'onAbort' | 'onFinish' | 'experimental_output' | 'experimental_activeTools' | 'experimental_toolApprovalSecret' | '_internal'
 
@@ -39,9 +40,13 @@ export interface AnswerOptions<Output extends OutputInterface = OutputInterface<
   readonly showReasoning?: boolean
 }
 
+const ARTIFACT: OptionKinds<AnswerArtifactOptions> = { artifactId: textSuchAs("'answer'"), name: textSuchAs("'answer'") }
+
 /** Throws TypeError or RangeError that says what to write instead. */
-export function checkAnswerOptions(options: Pick<AnswerOptions, 'model' | 'maxSteps'>): void {
-  const { model, maxSteps = 1 } = (options as typeof options | undefined) ?? {}
+export function checkAnswerOptions(options: Pick<AnswerOptions, 'model' | 'maxSteps' | 'artifact' | 'history'>): void {
+  const { model, maxSteps = 1, artifact, history } = (options as typeof options | undefined) ?? {}
   if (!model) throw new TypeError("A model is missing: modelWork({ model: openai('…') }), or a model of another provider of the AI SDK.")
   if (!Number.isInteger(maxSteps) || maxSteps < 1) throw new RangeError(`maxSteps has to be a whole number from 1, not ${String(maxSteps)}.`)
+  if (artifact) checkOptions(artifact, ARTIFACT, 'artifact', "artifact: { name: 'answer' }")
+  boundsOf(history)
 }

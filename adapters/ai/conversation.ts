@@ -1,6 +1,7 @@
 import type { ModelMessage } from 'ai'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { namedArtifacts } from '../../runtime/artifact-references.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
 import type { WorkArguments } from '../../runtime/work-arguments.ts'
 import type { EarlierArtifact } from '../../runtime/work-input.ts'
 import { isAside } from './model-metadata.ts'
@@ -14,8 +15,12 @@ export interface ConversationBounds {
   readonly characters?: number
 }
 
+const BOUNDS: OptionKinds<ConversationBounds> = { messages: true, characters: true }
+
 /** Bounds with the defaults of what is left out of them. */
-export function boundsOf({ messages = 20, characters = 100_000 }: ConversationBounds = {}): Required<ConversationBounds> {
+export function boundsOf(bounds: ConversationBounds = {}): Required<ConversationBounds> {
+  checkOptions(bounds, BOUNDS, 'history', 'history: { messages: 20 }')
+  const { messages = 20, characters = 100_000 } = bounds
   return { messages, characters }
 }
 

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Authenticate, Principal } from '../../runtime/authentication.ts'
+import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
 import { bearerToken } from './bearer-token.ts'
 import { described } from './described.ts'
 
@@ -16,8 +17,12 @@ export interface ApiKeyOptions {
   readonly scheme?: string
 }
 
+const OPTIONS: OptionKinds<ApiKeyOptions> = { keys: true, header: true, scheme: textSuchAs("'apiKey'") }
+
 /** Lets in who knows a key. Keys are compared in constant time. Throws TypeError for keys or a header that cannot be. */
-export function apiKey({ keys, header = 'x-api-key', scheme: name = 'apiKey' }: ApiKeyOptions): Authenticate {
+export function apiKey(options: ApiKeyOptions): Authenticate {
+  checkOptions(options, OPTIONS, 'apiKey', "apiKey({ keys: { anna: '…' } })")
+  const { keys, header = 'x-api-key', scheme: name = 'apiKey' } = options
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(header)) throw new TypeError(`header has to be the name of a header, not ${JSON.stringify(header)}.`)
   const principalOf = typeof keys === 'function' ? keys : lookUp(keys)
   if (header.toLowerCase() === 'authorization') {

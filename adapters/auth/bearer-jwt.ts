@@ -2,13 +2,22 @@ import type { JWTVerifyOptions } from 'jose'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import type { Authenticate } from '../../runtime/authentication.ts'
+import { checkOptions, functionFor, textSuchAs, textsSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
 import { bearerToken } from './bearer-token.ts'
 import { described } from './described.ts'
 import { checkJose, loadJose } from './jose.ts'
 import { allowedAlgorithms } from './jwt-algorithms.ts'
-import { keySource } from './jwt-keys.ts'
+import { KEY_OPTIONS, keySource } from './jwt-keys.ts'
 import type { BearerJwtOptions, JwtClaims } from './jwt-options.ts'
+
+const OPTIONS: OptionKinds<BearerJwtOptions> = {
+  ...KEY_OPTIONS, issuer: true, audience: true, clockToleranceS: true, clock: true,
+  principal: functionFor('a function of the claims that gives the id of a principal'),
+  scopes: textsSuchAs("['tasks']"),
+  openIdConnectUrl: textSuchAs("'https://login.example/.well-known/openid-configuration'"),
+  scheme: textSuchAs("'bearer'")
+}
 
 /**
  * Lets in who has a good JWT (RFC 7519) as `Authorization: Bearer`: signed with a key and an algorithm that count, of the
@@ -16,6 +25,7 @@ import type { BearerJwtOptions, JwtClaims } from './jwt-options.ts'
  * principal's. Keys that cannot be fetched are Overloaded. Needs `jose`. Throws TypeError or RangeError for wrong options.
  */
 export function bearerJwt(options: BearerJwtOptions): Authenticate {
+  checkOptions(options, OPTIONS, 'bearerJwt', 'bearerJwt({ issuer, audience, jwksUrl })')
   const { issuer, principal = subjectOf, clock = systemClock, clockToleranceS = 60, openIdConnectUrl, scopes = [], scheme: name = 'bearer' } = options
   checkJose()
   const audience = [options.audience].flat()

@@ -2,6 +2,7 @@ import { KeyObject } from 'node:crypto'
 import type { JWTVerifyGetKey } from 'jose'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
+import { textsSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { wholeBody } from '../client/body.ts'
 import type { Jose } from './jose.ts'
@@ -12,6 +13,9 @@ export interface KeySource {
   readonly kind: 'public' | 'secret'
   readonly open: (jose: Jose) => KeyObject | JWTVerifyGetKey
 }
+
+/** The options that say where keys are from, and by which algorithms they count, for those who take them among others. */
+export const KEY_OPTIONS: OptionKinds<JwtKeys & { readonly algorithms?: unknown }> = { jwksUrl: true, keysCooldownMs: true, keysMaxAgeMs: true, jwks: true, key: true, algorithms: textsSuchAs("['ES256']") }
 
 /** How long after a fetch that failed none is tried. */
 const RETRY_MS = 5_000

@@ -1,5 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import type { AgentCardSignature } from '../../machines/protocol/card.ts'
+import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
 import type { SignCard } from '../../runtime/signed-cards.ts'
 import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers } from './peers.ts'
@@ -17,14 +18,18 @@ export interface CardSignerOptions {
   readonly jku?: string
 }
 
+const OPTIONS: OptionKinds<CardSignerOptions> = { key: true, kid: textSuchAs("'2026-01'"), alg: true, jku: true }
+
 /**
  * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the card in its canonical
  * form (RFC 8785), made by the official SDK. A card that also has the members of A2A 0.3 is signed as a whole, and its 1.0 form
  * once more for verifiers that know 1.0 alone. A card with `securitySchemes` gets another signature, over the form by which the
  * SDK's own clients verify. Signatures that a card has stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for wrong options.
  */
-export function cardSigner({ key: given, kid: wanted, alg: algorithm, jku }: CardSignerOptions): SignCard {
+export function cardSigner(options: CardSignerOptions): SignCard {
   checkCardPeers()
+  checkOptions(options, OPTIONS, 'cardSigner', 'cardSigner({ key: createPrivateKey(pem) })')
+  const { key: given, kid: wanted, alg: algorithm, jku } = options
   const { key, alg, kid: named } = signingKey(given, algorithm)
   if (wanted === '') throw new TypeError('kid has to be the name of the key. Leave it out for its thumbprint.')
   if (jku !== undefined && !isTrustworthy(jku)) throw new TypeError(`jku has to be an https: address, or an http: one on this machine, not ${JSON.stringify(jku)}.`)

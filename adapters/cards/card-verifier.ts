@@ -2,9 +2,10 @@ import { AgentCardSchema, type AgentCard, type AgentCardSignature } from '../../
 import { decode } from '../../machines/protocol/decode.ts'
 import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
 import { allowedAlgorithms } from '../auth/jwt-algorithms.ts'
-import { keySource } from '../auth/jwt-keys.ts'
+import { KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
 import type { VerifyCard } from '../client/options.ts'
 import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
@@ -16,6 +17,8 @@ export type CardVerifierOptions = JwtKeys & {
   readonly algorithms?: readonly string[]
   readonly clock?: Pick<Clock, 'now'>
 }
+
+const OPTIONS: OptionKinds<CardVerifierOptions> = { ...KEY_OPTIONS, clock: true }
 
 /** A card that is to be trusted: as much of it as was signed, and the key that signed it. */
 export interface VerifiedCard {
@@ -43,6 +46,7 @@ export function cardVerifier(options: CardVerifierOptions): VerifyCard {
 /** Does what `cardVerifier` does, and tells which signature holds. */
 export function openVerifier(options: CardVerifierOptions): (given: unknown, url: string) => Promise<VerifiedCard> {
   checkCardPeers()
+  checkOptions(options, OPTIONS, 'cardVerifier', 'cardVerifier({ jwksUrl })')
   const { kind, open } = keySource(options, options.clock ?? systemClock, { taker: 'cardVerifier', checked: 'cards' })
   if (kind === 'secret') throw new TypeError('key has to be a public key: who can verify a card by a secret can sign one.')
   const algorithms = allowedAlgorithms('public', options.algorithms)

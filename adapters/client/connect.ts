@@ -7,7 +7,7 @@ import type { Conditions } from '../../runtime/call.ts'
 import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
 import type { LinkState } from './link-state.ts'
 import { openAgent } from './open-agent.ts'
-import type { ConnectOptions } from './options.ts'
+import { checkConnect, type ConnectOptions } from './options.ts'
 import { parametersOf, validAnswer } from './requests.ts'
 import { withTenant } from './tenant.ts'
 
@@ -61,6 +61,7 @@ export interface AgentClient {
  * when the agent refuses the handshake. Over HTTP and gRPC the first call tells that.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
+  checkConnect(url, options)
   const limits = cardLimitsWith(options.cardLimits)
   const { calls, binding, tenant } = await openAgent(url, options)
   const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })

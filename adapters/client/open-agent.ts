@@ -1,7 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { checkTelemetry } from '../../runtime/telemetry.ts'
 import { readBindings, type Binding } from './bindings.ts'
 import type { Calls } from './calls.ts'
 import { fetchCard, isSocketAddress } from './discovery.ts'
@@ -38,7 +37,6 @@ const OPENERS: Readonly<Record<Binding, Opener>> = {
 /** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
 export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
-  checkTelemetry(options.telemetry)
   checkOrigins(options.credentialOrigins)
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true)
   if (isSocket && !options.verifyCard) {

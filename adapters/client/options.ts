@@ -1,6 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
+import { A_CLOCK, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, withMethods, type Kind, type OptionKinds } from '../../runtime/check-options.ts'
 import { systemClock, type Clock } from '../../runtime/clock.ts'
-import type { Telemetry } from '../../runtime/telemetry.ts'
+import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry.ts'
 import type { BackOffOptions } from './back-off.ts'
 import type { CardLimits } from './card-limits.ts'
 
@@ -49,6 +50,27 @@ export interface ConnectOptions {
   readonly random?: () => number
   /** Traces the calls: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
   readonly telemetry?: Telemetry
+}
+
+/** The options of `connect`, for those who take them too. */
+export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
+  headers: [value => typeof value === 'object' || typeof value === 'function', "an object such as { authorization: 'Bearer …' }, or a function that gives one"],
+  credentialOrigins: textsSuchAs("['https://agent.example']"),
+  extensions: textsSuchAs("['https://example.com/ext/v1']"),
+  bindings: textsSuchAs("['WEBSOCKET']"),
+  verifyCard: functionFor('a function that verifies a card: cardVerifier({ jwksUrl }) of taskchart/cards'),
+  cardLimits: objectSuchAs('{ skills: 100 }'),
+  signal: withMethods(['addEventListener', 'throwIfAborted'], 'an AbortSignal'),
+  giveUpAfterMs: [value => Number(value) >= 0, 'milliseconds from 0'],
+  clock: A_CLOCK,
+  random: functionFor('a function that gives a number from 0 up to 1'),
+  telemetry: A_TELEMETRY
+}
+
+/** Checks what `connect` is given, and what else takes its options. Throws TypeError that says what to write. */
+export function checkConnect(url: unknown, options: unknown, taker = 'connect', kinds: Readonly<Record<string, Kind | true>> = CONNECT_OPTIONS): void {
+  if (typeof url !== 'string') throw new TypeError(`${taker} takes the address of an agent, not ${kindOf(url)}: ${taker}('http://127.0.0.1:4242/').`)
+  checkOptions(options, kinds, taker, `${taker}(url, { headers: { … } })`)
 }
 
 const GIVE_UP_AFTER_MS = 5 * 60 * 1000

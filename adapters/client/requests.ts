@@ -5,6 +5,7 @@ import { StreamResponseSchema, type StreamResponse } from '../../machines/protoc
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import type { Conditions } from '../../runtime/call.ts'
+import { checkNames } from '../../runtime/known-names.ts'
 import type { TraceCarrier } from '../../runtime/telemetry.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 
@@ -17,8 +18,13 @@ export interface RequestFrame {
   readonly trace?: TraceCarrier | undefined
 }
 
+/** The names of a call's conditions. */
+const CONDITIONS = Object.keys({ afterGeneration: true, ifGenerationMatch: true, currentGeneration: true } satisfies Record<keyof Conditions, true>)
+
 /** The service parameters that say a call's conditions, which count with the reliability extension. */
-export function parametersOf({ afterGeneration, ifGenerationMatch, currentGeneration }: Conditions): Record<string, string> {
+export function parametersOf(conditions: Conditions): Record<string, string> {
+  checkNames(conditions, CONDITIONS, 'A call')
+  const { afterGeneration, ifGenerationMatch, currentGeneration } = conditions
   return {
     ...(afterGeneration !== undefined && { 'taskchart-after-generation': String(afterGeneration) }),
     ...(ifGenerationMatch !== undefined && { 'taskchart-if-generation-match': String(ifGenerationMatch) }),

@@ -1,4 +1,5 @@
 import { A2AError, isA2AError, type A2AErrorOptions, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { checkOptions, textSuchAs, textsSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/check-options.ts'
 import { unheard } from '../../runtime/unheard.ts'
 import type { Words } from '../../runtime/words.ts'
 import type { WorkArguments } from '../../runtime/work-arguments.ts'
@@ -10,6 +11,11 @@ import { remoteLogic } from './remote-logic.ts'
 
 /** How a task is delegated. */
 export interface DelegateOptions extends PassedOn, Omit<RemoteInput, 'message'> {}
+
+const OPTIONS: OptionKinds<DelegateOptions> = {
+  progress: TRUE_OR_FALSE, artifacts: TRUE_OR_FALSE, deadlineMs: true,
+  contextId: textSuchAs("the contextId of an earlier result"), referenceTaskIds: textsSuchAs('[taskId]')
+}
 
 /** What a journal keeps of a delegation that has ended. */
 type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AErrorOptions, 'metadata'> & { readonly code: ErrorCode; readonly message: string } }
@@ -23,6 +29,7 @@ type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AError
  * It is a step: when the work runs again, one that has ended has the same end, and one under way goes on.
  */
 export function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
+  checkOptions(options, OPTIONS, 'delegate', 'delegate(work, agent, message, { deadlineMs: 60_000 })')
   return unheard(delegated(work, agent, message, options))
 }
 

@@ -1,5 +1,6 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
 import { messageOf } from '../../runtime/outcomes.ts'
 import { checkWait } from '../../runtime/run-log.ts'
 import { passed } from '../client/carry-through.ts'
@@ -28,6 +29,8 @@ export interface DelegationOptions {
   /** Hears how it ended, unless it was stopped. */
   readonly ended: (outcome: RemoteOutcome) => void
 }
+
+const INPUT: OptionKinds<RemoteInput> = { message: true, contextId: true, referenceTaskIds: true, deadlineMs: true }
 
 /** How long to wait before a task is looked at again that is not streamed: it doubles from the first to the last. */
 const FIRST_LOOK_MS = 1000
@@ -62,6 +65,7 @@ export class Delegation {
 
   /** Begins, or goes on. Throws for input that nobody could send. */
   begin(): void {
+    checkOptions(this.#options.input, INPUT, 'remoteAgent', "input: { message: 'a room in Helsinki' }")
     const { message, deadlineMs } = this.#options.input
     if (deadlineMs !== undefined) checkWait(deadlineMs)
     this.#run(messageOf(message)).then(outcome => this.#end(outcome), error => this.#fail(error)).finally(() => this.#identified?.())

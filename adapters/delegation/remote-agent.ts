@@ -1,6 +1,8 @@
 import { pathOf, hostOf } from '../../runtime/actor-host.ts'
+import { textSuchAs } from '../../runtime/check-options.ts'
 import { readBindings } from '../client/bindings.ts'
 import { checkOrigins } from '../client/hosts.ts'
+import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
 import { KeptWith } from '../../runtime/kept-with.ts'
 import type { RemoteResult } from './remote-events.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
@@ -20,6 +22,7 @@ const agents = new KeptWith<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remo
  * `remoteAgent` share a connection. Throws TypeError for what is no address, and for bindings that nobody speaks.
  */
 export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
+  checkConnect(url, options, 'remoteAgent', { ...CONNECT_OPTIONS, name: textSuchAs("'the hotel desk'") })
   if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
   readBindings(options.bindings)
   checkOrigins(options.credentialOrigins)

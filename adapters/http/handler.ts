@@ -2,13 +2,15 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/check-options.ts'
 import { NO_ADDRESS } from '../../runtime/extended-card.ts'
 import { remembering } from '../../runtime/remembering.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
 import { turnEnd } from '../../runtime/turn-end.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
-import type { Dialect } from '../legacy/dialect.ts'
+import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
 import { cardAnswer, pageOf } from './agent-card.ts'
 import { refusalAnswer, refusalOf, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
@@ -17,6 +19,7 @@ import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type 
 import { holdBack } from './hold-back.ts'
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
 import { interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
+import { A_PATH } from './listen.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { codingRefusal } from './media-type.ts'
 import { routeOf } from './routes.ts'
@@ -38,6 +41,8 @@ export interface HandlerOptions {
   readonly dialects?: readonly Dialect[]
 }
 
+const OPTIONS: OptionKinds<HandlerOptions> = { path: A_PATH, url: textSuchAs("'https://agent.example/'"), webSocket: TRUE_OR_FALSE, dialects: DIALECTS }
+
 /** Answers requests, as `fetch` asks them. */
 export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
 
@@ -52,7 +57,10 @@ const OLD_CARD_PATH = '/.well-known/agent.json'
  * well-known place below it and on the host (§8.2), and a page for people. Streams are server-sent events. Works in
  * everything that takes a fetch handler, and by an adapter in everything else.
  */
-export function httpHandler(runtime: Runtime, { webSocket = false, dialects = [], ...options }: HandlerOptions = {}): Handler {
+export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handler {
+  checkRuntime(runtime, 'httpHandler')
+  checkOptions(given, OPTIONS, 'httpHandler', "httpHandler(runtime, { path: '/agent' })")
+  const { webSocket = false, dialects = [], ...options } = given
   const { settings } = runtime
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/check-options.ts'
 import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { overShare, Shares, type Sharer } from '../../runtime/shares.ts'
@@ -21,6 +22,15 @@ export interface Address {
   /** Address to bind. Default `127.0.0.1`; others need a runtime with `authenticate`, and all at once (`0.0.0.0`, `::`) one with `publicUrl` or `hosts`. */
   readonly host?: string
 }
+
+/** The options of an address, for those who take it among others. */
+export const ADDRESS: OptionKinds<Address> = {
+  port: [value => typeof value === 'number', 'a number such as 4242, or 0 for a free port'],
+  host: textSuchAs("'127.0.0.1'")
+}
+
+/** The option `path` of what is served. */
+export const A_PATH: Kind = [value => typeof value === 'string' && value.startsWith('/'), "a path that begins with a slash, such as '/agent'"]
 
 /** A server of our own that listens. */
 export interface Listening {

@@ -1,10 +1,12 @@
+import { checkOptions, withMethods, type OptionKinds } from '../../runtime/check-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from '../legacy/dialect.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
 import { beside, type Beside } from './beside.ts'
 import { httpHandler, type Handler, type HandlerOptions } from './handler.ts'
 import { withScheme } from './interfaces.ts'
-import { listen, type Address } from './listen.ts'
+import { A_PATH, ADDRESS, listen, type Address } from './listen.ts'
 
 /** Where to serve, and what. */
 export interface ServeOptions extends Address {
@@ -16,12 +18,17 @@ export interface ServeOptions extends Address {
   readonly inspector?: Beside
 }
 
+const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
+
 /**
  * Serves a runtime on a port of its own over every binding that needs no more than that: JSON-RPC and REST over HTTP,
  * JSON-RPC over WebSocket, all at one address, with the card and a page for people. Resolves when connections are taken;
- * throws TypeError when this would open an agent without `authenticate` to others.
+ * throws TypeError for an unknown option, and when this would open an agent without `authenticate` to others.
  */
-export async function serve(runtime: Runtime, { path = '/', dialects = [], inspector, ...address }: ServeOptions): Promise<Served> {
+export async function serve(runtime: Runtime, options: ServeOptions): Promise<Served> {
+  checkRuntime(runtime, 'serve')
+  checkOptions(options, OPTIONS, 'serve', 'serve(runtime, { port: 4242 })')
+  const { path = '/', dialects = [], inspector, ...address } = options
   const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, webSocket: true })))
   const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects }, inspector?.tap)
   const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {

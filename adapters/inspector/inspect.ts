@@ -1,3 +1,4 @@
+import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
 import { redacted } from '../../runtime/redacting.ts'
 import type { Beside } from '../http/beside.ts'
 import { drawChart } from './chart-drawing.ts'
@@ -18,6 +19,8 @@ export interface InspectOptions {
   readonly token?: string
 }
 
+const OPTIONS: OptionKinds<InspectOptions> = { redact: true, stately: true, token: true }
+
 /** The page as it is built into the package. */
 export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
 
@@ -26,7 +29,9 @@ export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
  * the plain one at `/`; `/stately` opens Stately's inspector. Where callers are told apart, or others reach the server, it lets
  * in only who has the token (`/?token=…`). While nobody looks it costs nothing. Throws TypeError for options that cannot be.
  */
-export function inspect({ redact = redacted, stately, token }: InspectOptions = {}): Beside {
+export function inspect(options: InspectOptions = {}): Beside {
+  checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
+  const { redact = redacted, stately, token } = options
   if (typeof redact !== 'function') throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
   if (stately !== undefined && !/^ws:\/\/./.test(stately)) throw new TypeError(`stately has to be an address such as ws://127.0.0.1:8080, not ${JSON.stringify(stately)}.`)
   if (token !== undefined && (typeof token !== 'string' || token === '')) throw new TypeError('token has to be a text that is not empty.')

@@ -1,5 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
+import { isObject } from '../../machines/protocol/json.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import type { Kind } from '../../runtime/check-options.ts'
 import type { Method } from '../json-rpc/method.ts'
 
 /** An older version of A2A that servers speak beside 1.0. */
@@ -23,6 +25,12 @@ export interface Dialect {
    */
   readonly withCard?: (card: AgentCard) => AgentCard
 }
+
+/** The option `dialects` of what is served. */
+export const DIALECTS: Kind = [
+  value => Array.isArray(value) && value.every(each => isObject(each) && typeof each['version'] === 'string' && typeof each['method'] === 'function'),
+  'a list such as [dialect03(runtime)], of taskchart/legacy'
+]
 
 /** A request by REST, as far as a dialect reads it. */
 export interface RestRequest {

@@ -1,4 +1,5 @@
 import type { Runtime } from '../../runtime/runtime.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect } from './dialect.ts'
 import type * as v03 from './v03.ts'
 
@@ -10,6 +11,7 @@ const loaded: typeof v03 | { readonly cause: unknown } = await import('./v03.ts'
  * `/v1` in the JSON form of its proto. Throws TypeError where `@a2a-js/sdk` is not installed.
  */
 export function dialect03(runtime: Runtime): Dialect {
+  checkRuntime(runtime, 'dialect03')
   if ('cause' in loaded) throw new TypeError('dialect03 translates by the official SDK. Install it: npm install @a2a-js/sdk', { cause: loaded.cause })
   return loaded.dialect03(runtime)
 }

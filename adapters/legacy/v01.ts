@@ -7,6 +7,7 @@ import type { CallContext } from '../../runtime/call.ts'
 import { counted } from '../../runtime/counted.ts'
 import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import type { Method } from '../json-rpc/method.ts'
 import { checkedParams } from './checked-params.ts'
@@ -27,6 +28,7 @@ type Events = AsyncGenerator<Event01, void, undefined>
  * id from then on; the answer's metadata says so.
  */
 export function dialect01(runtime: Runtime): Dialect {
+  checkRuntime(runtime, 'dialect01')
   const { capabilities, countStray } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, writeWebhook01)

@@ -1,3 +1,4 @@
+import { checkOptions, functionFor, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/check-options.ts'
 import type { WebhookSender } from '../../runtime/webhook-sender.ts'
 import { post } from './post.ts'
 import { checkedAddress, parsedAddress, systemResolve, type AddressRules } from './webhook-address.ts'
@@ -10,14 +11,18 @@ export interface WebhooksOptions {
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
+const OPTIONS: OptionKinds<WebhooksOptions> = { allowLoopback: TRUE_OR_FALSE, resolve: functionFor('a function that gives the IP addresses of a host') }
+
 export type { WebhookAnswer, WebhookPost, WebhookSender } from '../../runtime/webhook-sender.ts'
 
 /**
  * Tells webhooks by HTTP, for `createRuntime({ push: webhooks() })`. Only `https:` addresses of the public internet are
  * taken: the name is looked up when it is registered and again before each post, every address that it has is checked, and
- * only those are dialled. Redirects are refused, and little of an answer is read.
+ * only those are dialled. Redirects are refused, and little of an answer is read. Throws TypeError for an unknown option.
  */
-export function webhooks({ allowLoopback = false, resolve = systemResolve }: WebhooksOptions = {}): WebhookSender {
+export function webhooks(options: WebhooksOptions = {}): WebhookSender {
+  checkOptions(options, OPTIONS, 'webhooks', 'webhooks({ allowLoopback: true })')
+  const { allowLoopback = false, resolve = systemResolve } = options
   const rules: AddressRules = { allowLoopback, resolve }
   return {
     faultOf: async (url, signal) => {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type { Kind } from '../../runtime/check-options.ts'
 
 /** What a cell of a table holds. */
 export type Value = string | number | null
@@ -19,6 +20,9 @@ export interface Database {
 
 /** The SQLite that Node brings, from 22.13 on, or the package that brings its own. */
 export type DriverName = 'node:sqlite' | 'better-sqlite3'
+
+/** The option `driver`. */
+export const DRIVER: Kind = [value => value === 'node:sqlite' || value === 'better-sqlite3', "'node:sqlite' or 'better-sqlite3'"]
 
 type Open = (file: string, readOnly: boolean) => Database
 

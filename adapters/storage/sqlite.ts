@@ -1,7 +1,8 @@
+import { A_LOGGER, checkOptions, functionFor, kindOf, type Kind, type OptionKinds } from '../../runtime/check-options.ts'
 import { consoleLogger, type Logger } from '../../runtime/logger.ts'
 import type { Scope, Store } from '../../runtime/store.ts'
 import { rowsOf } from './commit-rows.ts'
-import type { DriverName } from './driver.ts'
+import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './open-file.ts'
 import { Reads } from './reads.ts'
 import type { StorageError } from './storage-error.ts'
@@ -28,6 +29,8 @@ export interface SqliteOptions {
   readonly stopped?: (error: StorageError) => void
 }
 
+const OPTIONS: OptionKinds<SqliteOptions> = { driver: DRIVER, logger: A_LOGGER, stopped: functionFor('a function that hears why the store has stopped') }
+
 /** Every read of a store, and the scopes that it has. */
 export type StoreReader = Pick<Store, Exclude<keyof Reads, 'scopes'>> & {
   /** Every tenant and principal that has data. */
@@ -47,7 +50,9 @@ export type StoreReader = Pick<Store, Exclude<keyof Reads, 'scopes'>> & {
  * Every row has a checksum. A task that is damaged cannot be read (InternalError) and is left out of lists, though counted
  * in their totals; it stays out of memory, and all others are served.
  */
-export function sqliteStore(file: string, { driver, logger = consoleLogger, stopped }: SqliteOptions = {}): Store {
+export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
+  checkGiven(file, options, OPTIONS, 'sqliteStore')
+  const { driver, logger = consoleLogger, stopped } = options
   const path = realFile(file)
   const release = prepareFile(path, driver)
   const reported = new Set<string>()
@@ -84,6 +89,11 @@ export function sqliteStore(file: string, { driver, logger = consoleLogger, stop
   }
 }
 
+function checkGiven(file: unknown, options: unknown, kinds: Readonly<Record<string, Kind | true>>, taker: string): void {
+  if (typeof file !== 'string' || file === '') throw new TypeError(`${taker} takes the path of a file, not ${file === '' ? 'an empty text' : kindOf(file)}: ${taker}('agent.db').`)
+  checkOptions(options, kinds, taker, `${taker}('agent.db', { logger })`)
+}
+
 /** The principal for which something is read; empty for what the runtime reads for itself. */
 function userOf(scope: unknown): string {
   const { tenant, principal } = Object(scope) as Partial<Scope>
@@ -95,7 +105,9 @@ function userOf(scope: unknown): string {
  * that is not there, is not ours or is newer than this package; damage that is found is left out, or throws where it was asked
  * for by name.
  */
-export function readSqlite(file: string, { logger = consoleLogger }: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
+export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
+  checkGiven(file, options, { logger: A_LOGGER }, 'readSqlite')
+  const { logger = consoleLogger } = options
   const path = realFile(file)
   const { database, reads } = openForReading(path, database => ({
     database, reads: new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))

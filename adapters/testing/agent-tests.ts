@@ -1,15 +1,17 @@
 import type { Agent } from '../../runtime/agent.ts'
+import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
 import { isNegotiation } from '../../runtime/negotiation.ts'
+import { checkAgent } from '../../runtime/runtime-options.ts'
 import { walkChart, type Liveness } from './chart-run.ts'
 import { CoverageLog, type Coverage, type Reached } from './coverage.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
 import { coverageLines, crashLines } from './notes.ts'
 import { walk, type Manner } from './path-run.ts'
-import { planFor, type Path, type PlanOptions } from './plan.ts'
+import { PLAN_OPTIONS, planFor, type Path, type PlanOptions } from './plan.ts'
 import { Puppet } from './puppet.ts'
 import { Stage } from './stage.ts'
-import { waysHere, WAYS, type Way } from './ways.ts'
+import { SOME_WAYS, waysHere, WAYS, type Way } from './ways.ts'
 
 /** How an agent is tested. */
 export interface AgentTestOptions extends PlanOptions {
@@ -18,6 +20,8 @@ export interface AgentTestOptions extends PlanOptions {
   /** Only the paths whose name has this text in it. */
   readonly only?: string
 }
+
+const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, ways: SOME_WAYS, only: textSuchAs("'is canceled'") }
 
 /** One test: a path, walked in one way. Rejects with PathError if something is not as it should be. */
 export interface PathTest {
@@ -44,7 +48,10 @@ export interface AgentTests {
  * agent does no tasks or an opening message opens none, RangeError when its chart has too many configurations or no path has
  * `only` in its name.
  */
-export async function agentTests(agent: Agent, { ways: chosenWays, only = '', ...options }: AgentTestOptions = {}): Promise<AgentTests> {
+export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Promise<AgentTests> {
+  checkAgent(agent, 'agentTests')
+  checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
+  const { ways: chosenWays, only = '', ...options } = given
   const { machine, isChart, paths, bargains, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))

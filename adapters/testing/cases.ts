@@ -1,6 +1,8 @@
 import type { EventObject } from 'xstate'
 import type { Agent } from '../../runtime/agent.ts'
+import { isObject } from '../../machines/protocol/json.ts'
 import type { AgentDescription } from '../../runtime/described-card.ts'
+import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../runtime/check-options.ts'
 import { isNegotiation } from '../../runtime/negotiation.ts'
 import type { ArtifactWords, Words } from '../../runtime/words.ts'
 import type { MadeCases } from './made-cases.ts'
@@ -61,8 +63,7 @@ export interface AllCases {
 /** Fills in the defaults, and what was made of schemas. Throws TypeError for a member that is none, naming it. */
 export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate }: Agent): AllCases {
   const isBargaining = isNegotiation(negotiate)
-  const unknown = Object.keys(given).find(name => !MEMBERS.has(name))
-  if (unknown !== undefined) throw new TypeError(`cases has no ${unknown}; it may have ${[...MEMBERS].join(', ')}.`)
+  checkOptions(given, CASES, 'cases', "cases: { opening: { start: 'start' } }")
   const { opening, messages = { 'an answer': 'an answer', ...made.messages }, authorizations = { 'an authorization': undefined, ...made.authorizations } } = given
   const { results = {}, events = {}, memory = context => context } = given
   const { terms = made.terms, requests = { words: 'words' } } = given
@@ -73,7 +74,12 @@ export function casesWith(given: Cases, made: MadeCases, { card: { skills }, neg
   return { openings: Object.fromEntries(all), bargains, isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined), messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
 }
 
-const MEMBERS = new Set(['opening', 'terms', 'requests', 'messages', 'authorizations', 'results', 'events', 'memory'])
+const GROUP: Kind = [isObject, 'an object that gives each a name']
+
+const CASES: OptionKinds<Cases> = {
+  opening: GROUP, terms: GROUP, requests: GROUP, messages: GROUP, authorizations: GROUP, results: GROUP, events: GROUP,
+  memory: functionFor('a function of the context')
+}
 
 const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
 

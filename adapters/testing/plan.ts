@@ -1,6 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { Agent } from '../../runtime/agent.ts'
+import { checkOptions, objectSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
 import { casesWith, type Cases, type Opening } from './cases.ts'
 import type { Refused } from './chances.ts'
 import { madeCases } from './made-cases.ts'
@@ -10,8 +11,9 @@ import type { Turn } from './model.ts'
 import { clauseOf, sentenceOf, type InnerMove, type Move } from './moves.ts'
 import { CANCELED, faultOf, OPENED, toldAfter, type Told } from './told.ts'
 import { isNegotiation } from '../../runtime/negotiation.ts'
+import { checkAgent } from '../../runtime/runtime-options.ts'
 import { bargainPlan, type BargainPath } from './negotiation/plan.ts'
-import { shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
+import { PATH_KINDS, shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
 import { puppetCases, puppetChart } from './puppet.ts'
 import { inputFor } from './world.ts'
 import type { WorkInput } from '../../runtime/work-input.ts'
@@ -61,13 +63,22 @@ export interface PlanOptions {
   readonly limit?: number
 }
 
+export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
+  cases: objectSuchAs("{ opening: { start: 'start' } }"),
+  kind: [value => PATH_KINDS.some(kind => kind === value), PATH_KINDS.map(kind => `'${kind}'`).join(' or ')],
+  limit: [value => Number(value) > 0, 'a number above 0']
+}
+
 /**
  * Plans the tests of an agent: each move that its work takes in each configuration that it can be in, a cancel there, and each
  * move that it has to refuse there. Work that is no statechart is played by a puppet, so that the life of its task is tested,
  * not what it does. Throws TypeError if the agent does no tasks, or an opening message opens none; RangeError when there are
  * too many configurations, or simple paths.
  */
-export async function planFor(agent: Agent, { cases: given = {}, kind = 'cover', limit = 1000 }: PlanOptions = {}): Promise<Plan> {
+export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
+  checkAgent(agent, 'planFor')
+  checkOptions(options, PLAN_OPTIONS, 'planFor', 'planFor(agent, { cases })')
+  const { cases: given = {}, kind = 'cover', limit = 1000 } = options
   const { messages: policy, negotiate } = agent
   const { machine, isChart } = chartOf(agent)
   const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, await madeCases(agent, machine), agent)

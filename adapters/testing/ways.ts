@@ -1,3 +1,4 @@
+import type { Kind } from '../../runtime/check-options.ts'
 import { driverOf } from '../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import type { Manner } from './path-run.ts'
@@ -22,6 +23,12 @@ export type Way = keyof typeof WAYS
 
 /** All ways of walking paths. */
 export const allWays = Object.keys(WAYS) as readonly Way[]
+
+/** The option `ways`. */
+export const SOME_WAYS: Kind = [
+  value => Array.isArray(value) && value.length > 0 && value.every(way => allWays.includes(way)),
+  `a list of some of these ways: ${allWays.map(way => `'${way}'`).join(', ')}`
+]
 
 /** What some ways need, as what loads it. */
 interface Needs {

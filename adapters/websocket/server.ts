@@ -1,8 +1,10 @@
 import type { Server } from 'node:http'
+import { checkOptions, withMethods, type OptionKinds } from '../../runtime/check-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
 import { cardHandler } from '../http/handler.ts'
-import { checkHost, listen, type Address } from '../http/listen.ts'
-import type { Dialect } from '../legacy/dialect.ts'
+import { A_PATH, ADDRESS, checkHost, listen, type Address } from '../http/listen.ts'
+import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
 import { attach, together, type Served } from './attach.ts'
 
 /** Where to serve: a port of our own, or an HTTP server that the app listens with. */
@@ -13,12 +15,16 @@ export type ServeOptions = (Address | { readonly server: Server }) & {
   readonly dialects?: readonly Dialect[]
 }
 
+const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['address', 'on'], 'an HTTP server of node:http'), path: A_PATH, dialects: DIALECTS }
+
 /**
  * Serves a runtime over WebSocket: JSON-RPC 2.0, one object in each text frame, many calls and streams on one
  * connection. On a port of our own the agent's card is served too. Resolves when connections are taken; throws TypeError
- * when the options contradict each other or would open an agent without `authenticate` to others.
+ * for an unknown option, and when the options contradict each other or would open an agent without `authenticate` to others.
  */
 export async function serveWebSocket(runtime: Runtime, options: ServeOptions): Promise<Served> {
+  checkRuntime(runtime, 'serveWebSocket')
+  checkOptions(options, OPTIONS, 'serveWebSocket', 'serveWebSocket(runtime, { port: 4242 })')
   if ('server' in options === 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
   const { path = '/', dialects = [] } = options
   const offer = { webSocket: true, http: false, dialects }

@@ -426,7 +426,7 @@ await t.test('of a task that has ended nothing is kept', async t => {
 
 await t.test('what is no telemetry is refused at once', async t => {
   const agent = defineAgent({ card: CARD, work: () => ({}) })
-  const wrong = new TypeError('telemetry has to be openTelemetry() of taskchart/opentelemetry.')
+  const wrong = new TypeError('telemetry has to be openTelemetry() of taskchart/opentelemetry, not a function.')
   t.throws(() => createRuntime({ agent, telemetry: openTelemetry as never }), wrong)
   await t.rejects(connect('ws://127.0.0.1:1/', { telemetry: openTelemetry as never }), wrong)
 })

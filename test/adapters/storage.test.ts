@@ -468,7 +468,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
       const file = await written(t)
       editBesideIndex(file, 'tasks_of_scope', sql)
       t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db is damaged: .* index tasks_of_scope.* Use a copy of it from before/s })
-      const reader = readSqlite(file, quiet())
+      const reader = readSqlite(file, { logger: quiet().logger })
       t.strictSame(await taskIds(reader), ['live'])
       await reader.close()
     }

@@ -236,7 +236,7 @@ await t.test('what cannot be planned is refused with what to do', async t => {
   t.match(await rejection(planFor(agentWith(counting), { limit: 20 })), { name: 'RangeError', message: /more than 20 configurations.*cases\.memory/s })
   const { configurations } = await planFor(agentWith(counting), { cases: { memory: context => Math.min((context as { n: number }).n, 2) } })
   t.equal(configurations, 3)
-  t.match(await rejection(planFor(agentWith(everything), { cases: { message: {} } as Cases })), { name: 'TypeError', message: /cases has no message; it may have opening, terms, requests, messages,/ })
+  t.match(await rejection(planFor(agentWith(everything), { cases: { message: {} } as Cases })), { name: 'TypeError', message: 'cases has no message. Is messages meant?' })
   t.match(await rejection(planFor(defineAgent({ card, negotiate: () => reply('x') }))), { name: 'TypeError', message: /does no tasks/ })
   const picky = agentWith(async () => {}, { negotiate: ({ message }) => (textOf(message) === 'yes' ? accepted() : reply('no')) })
   t.match(await rejection(planFor(picky)), { message: /"start" opens no task/ })

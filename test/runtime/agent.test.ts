@@ -155,6 +155,7 @@ await t.test('a chart that is right is taken, however it hears its answers', asy
     ['never, but an actor of its own sends what leads on', { a: { ...asks, on: { paid: 'b' } }, b: {} }],
     ['never, but it sends itself what leads on', { a: { ...asks, entry: () => {}, on: { paid: 'b' } }, b: {} }, {}],
     ['not at all, with tags of its own', { a: { tags: ['loading', 'sailed', 'auth'] }, b: { type: 'final', tags: 'failed' } }],
+    ['not at all, with meta of its own', { a: { meta: { reasons: ['x'] } } }],
     ['not at all, with an end in a state', { a: { initial: 'c', states: { c: { type: 'final', on: { x: 'c' } } } } }]
   ]
   for (const [what, states, given = actors] of right) {
