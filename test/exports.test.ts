@@ -35,6 +35,6 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(inspector), ['inspect'])
   t.same(Object.keys(legacy).toSorted(), ['dialect01', 'dialect03'])
   t.same(Object.keys(push), ['webhooks'])
-  t.same(Object.keys(http).toSorted(), ['httpHandler', 'serve'])
+  t.same(Object.keys(http).toSorted(), ['cardHandler', 'httpHandler', 'serve'])
   t.same(Object.keys(openTelemetry), ['openTelemetry'])
 })

@@ -34,7 +34,7 @@ async function works(t: Test, url: string): Promise<void> {
 }
 
 await t.test('every block of the guide compiles under the strictest settings', async t => {
-  t.equal(blocks.length, 3)
+  t.equal(blocks.length, 4)
   const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
   t.equal((await compiled.catch(error => error)).stdout, '')
 })
@@ -55,6 +55,16 @@ await t.test('the handler works in Hono and in Express as the guide mounts it', 
     t.teardown(() => server.close())
     await works(t, `http://127.0.0.1:${(server.address() as { port: number }).port}/agent`)
   }
+})
+
+await t.test('the card alone is mounted as the guide has it', async t => {
+  const { app } = (await load(3)) as { app: Express }
+  const server = createServer(app).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const response = await fetch(`http://127.0.0.1:${(server.address() as { port: number }).port}/.well-known/agent-card.json`)
+  t.match(await response.json(), { supportedInterfaces: [{ url: 'https://agent.example/a2a' }] })
+  t.match(response.headers.get('cache-control'), /max-age=/)
 })
 
 await t.test('the numbers of the guide are those of the code', async t => {

@@ -20,16 +20,6 @@ export function placesOf({ card }: Agent, http: string, page = http): Places {
   return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page }
 }
 
-/** An address of a server with one of the `hosts` of its runtime, where only those are answered. */
-export function answered(url: string, hosts: ReadonlyMap<string, number | undefined> = new Map()): string {
-  const address = new URL(url)
-  const [[name, port] = []] = hosts
-  if (name === undefined || hosts.has(address.hostname)) return url
-  address.hostname = name
-  if (port !== undefined) address.port = String(port)
-  return address.href
-}
-
 /** What a terminal shows of an agent that is served: its places, the line to talk to it, and how it ends. */
 export function announcement({ card }: Agent, { url, http, card: cardUrl, page }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'

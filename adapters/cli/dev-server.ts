@@ -102,6 +102,7 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
   }
   return {
     url: withScheme(sockets.url, 'http'),
+    interfaces: sockets.interfaces,
     get runtime() {
       return runtime
     },

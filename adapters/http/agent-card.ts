@@ -1,17 +1,65 @@
 import { createHash } from 'node:crypto'
-import type { AgentCard } from '../../machines/protocol/card.ts'
+import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { tenantUrl } from '../../runtime/tenant-interfaces.ts'
+import type { Dialect } from '../legacy/dialect.ts'
+import { statusAnswer, type Headers } from './answers.ts'
 import { LightResponse } from './light-response.ts'
 
 const MAX_AGE_SECONDS = 300
+
+/** How requests for the card of a runtime are answered: in the version that they name, signed if the runtime signs. */
+export class CardAnswers {
+  readonly #runtime: Runtime
+  readonly #dialects: readonly Dialect[]
+  /** The dialect whose card goes into that of 1.0, for clients that name no version. */
+  readonly #merging: Dialect | undefined
+  readonly #since: Date
+
+  constructor(runtime: Runtime, dialects: readonly Dialect[]) {
+    this.#runtime = runtime
+    this.#dialects = dialects
+    this.#merging = dialects.find(({ withCard }) => withCard)
+    this.#since = new Date(runtime.settings.clock.now())
+  }
+
+  /** Answers with the card in the version `named`, as the request gives it; empty if it gives none. `more`: headers of every answer to it. */
+  async card(request: Request, named: string, interfaces: readonly AgentInterface[], more: Headers, tenant?: string): Promise<Response> {
+    const version = asked(named)
+    const dialect = this.#dialectOf(version)
+    try {
+      const made = dialect ? dialect.card(this.#runtime.agentCard(interfaces, tenant)) : await this.#runtime.signedCard(interfaces, tenant, version === '' ? this.#merging?.withCard : undefined)
+      return cardAnswer(made, this.#since, request, more)
+    } catch (error) {
+      return statusAnswer(error, more)
+    }
+  }
+
+  /** Answers with the card of a version before 1.0. A request that names none gets one for all of them, since no members contradict each other. */
+  oldCard(request: Request, named: string, interfaces: readonly AgentInterface[], more: Headers): Promise<Response> | Response {
+    if (this.#dialectOf(asked(named))) return this.card(request, named, interfaces, more)
+    const made = this.#runtime.agentCard(interfaces)
+    return cardAnswer(Object.assign({}, ...this.#dialects.map(dialect => dialect.card(made)).toReversed()), this.#since, request, more)
+  }
+
+  #dialectOf(version: string): Dialect | undefined {
+    return this.#dialects.find(dialect => dialect.version === version)
+  }
+}
+
+/** The version of the card that is wanted; empty if the request names none, as most do. */
+function asked(version: string): string {
+  return version === '' ? '' : (normaliseVersion(version) ?? '')
+}
 
 /**
  * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and is asked for again by its ETag or its
  * date (§8.6.1), which is `since`: that of the start of the server. `card` is JSON in the dialect that was asked for, `more`
  * the headers of every answer to the request.
  */
-export function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Request, more: Readonly<Record<string, string>>): Response {
+function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Request, more: Readonly<Record<string, string>>): Response {
   const body = JSON.stringify(card)
   const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
   const caching = { ETag: etag, 'Last-Modified': since.toUTCString(), 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`, Vary: 'A2A-Version, Origin' }
@@ -32,7 +80,7 @@ function pageAnswer(method: string, body: string, headers: Record<string, string
 }
 
 /** An ETag says more than a date: with one, the date is not looked at (RFC 9110 §13.1.3). */
-function isKnown(asked: Headers, etag: string, since: Date): boolean {
+function isKnown(asked: Request['headers'], etag: string, since: Date): boolean {
   const tags = asked.get('if-none-match')
   if (tags !== null) return tags.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
   const date = asked.get('if-modified-since')

@@ -1,7 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
-import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/check-options.ts'
 import { NO_ADDRESS } from '../../runtime/extended-card.ts'
 import { remembering } from '../../runtime/remembering.ts'
@@ -11,14 +10,14 @@ import { turnEnd } from '../../runtime/turn-end.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
 import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
-import { cardAnswer, pageOf } from './agent-card.ts'
+import { CardAnswers, pageOf } from './agent-card.ts'
 import { refusalAnswer, refusalOf, statusAnswer } from './answers.ts'
 import { crossOrigin, preflight } from './cross-origin.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from './entry.ts'
 import { holdBack } from './hold-back.ts'
 import { termsOf, type HttpCall, type NodeResponse } from './http-call.ts'
-import { interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
+import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, type Offer } from './interfaces.ts'
 import { A_PATH } from './listen.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { codingRefusal } from './media-type.ts'
@@ -39,9 +38,11 @@ export interface HandlerOptions {
   readonly webSocket?: boolean
   /** Older versions of A2A to speak beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
+  /** Where else the app serves the agent, such as gRPC: the card lists these after those of the handler, and so does the extended card. Default nowhere. */
+  readonly interfaces?: readonly AgentInterface[]
 }
 
-const OPTIONS: OptionKinds<HandlerOptions> = { path: A_PATH, url: textSuchAs("'https://agent.example/'"), webSocket: TRUE_OR_FALSE, dialects: DIALECTS }
+const OPTIONS: OptionKinds<HandlerOptions> = { path: A_PATH, url: textSuchAs("'https://agent.example/'"), webSocket: TRUE_OR_FALSE, dialects: DIALECTS, interfaces: INTERFACES }
 
 /** Answers requests, as `fetch` asks them. */
 export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
@@ -55,7 +56,7 @@ const OLD_CARD_PATH = '/.well-known/agent.json'
 /**
  * The HTTP bindings of a runtime as one function: JSON-RPC at the path itself (§9), REST below it (§11), the card at its
  * well-known place below it and on the host (§8.2), and a page for people. Streams are server-sent events. Works in
- * everything that takes a fetch handler, and by an adapter in everything else.
+ * everything that takes a fetch handler, and by an adapter in everything else. Throws TypeError for `interfaces` that are none.
  */
 export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handler {
   checkRuntime(runtime, 'httpHandler')
@@ -95,7 +96,7 @@ function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
 }
 
 /** Answers for the card and the page of an agent that is not served over HTTP. */
-export function cardHandler(runtime: Runtime, options: Placed): Handler {
+export function cardAndPage(runtime: Runtime, options: Placed): Handler {
   const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
   return entered(runtime, options, async (_, { headers }) => statusAnswer(new A2AError('MethodNotFound', nothing), headers))
 }
@@ -107,27 +108,11 @@ type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfac
 
 /** Lets requests in, answers those for the card and the page, which everyone may see, and hands over the rest. */
 function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
+  checkInterfaces(offer.interfaces)
   const { settings } = runtime
   const base = path.replace(/\/+$/, '')
-  const since = new Date(settings.clock.now())
+  const cards = new CardAnswers(runtime, offer.dialects)
   const publicUrl = url ?? settings.publicUrl
-
-  const merging = offer.dialects.find(({ withCard }) => withCard)
-  const card = async (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>, tenant?: string) => {
-    const dialect = offer.dialects.find(dialect => dialect.version === version)
-    try {
-      const made = dialect ? dialect.card(runtime.agentCard(interfaces, tenant)) : await runtime.signedCard(interfaces, tenant, version === '' ? merging?.withCard : undefined)
-      return cardAnswer(made, since, request, headers)
-    } catch (error) {
-      return statusAnswer(error, headers)
-    }
-  }
-  /** Who asks for an old card and names no version gets one for all of them, whose members do not contradict each other. */
-  const oldCard = (request: Request, version: string, interfaces: readonly AgentInterface[], headers: Record<string, string>) => {
-    if (offer.dialects.some(dialect => dialect.version === version)) return card(request, version, interfaces, headers)
-    const made = runtime.agentCard(interfaces)
-    return cardAnswer(Object.assign({}, ...offer.dialects.map(dialect => dialect.card(made)).toReversed()), since, request, headers)
-  }
 
   const interfacesFor = remembering(address => interfacesAt(address, offer))
   /** Where the agent is, as a request may be told; nothing if that cannot be known. */
@@ -154,9 +139,9 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const isOldCard = below === OLD_CARD_PATH && offer.dialects.length > 0
     if (isRead && interfaces.length === 0 && (isHome || isCard || isOldCard)) return refusalAnswer(NOWHERE, headers)
     if (isCard) {
-      return isRead ? card(request, asked(terms.version), interfaces, headers, tenant) : notAllowed(['GET', 'HEAD'], headers)
+      return isRead ? cards.card(request, terms.version, interfaces, headers, tenant) : notAllowed(['GET', 'HEAD'], headers)
     }
-    if (isOldCard && isRead) return oldCard(request, asked(terms.version), interfaces, headers)
+    if (isOldCard && isRead) return cards.oldCard(request, terms.version, interfaces, headers)
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
     return answer(request, { path: below, query, terms, headers, interfaces }, served)
@@ -178,11 +163,6 @@ function pathBelow(base: string, pathname: string): string {
   const inside = pathname === base || pathname.startsWith(`${base}/`)
   if (!inside) return ''
   return pathname.slice(base.length).replace(/^\/+/, '/').replace(/\/$/, '') || '/'
-}
-
-/** The version of the card that is wanted; empty if the request names none, as most do. */
-function asked(version: string): string {
-  return version === '' ? '' : (normaliseVersion(version) ?? '')
 }
 
 /** Names the active extensions in the header in which they were asked for: 0.3 has another. */

@@ -1,6 +1,9 @@
-import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { AgentInterfaceSchema, type AgentInterface } from '../../machines/protocol/card.ts'
+import { tryDecode } from '../../machines/protocol/decode.ts'
+import { violationsText } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { Kind } from '../../runtime/check-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../legacy/dialect.ts'
 import { isLoopback } from './entry.ts'
@@ -14,17 +17,31 @@ export interface Offer {
   /** Whether it takes HTTP. */
   readonly http: boolean
   readonly dialects: readonly Dialect[]
+  /** Where else the agent is served. Default nowhere. */
+  readonly interfaces?: readonly AgentInterface[] | undefined
 }
 
-/** The interfaces (§4.4.6) of an agent at an address, `http:` or `ws:`: in order of preference, and 1.0 before what is older. */
-export function interfacesAt(address: string, { webSocket, http, dialects }: Offer): AgentInterface[] {
+/** The interfaces (§4.4.6) of an agent at an address, `http:` or `ws:`: in order of preference, and 1.0 before what is older. Those that are elsewhere come last. */
+export function interfacesAt(address: string, { webSocket, http, dialects, interfaces = [] }: Offer): AgentInterface[] {
   const versions = [{ version: PROTOCOL_VERSION, hasRest: true }, ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))]
-  return versions.flatMap(({ version: protocolVersion, hasRest }) => [
+  const here = versions.flatMap(({ version: protocolVersion, hasRest }) => [
     ...(webSocket ? [{ url: withScheme(address, 'ws'), protocolBinding: WEBSOCKET_BINDING, protocolVersion }] : []),
     ...(http ? [{ url: withScheme(address, 'http'), protocolBinding: 'JSONRPC', protocolVersion }] : []),
     // Routes are put behind it, slash and all.
     ...(http && hasRest ? [{ url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }] : [])
   ])
+  return [...here, ...interfaces]
+}
+
+/** The option `interfaces` of what is served. `checkInterfaces` checks its entries. */
+export const INTERFACES: Kind = [Array.isArray, "a list such as [{ url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }]"]
+
+/** Throws TypeError for an entry that is no interface, naming the member that is wrong. */
+export function checkInterfaces(interfaces: readonly AgentInterface[] | undefined): void {
+  for (const [i, each] of (interfaces ?? []).entries()) {
+    const { violations } = tryDecode(AgentInterfaceSchema, each, `interfaces[${i}]`)
+    if (violations) throw new TypeError(violationsText(violations))
+  }
 }
 
 /** A connection, by the address and port on which its server took it. */
@@ -56,6 +73,16 @@ export function originMounted({ protocol, hostname, origin }: URL, hosts: Hosts)
 function originOf(protocol: string, name: string, port = 0): string {
   const isUsual = port === 0 || port === (protocol === 'https:' ? 443 : 80)
   return `${protocol}//${name}${isUsual ? '' : `:${port}`}`
+}
+
+/** An address of a server with one of the `hosts` of its runtime, where only those are answered. */
+export function answered(url: string, hosts: ReadonlyMap<string, number | undefined> = new Map()): string {
+  const address = new URL(url)
+  const [[name, port] = []] = hosts
+  if (name === undefined || hosts.has(address.hostname)) return url
+  address.hostname = name
+  if (port !== undefined) address.port = String(port)
+  return address.href
 }
 
 /** An address with another scheme, as secure as before: `wss:` is `https:`. */

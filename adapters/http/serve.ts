@@ -1,3 +1,4 @@
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkOptions, withMethods, type OptionKinds } from '../../runtime/check-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
@@ -5,7 +6,7 @@ import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
 import { beside, type Beside } from './beside.ts'
 import { httpHandler, type Handler, type HandlerOptions } from './handler.ts'
-import { withScheme } from './interfaces.ts'
+import { INTERFACES, withScheme } from './interfaces.ts'
 import { A_PATH, ADDRESS, listen, type Address } from './listen.ts'
 
 /** Where to serve, and what. */
@@ -14,11 +15,13 @@ export interface ServeOptions extends Address {
   readonly path?: string
   /** Older versions of A2A to speak beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
+  /** Where else the app serves the agent, such as gRPC: cards list these after those of HTTP. Default nowhere. */
+  readonly interfaces?: readonly AgentInterface[]
   /** What shows the agent's inside to who may look: `inspect()` of `taskchart/inspector`. Default nothing. */
   readonly inspector?: Beside
 }
 
-const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
+const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES, inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
 
 /**
  * Serves a runtime on a port of its own over every binding that needs no more than that: JSON-RPC and REST over HTTP,
@@ -28,9 +31,9 @@ const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects:
 export async function serve(runtime: Runtime, options: ServeOptions): Promise<Served> {
   checkRuntime(runtime, 'serve')
   checkOptions(options, OPTIONS, 'serve', 'serve(runtime, { port: 4242 })')
-  const { path = '/', dialects = [], inspector, ...address } = options
-  const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, webSocket: true })))
-  const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects }, inspector?.tap)
+  const { path = '/', dialects = [], interfaces = [], inspector, ...address } = options
+  const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true })))
+  const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects, interfaces }, inspector?.tap)
   const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
     await together(sockets, own).close()
     throw error
@@ -39,5 +42,7 @@ export async function serve(runtime: Runtime, options: ServeOptions): Promise<Se
   return { ...served, url: withScheme(served.url, 'http') }
 }
 
+export { cardHandler } from './card-handler.ts'
 export { httpHandler }
+export type { CardHandler, CardHandlerOptions } from './card-handler.ts'
 export type { Handler, HandlerOptions, Served }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
@@ -9,7 +10,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { Shares } from '../../runtime/shares.ts'
 import type { Refusal } from '../http/entry.ts'
 import { pathOf } from '../http/incoming.ts'
-import { interfacesAt, originTaken, withScheme, type Offer } from '../http/interfaces.ts'
+import { answered, interfacesAt, originTaken, withScheme, type Offer } from '../http/interfaces.ts'
 import { addressOf, FULL, GOING, shareRefusal, type Listening } from '../http/listen.ts'
 import { tenantIn } from '../http/tenant-path.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
@@ -24,6 +25,8 @@ import type { Tap } from './tap.ts'
 export interface Served {
   /** Where the agent is reached: `ws://127.0.0.1:4242/`. */
   readonly url: string
+  /** The interfaces that the card lists, at this address: for what else serves the same agent. */
+  readonly interfaces: readonly AgentInterface[]
   /**
    * Takes no new connections from now on: handshakes, and on a port of our own all of HTTP, get 503. Connections that are
    * open go on until `close`. May be called twice.
@@ -93,7 +96,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     release()
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
   }
-  return { url: withScheme(address, 'ws'), drain, close: () => (closing ??= close()) }
+  return { url: withScheme(address, 'ws'), interfaces: interfacesAt(settings.publicUrl ?? answered(address, settings.hosts), offer), drain, close: () => (closing ??= close()) }
 }
 
 /** The WebSockets of a port of our own, and the port. */
@@ -101,6 +104,7 @@ export function together(sockets: Served, own: Listening): Served {
   let closing: Promise<void> | undefined
   return {
     url: sockets.url,
+    interfaces: sockets.interfaces,
     drain: () => {
       sockets.drain()
       own.drain()

@@ -1,8 +1,10 @@
 import type { Server } from 'node:http'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkOptions, withMethods, type OptionKinds } from '../../runtime/check-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import { cardHandler } from '../http/handler.ts'
+import { cardAndPage } from '../http/handler.ts'
+import { checkInterfaces, INTERFACES } from '../http/interfaces.ts'
 import { A_PATH, ADDRESS, checkHost, listen, type Address } from '../http/listen.ts'
 import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
 import { attach, together, type Served } from './attach.ts'
@@ -13,9 +15,11 @@ export type ServeOptions = (Address | { readonly server: Server }) & {
   readonly path?: string
   /** Older versions of A2A to speak beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
+  /** Where else the app serves the agent, such as gRPC: cards list these after the WebSocket. Default nowhere. */
+  readonly interfaces?: readonly AgentInterface[]
 }
 
-const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['address', 'on'], 'an HTTP server of node:http'), path: A_PATH, dialects: DIALECTS }
+const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['address', 'on'], 'an HTTP server of node:http'), path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES }
 
 /**
  * Serves a runtime over WebSocket: JSON-RPC 2.0, one object in each text frame, many calls and streams on one
@@ -26,10 +30,11 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
   checkRuntime(runtime, 'serveWebSocket')
   checkOptions(options, OPTIONS, 'serveWebSocket', 'serveWebSocket(runtime, { port: 4242 })')
   if ('server' in options === 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
-  const { path = '/', dialects = [] } = options
-  const offer = { webSocket: true, http: false, dialects }
+  const { path = '/', dialects = [], interfaces } = options
+  checkInterfaces(interfaces)
+  const offer = { webSocket: true, http: false, dialects, interfaces }
   if ('server' in options) return attach(runtime, listening(options.server, runtime), path, offer)
-  const own = await listen(options, runtime, cardHandler(runtime, { path, ...offer }))
+  const own = await listen(options, runtime, cardAndPage(runtime, { path, ...offer }))
   return together(attach(runtime, own.server, path, offer), own)
 }
 

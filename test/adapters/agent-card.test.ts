@@ -1,13 +1,19 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { IncomingMessage, request } from 'node:http'
-import { Socket } from 'node:net'
+import { createServer, IncomingMessage, request } from 'node:http'
+import { Socket, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import express from 'express'
 import t from 'tap'
+import { connect } from '../../adapters/client/connect.ts'
 import { pageOf } from '../../adapters/http/agent-card.ts'
 import { isLoopback } from '../../adapters/http/entry.ts'
 import { targetOf } from '../../adapters/http/incoming.ts'
+import { cardHandler, httpHandler, serve as serveAll, type Handler } from '../../adapters/http/serve.ts'
+import { dialect03 } from '../../adapters/legacy/index.ts'
+import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { readHandshake } from '../../adapters/websocket/handshake.ts'
+import type { Authenticate } from '../../runtime/authentication.ts'
 import { namedHosts } from '../../runtime/authority.ts'
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/decode.ts'
@@ -178,4 +184,71 @@ await t.test('where any host name is taken, none vouches for the origin of a pag
     Object.assign(asked.headers, { origin: `http://${host}`, host })
     t.match(await readHandshake(asked, runtime.settings, ['1.0']), { status: 403 })
   }
+})
+
+const GRPC = { url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }
+
+await t.test('what the app serves elsewhere is in the public card and in the extended one, over every binding, and in the page', async t => {
+  const authenticate: Authenticate = ({ headers }) => (headers.authorization === 'Bearer ann' ? { id: 'ann' } : undefined)
+  const { runtime } = start(t, { card, work: echo, extendedCard: { description: 'For those who are known.' } }, { authenticate })
+  const served = await serveAll(runtime, { port: 0, interfaces: [GRPC], dialects: [dialect03(runtime)] })
+  t.teardown(() => served.close())
+  const shown = (body: string) => (JSON.parse(body) as { supportedInterfaces: object[] }).supportedInterfaces
+  const listed = shown((await get(served.url, AGENT_CARD_PATH)).body)
+  t.same(listed.map(each => Object.values(each)[1]), [WEBSOCKET_BINDING, 'JSONRPC', 'HTTP+JSON', WEBSOCKET_BINDING, 'JSONRPC', 'HTTP+JSON', 'GRPC'])
+  t.strictSame(listed.at(-1), GRPC)
+  t.strictSame(served.interfaces, listed)
+  const headers = { authorization: 'Bearer ann', 'a2a-version': '1.0' }
+  t.strictSame(shown((await get(served.url, '/extendedAgentCard', { headers })).body), listed)
+  for (const url of [served.url, served.url.replace('http', 'ws')]) {
+    const client = await connect(url, { headers: { authorization: 'Bearer ann' } })
+    t.strictSame((await client.getExtendedAgentCard({})).supportedInterfaces, listed, url)
+    await client.close()
+  }
+  t.match((await get(served.url, '/')).body, /agent\.example:50051<\/code> GRPC/)
+
+  const sockets = await serveWebSocket(start(t, { card, work: echo }).runtime, { port: 0, interfaces: [GRPC] })
+  t.teardown(() => sockets.close())
+  t.strictSame(shown((await get(sockets.url, AGENT_CARD_PATH)).body), [{ url: sockets.url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }, GRPC])
+  t.strictSame(sockets.interfaces.at(-1), GRPC)
+})
+
+await t.test('interfaces with a name of hosts or with publicUrl are what the server gives to what else serves the agent', async t => {
+  for (const [options, url] of [[{ hosts: ['agent.example:8080'] }, 'http://agent.example:8080/'], [{ publicUrl: 'https://agent.example/a' }, 'https://agent.example/a'], [{ hosts: ['agent.example'] }, /^http:\/\/agent\.example:\d+\/$/]] as const) {
+    const served = await serveAll(start(t, { card, work: echo }, options).runtime, { port: 0 })
+    t.teardown(() => served.close())
+    t.match(served.interfaces[1], { url, protocolBinding: 'JSONRPC' })
+  }
+})
+
+await t.test('interfaces that are none are refused at once, and the member is named', async t => {
+  const { runtime } = start(t, { card, work: echo })
+  const wrong = [{ ...GRPC, url: '' }] as const
+  await t.rejects(serveAll(runtime, { port: 0, interfaces: wrong }), { name: 'TypeError', message: /^interfaces\[0\]\.url must/ })
+  await t.rejects(serveWebSocket(runtime, { port: 0, interfaces: wrong }), TypeError)
+  t.throws(() => httpHandler(runtime, { interfaces: wrong }), TypeError)
+  t.throws(() => cardHandler(runtime, { interfaces: [GRPC, {}] as never }), { message: /^interfaces\[1\]\.url/ })
+  t.throws(() => cardHandler(runtime, {} as never), { name: 'TypeError', message: /^cardHandler needs interfaces, a list such as/ })
+  t.throws(() => cardHandler(runtime, { interfaces: GRPC as never }), { name: 'TypeError', message: /^interfaces has to be a list such as/ })
+})
+
+await t.test('cardHandler gives the card with its caching headers to fetch handlers, to Express and to node:http', async t => {
+  const { runtime } = start(t, { card, work: echo })
+  const handler = cardHandler(runtime, { interfaces: [GRPC], dialects: [dialect03(runtime)] })
+  const app = createServer(express().all(AGENT_CARD_PATH, handler)).listen(0, '127.0.0.1')
+  t.teardown(() => void app.close())
+  await once(app, 'listening')
+  const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}/`
+  const { status, headers, body } = await get(url, AGENT_CARD_PATH, { headers: { 'a2a-version': '1.0' } })
+  t.match({ status, headers }, { status: 200, headers: { 'content-type': 'application/json', 'cache-control': 'public, max-age=300', etag: /^"/, 'last-modified': /GMT$/ } })
+  t.strictSame(JSON.parse(body), { ...runtime.agentCard([GRPC]) })
+  const known = { 'a2a-version': '1.0', 'if-none-match': String(headers['etag']) }
+  t.match(await get(url, AGENT_CARD_PATH, { headers: known }), { status: 304, body: '' })
+  t.match(await get(url, AGENT_CARD_PATH, { headers: { 'a2a-version': '1.0', 'if-modified-since': String(headers['last-modified']) } }), { status: 304 })
+  t.match(await get(url, AGENT_CARD_PATH, { method: 'HEAD' }), { status: 200, body: '' })
+  t.match(await get(url, AGENT_CARD_PATH, { method: 'POST' }), { status: 405, headers: { allow: 'GET, HEAD' } })
+  t.match(JSON.parse((await get(url, `${AGENT_CARD_PATH}?A2A-Version=0.3`)).body), { protocolVersion: /^0\.3/, url: GRPC.url })
+  const fetched = await handler(new Request('http://anywhere.example/card', { headers: known }))
+  t.equal(fetched.status, 304)
+  t.equal((await (handler as Handler)(new Request('http://anywhere.example/card'), { outgoing: undefined })).status, 200)
 })

@@ -1,0 +1,50 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
+import { CardAnswers } from './agent-card.ts'
+import { termsOf } from './http-call.ts'
+import { checkInterfaces, INTERFACES } from './interfaces.ts'
+import { notAllowed } from './rest.ts'
+
+/** What a card says of where its agent is. */
+export interface CardHandlerOptions {
+  /** Every interface of the agent, the preferred first. */
+  readonly interfaces: readonly AgentInterface[]
+  /** Older versions of A2A whose cards are given too: `[dialect03(runtime)]` of `taskchart/legacy`. Default none. */
+  readonly dialects?: readonly Dialect[]
+}
+
+const OPTIONS: OptionKinds<CardHandlerOptions> = { interfaces: INTERFACES, dialects: DIALECTS }
+
+/** Answers requests as `fetch` asks them, or as node:http and Express hand them over. */
+export interface CardHandler {
+  (request: Request): Promise<Response>
+  (request: IncomingMessage, response: ServerResponse): Promise<void>
+}
+
+/**
+ * The agent's card (§8.2) for an app that routes requests itself, such as one with the servers of the official SDK: mount it at
+ * `/.well-known/agent-card.json`. Like the cards of `serve` it is signed if the runtime signs, and may be cached: it has `Cache-Control`,
+ * `ETag` and `Last-Modified`. Takes no path and no Host into account. Throws TypeError for `interfaces` that are none.
+ */
+export function cardHandler(runtime: Runtime, options: CardHandlerOptions): CardHandler {
+  checkRuntime(runtime, 'cardHandler')
+  checkOptions(options, OPTIONS, 'cardHandler', 'cardHandler(runtime, { interfaces })')
+  const { interfaces, dialects = [] } = options
+  if (!interfaces) throw new TypeError(`cardHandler needs interfaces, ${INTERFACES[1]}: a mounted card does not know its address.`)
+  checkInterfaces(interfaces)
+  const cards = new CardAnswers(runtime, dialects)
+  const answer = async (request: Request): Promise<Response> => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(['GET', 'HEAD'], {})
+    const { version } = termsOf(request, new URL(request.url).searchParams, [])
+    return cards.card(request, version, interfaces, {})
+  }
+  const listener = getRequestListener(answer, { overrideGlobalObjects: false })
+  const handler = (request: Request | IncomingMessage, response?: ServerResponse) =>
+    response && 'rawHeaders' in request ? listener(request, response) : answer(request as Request)
+  return handler as CardHandler
+}
