@@ -1,5 +1,6 @@
 import type { AgentCard as SdkCard } from '@a2a-js/sdk'
 import { isObject } from '../../machines/protocol/json.ts'
+import { isCard03 } from '../legacy/v03-card.ts'
 import type { CardPeers } from './peers.ts'
 
 /**
@@ -14,9 +15,12 @@ export const PARTIAL_MARK = 'urn:taskchart:signature:partial'
  * 2. the card of 1.0, as the official SDK's functions make it of the card's JSON;
  * 3. the same as they make it of a card that the SDK's own clients have read, if that differs: there they lose the contents of
  *    `securitySchemes`.
+ *
+ * A card of 0.3 alone has the first form only: the others lack its address.
  */
 export function canonicalForms(document: object, { sdk }: CardPeers): readonly [string, ...string[]] {
   const { signatures: _, ...content } = document as Record<string, unknown>
+  if (isCard03(content)) return [canonicalJson(content)]
   const read = sdk.AgentCard.fromJSON(content)
   const whole = sdk.canonicalizeAgentCard(content as unknown as SdkCard)
   const partial = sdk.canonicalizeAgentCard(read)

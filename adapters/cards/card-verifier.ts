@@ -8,6 +8,7 @@ import { allowedAlgorithms } from '../auth/jwt-algorithms.ts'
 import { KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
 import type { VerifyCard } from '../client/options.ts'
+import { asCurrentCard } from '../legacy/v03-card.ts'
 import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers, type CardPeers } from './peers.ts'
 
@@ -58,7 +59,7 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
   return async (given, url) => {
     const violation = checkJson(given, { root: 'card' })
     if (violation) throw invalidParams(violation)
-    const card = decode(AgentCardSchema, given, 'card')
+    const card = decode(AgentCardSchema, asCurrentCard(given), 'card')
     const { signatures = [] } = card
     if (signatures.length === 0) throw untrusted(card, url, ['it has no signature'])
     if (signatures.length > MOST_SIGNATURES) throw untrusted(card, url, [`it has more than ${MOST_SIGNATURES} signatures`])
@@ -83,7 +84,7 @@ interface Trusted extends CardPeers {
 /** The card of a canonical form, which has no empty members, and the members of the document that the form lacks. */
 function signedOf(document: object, form: string): Pick<VerifiedCard, 'card' | 'left'> {
   const content = { capabilities: {}, ...(JSON.parse(form) as object) }
-  const card = decode(AgentCardSchema, content, 'card')
+  const card = decode(AgentCardSchema, asCurrentCard(content), 'card')
   const signed = { ...content, ...card, signatures: [] }
   return { card, left: Object.keys(document).filter(member => !Object.hasOwn(signed, member)) }
 }

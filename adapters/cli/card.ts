@@ -11,7 +11,7 @@ export const cardCommand: Command = {
   name: 'card',
   summary: "show an agent's card: who it is, where it is and what it can do; sign or verify one",
   usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js --key FILE',
-  details: `URL is the address of the card, of the agent's host, or of the agent.
+  details: `URL is the address of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --json          write the card as one line of JSON
 

@@ -33,3 +33,13 @@ export function httpParameters(frame: RequestFrame, options: ConnectOptions): Re
   const cursor = frame.method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
   return cursor === undefined ? all : { ...all, 'last-event-id': cursor }
 }
+
+/** The service parameters of a request under the names of 0.3. */
+export function parameters03({ 'a2a-extensions': extensions = '', ...others }: Record<string, string>): Record<string, string> {
+  return { ...others, 'a2a-version': '0.3', 'x-a2a-extensions': extensions }
+}
+
+/** The extensions that an answer over HTTP says are active, under the name of 1.0 or that of 0.3. */
+export function activatedBy({ headers }: Response): string | null {
+  return headers.get('a2a-extensions') ?? headers.get('x-a2a-extensions')
+}

@@ -32,7 +32,7 @@ export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
 
 /** Throws InvalidAgentResponse for a card, which may be no card, with more than the limits allow, InvalidParams for JSON that nests too deep. */
 export function checkCardSize(card: unknown, url: string, limits: CardLimits): void {
-  const { skills = [], supportedInterfaces = [] } = isObject(card) ? card : {}
+  const { skills = [], additionalInterfaces = [], supportedInterfaces = additionalInterfaces } = isObject(card) ? card : {}
   checkCount(skills, 'skills', url, limits.skills)
   checkCount(supportedInterfaces, 'interfaces', url, limits.interfaces)
   const violation = checkJson(card, { root: 'card' })

@@ -53,8 +53,8 @@ export interface AgentClient {
 /**
  * Connects to an agent: over WebSocket if `url` is a `ws:` address, else as its card says, which is asked for at the
  * `http:` address of the agent or of the card itself. Of the interfaces there the first is taken that is of A2A 1.0 and
- * that this client can speak. REST and gRPC need the official client, an optional peer; an interface whose peer is not
- * installed is passed over if there is another.
+ * that this client can speak; if there is none, the first of 0.3, whose answers come in the form of 1.0. The REST of 1.0 and gRPC
+ * need the official client, an optional peer; an interface whose peer is not installed is passed over if there is another.
  *
  * Rejects with Overloaded or RateLimited when nobody answers there or the agent is not ready, UnsupportedOperation when no interface fits, which says what is
  * missing, Forbidden when the card would send headers to another origin, or leads from TLS to none; over WebSocket with Unauthenticated or Forbidden

@@ -1,13 +1,12 @@
 import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/decode.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { systemClock } from '../../runtime/clock.ts'
+import { asCurrentCard } from '../legacy/v03-card.ts'
 import { discard, wholeBody } from './body.ts'
 import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
 import { passingError } from './http-errors.ts'
-import { onlyOlder } from './interfaces.ts'
 import { nobodyAnswers } from './lost-errors.ts'
 import type { ConnectOptions } from './options.ts'
 
@@ -16,14 +15,14 @@ const MOST_REDIRECTS = 5
 
 /**
  * Reads an agent's card. `url` is the card's own address, or that of the agent: then the card is looked for below that
- * path, and at the root of its host (§8.2). Throws UnsupportedOperation where there is none and for agents of A2A 0.3,
- * InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, and what `verifyCard`
+ * path, and at the root of its host (§8.2). A card of A2A 0.3 is given in the form of 1.0. Throws UnsupportedOperation where there
+ * is none, InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, and what `verifyCard`
  * does. Overloaded and RateLimited say that the card may be there later.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
   const found = await foundCard(url, options)
-  const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, found, 'card')
+  const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, asCurrentCard(found), 'card')
   signal?.throwIfAborted()
   return card
 }
@@ -31,14 +30,14 @@ export async function fetchCard(url: string, options: CardOptions = {}): Promise
 /** Those options of `connect` that are about the card. */
 export type CardOptions = Pick<ConnectOptions, 'signal' | 'verifyCard' | 'cardLimits' | 'clock'>
 
-/** The JSON that is at the place of an agent's card, within `cardLimits`, and looked into for its version alone. Throws as `fetchCard` does. */
+/** The JSON that is at the place of an agent's card, within `cardLimits`. Throws as `fetchCard` does. */
 export async function foundCard(url: string, { signal, cardLimits, clock = systemClock }: CardOptions): Promise<unknown> {
   const limits = cardLimitsWith(cardLimits)
   const addresses = cardAddresses(url)
   const limit = new AbortController()
   const timer = clock.setTimeout(() => limit.abort(tooSlow(url, limits)), limits.waitMs)
   try {
-    return await firstDocument(addresses, url, { limits, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal })
+    return await firstDocument(addresses, { limits, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal })
   } finally {
     clock.clearTimeout(timer)
   }
@@ -49,12 +48,12 @@ interface Reading {
   readonly signal: AbortSignal
 }
 
-async function firstDocument([first, root]: readonly [URL, URL?], url: string, reading: Reading): Promise<unknown> {
+async function firstDocument([first, root]: readonly [URL, URL?], reading: Reading): Promise<unknown> {
   const found = await documentAt(first, reading)
-  if (!(found instanceof A2AError)) return current(found, url)
+  if (!(found instanceof A2AError)) return found
   if (!root) throw found
   const other = await documentAt(root, reading)
-  if (!(other instanceof A2AError)) return current(other, url)
+  if (!(other instanceof A2AError)) return other
   throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
 }
 
@@ -110,12 +109,6 @@ async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Pro
   if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS) return answerFrom(target.href, signal, redirects + 1)
   const place = JSON.stringify(to.slice(0, 256))
   return new A2AError('InvalidAgentResponse', `What is at ${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the address of the card itself.`)
-}
-
-/** Cards of 0.3 have the one interface, and its version, in the card itself. */
-function current(found: unknown, url: string): unknown {
-  if (isObject(found) && found.supportedInterfaces === undefined && typeof found.protocolVersion === 'string') throw onlyOlder(url, found.protocolVersion)
-  return found
 }
 
 /** Where the card may be (§8.2): at its own address, or below the agent's path and then at the root of its host. Throws TypeError for what is no address. */

@@ -4,41 +4,48 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/vers
 import { BINDINGS, bindingNamed, type Binding } from './bindings.ts'
 import { inBrowser } from './in-browser.ts'
 
-/** One way in which this client can speak to an agent. */
-export interface Offer {
-  readonly binding: Binding
+/** The versions of A2A that this client speaks, the newest first. */
+const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
+
+/** One way in which this client can speak to an agent. Over WebSocket it speaks 1.0 alone. */
+export type Offer = ({ readonly version: '1.0'; readonly binding: Binding } | { readonly version: '0.3'; readonly binding: Exclude<Binding, 'WEBSOCKET'> }) & {
   readonly url: string
   /** What the card says that every request has to name; `undefined` if it says nothing. */
   readonly tenant: string | undefined
 }
 
 /**
- * The interfaces of a card that this client can speak to, the one to prefer first (§8.3.2): in the order of `wanted`, if
- * that is given, then of the card. Throws UnsupportedOperation if there is none, and says what the card offers. `url` is
- * where the card was asked for.
+ * The interfaces of a card that this client can speak to, the one to prefer first (§8.3.2). Those of A2A 1.0 come before those of 0.3.
+ * Within a version they have the order of `wanted`, if that is given, then of the card. 0.3 is not spoken over WebSocket. Throws
+ * UnsupportedOperation if there is none, and says what the card offers. `url` is where the card was asked for.
  */
 export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted?: readonly Binding[]): readonly [Offer, ...Offer[]] {
-  if (!supportedInterfaces.some(isCurrent)) throw onlyOlder(url, [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '))
+  if (!supportedInterfaces.some(offered => versionOf(offered))) throw onlyOlder(url, [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), VERSIONS)
   const spoken = (wanted ?? BINDINGS).filter(binding => binding !== 'GRPC' || !inBrowser())
-  const offers = supportedInterfaces.filter(isCurrent).flatMap(({ protocolBinding, url, tenant }) => {
-    const binding = bindingNamed(protocolBinding)
-    return binding && spoken.includes(binding) ? [{ binding, url, tenant }] : []
+  const offers = supportedInterfaces.flatMap((offered): Offer[] => {
+    const { protocolBinding, url, tenant } = offered
+    const [binding, version] = [bindingNamed(protocolBinding), versionOf(offered)]
+    if (!binding || !version || !spoken.includes(binding)) return []
+    if (version === PROTOCOL_VERSION) return [{ binding, version, url, tenant }]
+    return binding === 'WEBSOCKET' ? [] : [{ binding, version, url, tenant }]
   })
-  const [first, ...others] = wanted ? offers.toSorted((a, b) => spoken.indexOf(a.binding) - spoken.indexOf(b.binding)) : offers
+  const place = ({ version, binding }: Offer) => VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
+  const [first, ...others] = offers.toSorted((a, b) => place(a) - place(b))
   if (!first) throw noneOf(spoken, supportedInterfaces, url)
   return [first, ...others]
 }
 
-/** What to say of an agent that speaks no version of this client's: there is no fallback. */
-export function onlyOlder(url: string, versions: string): A2AError {
-  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks only A2A ${versions}; this client speaks ${PROTOCOL_VERSION}.`)
+/** The error for an agent that speaks none of these versions. */
+export function onlyOlder(url: string, versions: string, spoken: readonly string[]): A2AError {
+  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(' and ')}.`)
 }
 
-function isCurrent({ protocolVersion }: AgentInterface): boolean {
-  return normaliseVersion(protocolVersion) === PROTOCOL_VERSION
+function versionOf({ protocolVersion }: AgentInterface): Offer['version'] | undefined {
+  const version = normaliseVersion(protocolVersion)
+  return VERSIONS.find(known => known === version)
 }
 
 function noneOf(spoken: readonly Binding[], offered: readonly AgentInterface[], url: string): A2AError {
   const names = offered.map(({ protocolBinding, protocolVersion }) => `${protocolBinding} ${protocolVersion}`).join(', ')
-  return new A2AError('UnsupportedOperation', `The agent at ${url} offers no ${spoken.join(' or ')} for A2A ${PROTOCOL_VERSION}, only ${names}.`)
+  return new A2AError('UnsupportedOperation', `The agent at ${url} offers no ${spoken.join(' or ')} that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only ${names}.`)
 }

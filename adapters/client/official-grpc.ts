@@ -1,7 +1,8 @@
 import { AgentCard, Message } from '@a2a-js/sdk'
+import type { Transport } from '@a2a-js/sdk/client'
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc'
-import { credentials, InterceptingCall, Metadata, status as STATUS, type Client, type Interceptor } from '@grpc/grpc-js'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { credentials, InterceptingCall, Metadata, status as STATUS, type ChannelCredentials, type Client, type Interceptor } from '@grpc/grpc-js'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { serviceParameters, type Calls } from './calls.ts'
 import { CarriedCalls } from './carried-calls.ts'
 import type { Carrier, Hearer } from './carrier.ts'
@@ -27,34 +28,59 @@ interface Exchange {
   details: readonly object[]
 }
 
+/** The options of the official client's transports. */
+export interface ChannelOptions {
+  readonly grpcChannelCredentials: ChannelCredentials
+  readonly grpcCallOptions: { interceptors: Interceptor[] }
+}
+
+/** How a version of A2A is spoken by gRPC through the official client. */
+export interface GrpcDialect {
+  /** The official client's transport to this target of gRPC. */
+  open(target: string, options: ChannelOptions): Transport | Promise<Transport>
+  /** The service parameters of a request, as metadata. */
+  metadata(parameters: Record<string, string>): Record<string, string>
+  /** Prepares an event or an answer for the official client, which is about to read it. */
+  received(event: object): object
+  /** Corrects an event or an answer that the official client has read, in wire JSON of 1.0. */
+  result(value: unknown): unknown
+}
+
+const CURRENT: GrpcDialect = {
+  open: (target, options) => new GrpcTransportFactory(options).create(target, AgentCard.fromJSON({})),
+  metadata: parameters => parameters,
+  received: event => event,
+  result: value => value
+}
+
 /**
  * Opens the way to an agent that speaks gRPC (§10), through the official client. Nothing is sent before the first call.
  * `url` is `host:port`, spoken to with TLS unless the host is this machine, or has a scheme that says so: `grpc:` and
  * `http:` are plain, `grpcs:` and `https:` have TLS. Requests and streams that are cut off go on as those of JSON-RPC do.
  */
-export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
-  return new CarriedCalls({ carrier: await grpcCarrier(url, options), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
+  return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new Way(url, isReliable), backOff: backOffOptions(options) })
 }
 
-async function grpcCarrier(url: string, options: ConnectOptions): Promise<Carrier> {
+async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<Carrier> {
   const { target, isPlain } = addressOf(url)
   const exchanges = new Map<string, Exchange>()
-  const factory = new GrpcTransportFactory({
+  const transport = await dialect.open(target, {
     grpcChannelCredentials: isPlain ? credentials.createInsecure() : credentials.createSsl(),
-    grpcCallOptions: { interceptors: [listenIn(exchanges)] }
+    grpcCallOptions: { interceptors: [listenIn(exchanges, dialect)] }
   })
-  const transport = await factory.create(target, AgentCard.fromJSON({}))
   let lastRequest = 0
   return {
     carry: async (frame, hearer, signal) => {
       const request = String((lastRequest += 1))
-      const parameters = checked({ ...currentHeaders(options), ...serviceParameters(options, frame) })
+      const parameters = checked({ ...currentHeaders(options), ...dialect.metadata(serviceParameters(options, frame)) })
       const exchange: Exchange = { hearer, details: [] }
       exchanges.set(request, exchange)
       try {
-        await perform(transport, frame, hearer, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
+        const told: Pick<Hearer, 'result'> = { result: value => hearer.result(dialect.result(value)) }
+        await perform(transport, frame, told, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
       } catch (error) {
-        throw grpcError(error, exchange.details)
+        throw isA2AError(error) ? error : grpcError(error, exchange.details)
       } finally {
         exchanges.delete(request)
       }
@@ -69,7 +95,7 @@ async function grpcCarrier(url: string, options: ConnectOptions): Promise<Carrie
  * details and an answer without content never get there, for it would throw where nobody can catch it: an answer gets
  * content that is refused later.
  */
-function listenIn(exchanges: ReadonlyMap<string, Exchange>): Interceptor {
+function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect): Interceptor {
   return (options, nextCall) =>
     new InterceptingCall(nextCall(options), {
       start: (metadata, _, next) => {
@@ -77,11 +103,11 @@ function listenIn(exchanges: ReadonlyMap<string, Exchange>): Interceptor {
         metadata.remove(REQUEST)
         next(metadata, {
           onReceiveMetadata: (received, pass) => {
-            exchange?.hearer.answered(received.get('a2a-extensions').join(','))
+            exchange?.hearer.answered([...received.get('a2a-extensions'), ...received.get('x-a2a-extensions')].join(','))
             pass(received)
           },
           onReceiveMessage: (message: object | null, pass: (message: object | null) => void) => {
-            pass(message && 'payload' in message ? { payload: message.payload ?? NO_MESSAGE } : message)
+            pass(message && 'payload' in message ? dialect.received({ payload: message.payload ?? NO_MESSAGE }) : message)
           },
           onReceiveStatus: (status, pass) => {
             const [details] = status.metadata.get(DETAILS)

@@ -27,11 +27,20 @@ interface Opener {
   readonly peers?: string
 }
 
+const GRPC_PEERS = '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf'
+
 const OPENERS: Readonly<Record<Binding, Opener>> = {
   WEBSOCKET: { load: async () => (await import('../websocket/open-calls.ts')).openSocketCalls },
   JSONRPC: { load: async () => (await import('./json-rpc.ts')).openJsonRpc },
   'HTTP+JSON': { load: async () => (await import('./official-rest.ts')).openRest, peers: '@a2a-js/sdk' },
-  GRPC: { load: async () => (await import('./official-grpc.ts')).openGrpc, peers: '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf' }
+  GRPC: { load: async () => (await import('./official-grpc.ts')).openGrpc, peers: GRPC_PEERS }
+}
+
+/** The same for agents that know nothing newer than 0.3. */
+const OPENERS_03: Readonly<Record<Exclude<Binding, 'WEBSOCKET'>, Opener>> = {
+  JSONRPC: { load: async () => (await import('./json-rpc-03.ts')).openJsonRpc03 },
+  'HTTP+JSON': { load: async () => (await import('./rest-03.ts')).openRest03 },
+  GRPC: { load: async () => (await import('./official-grpc-03.ts')).openGrpc03, peers: GRPC_PEERS }
 }
 
 /** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
@@ -47,11 +56,13 @@ export async function openAgent(url: string, options: ConnectOptions): Promise<O
   const wanted = isSocket ? ['WEBSOCKET' as const] : given
   const card = await fetchCard(url, options)
   let failure: A2AError | undefined
-  for (const { binding, url: address, tenant } of offersOf(card, url, wanted)) {
+  for (const offer of offersOf(card, url, wanted)) {
+    const { binding, url: address, tenant } = offer
+    const opener = offer.version === '0.3' ? OPENERS_03[offer.binding] : OPENERS[binding]
     const refusal = originRefusal(url, address, options)
     failure ??= refusal
     if (refusal) continue
-    const open = await OPENERS[binding].load().catch(cause => missing(url, binding, cause))
+    const open = await opener.load().catch(cause => missing(url, binding, opener, cause))
     options.signal?.throwIfAborted()
     if (!(open instanceof A2AError)) return { calls: traced(await open(address, options, isReliable(card)), options, { binding, name: card.name }), binding, tenant: { asCard: tenant } }
     failure ??= open
@@ -63,8 +74,8 @@ function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent)
   return telemetry ? tracedCalls(calls, agent, telemetry) : calls
 }
 
-function missing(url: string, binding: Binding, cause: unknown): A2AError {
-  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding}, for which a package is missing. Install it: npm install ${OPENERS[binding].peers}`, { cause })
+function missing(url: string, binding: Binding, { peers = '' }: Opener, cause: unknown): A2AError {
+  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding}, for which a package is missing. Install it: npm install ${peers}`, { cause })
 }
 
 function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {

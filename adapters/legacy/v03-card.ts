@@ -1,4 +1,5 @@
 import type { AgentCard, AgentSkill } from '../../machines/protocol/card.ts'
+import { isObject } from '../../machines/protocol/json.ts'
 import type { OAuthFlows, SecurityRequirement, SecurityScheme } from '../../machines/protocol/security.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 
@@ -70,4 +71,63 @@ function flows03(flows: OAuthFlows): object {
 
 function mapped<T, U>(values: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]))
+}
+
+type Json = Record<string, unknown>
+
+/** Whether a document is the card of an agent that knows nothing newer than 0.3: it has an address, and no list of interfaces. */
+export function isCard03(document: Json): boolean {
+  return document.supportedInterfaces === undefined && typeof document.url === 'string'
+}
+
+/**
+ * A document in the form of a card of 1.0: that of 0.3 is translated, every other stays. It comes from outside: what is not as 0.3 has
+ * it stays as it is, for the check of the card to name it. Of several OAuth flows, of which 1.0 takes one, the first stays.
+ */
+export function asCurrentCard(document: unknown): unknown {
+  return isObject(document) && isCard03(document) ? fromCard03(document) : document
+}
+
+function fromCard03(document: Json): Json {
+  const { url, preferredTransport = 'JSONRPC', protocolVersion, additionalInterfaces, supportsAuthenticatedExtendedCard: extendedAgentCard, capabilities, security, securitySchemes, skills, ...others } = document
+  const version = normaliseVersion(typeof protocolVersion === 'string' ? protocolVersion : '') ?? protocolVersion
+  const main = { url, protocolBinding: preferredTransport, protocolVersion: version }
+  const more = listed(additionalInterfaces).map(({ url, transport }) => ({ url, protocolBinding: transport, protocolVersion: version }))
+  return {
+    ...others,
+    supportedInterfaces: [main, ...more.filter(({ url, protocolBinding }) => url !== main.url || protocolBinding !== preferredTransport)],
+    capabilities: isObject(capabilities) ? { ...capabilities, ...(extendedAgentCard !== undefined && { extendedAgentCard }) } : capabilities,
+    skills: Array.isArray(skills) ? skills.map(fromSkill03) : skills,
+    ...(isObject(securitySchemes) && { securitySchemes: mapped(securitySchemes, fromScheme03) }),
+    ...(security !== undefined && { securityRequirements: listed(security).map(fromSecurity03) })
+  }
+}
+
+/** The members of a scheme of 1.0 by the types of 0.3. */
+const SCHEMES: ReadonlyMap<unknown, string> = new Map([
+  ['apiKey', 'apiKeySecurityScheme'], ['http', 'httpAuthSecurityScheme'], ['oauth2', 'oauth2SecurityScheme'],
+  ['openIdConnect', 'openIdConnectSecurityScheme'], ['mutualTLS', 'mtlsSecurityScheme']
+])
+
+function fromScheme03(scheme: unknown): unknown {
+  const { type, in: location, flows, ...others } = isObject(scheme) ? scheme : {}
+  const name = SCHEMES.get(type)
+  if (name === undefined) return scheme
+  const flow = isObject(flows) ? Object.fromEntries(Object.entries(flows).slice(0, 1)) : flows
+  return { [name]: { ...others, ...(location !== undefined && { location }), ...(flow !== undefined && { flows: flow }) } }
+}
+
+function fromSkill03(skill: unknown): unknown {
+  if (!isObject(skill) || skill.security === undefined) return skill
+  return { ...skill, securityRequirements: listed(skill.security).map(fromSecurity03) }
+}
+
+/** The JSON of REST has the form of the proto here, which 1.0 kept; so have schemes there, which have no `type`. */
+function fromSecurity03(requirement: Json): Json {
+  return isObject(requirement.schemes) ? requirement : { schemes: mapped(requirement, list => ({ list })) }
+}
+
+/** The objects in a list. */
+function listed(list: unknown): Json[] {
+  return Array.isArray(list) ? list.filter(isObject) : []
 }

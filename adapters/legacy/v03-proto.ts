@@ -97,3 +97,46 @@ function toProtoPart(part: Part03): Json {
 function toProtoFile({ bytes, uri, ...others }: File03): Json {
   return { ...others, ...(bytes === undefined ? { fileWithUri: uri } : { fileWithBytes: bytes }) }
 }
+
+/** Parameters of `message/send` as a body of REST. */
+export function toProtoSend({ message, configuration, ...others }: Json): Json {
+  return { ...others, message: toProtoMessage(message as Message03), ...(isObject(configuration) && { configuration: toProtoConfiguration(configuration) }) }
+}
+
+function toProtoConfiguration({ pushNotificationConfig, ...others }: Json): Json {
+  return { ...others, ...(pushNotificationConfig !== undefined && { pushNotification: pushNotificationConfig }) }
+}
+
+/**
+ * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. It comes from
+ * outside: what is not as 0.3 has it stays as it is.
+ */
+export function fromProtoEvent(event: unknown): unknown {
+  const { task, message, msg = message, statusUpdate, artifactUpdate } = isObject(event) ? event : {}
+  if (isObject(task)) return { kind: 'task', ...fromProtoTask(task) }
+  if (isObject(msg)) return { kind: 'message', ...fromProtoMessage(msg) }
+  if (isObject(statusUpdate)) return { kind: 'status-update', ...statusUpdate, status: fromProtoStatus(statusUpdate.status) }
+  if (isObject(artifactUpdate)) return { kind: 'artifact-update', ...artifactUpdate, artifact: fromProtoArtifact(artifactUpdate.artifact) }
+  return event
+}
+
+/** A task in the JSON form of 0.3's proto, in that of JSON-RPC. */
+export function fromProtoTask({ status, artifacts, history, ...others }: Json): Json {
+  return {
+    ...others,
+    status: fromProtoStatus(status),
+    ...(Array.isArray(artifacts) && { artifacts: artifacts.map(fromProtoArtifact) }),
+    ...(Array.isArray(history) && { history: history.map(message => (isObject(message) ? fromProtoMessage(message) : message)) })
+  }
+}
+
+function fromProtoStatus(status: unknown): unknown {
+  if (!isObject(status)) return status
+  const { state, message, ...others } = status
+  const name = typeof state === 'string' ? state.replace('TASK_STATE_', '').replace('CANCELLED', 'CANCELED').toLowerCase().replaceAll('_', '-') : state
+  return { ...others, state: name, ...(isObject(message) && { message: fromProtoMessage(message) }) }
+}
+
+function fromProtoArtifact(artifact: unknown): unknown {
+  return isObject(artifact) && Array.isArray(artifact.parts) ? { ...artifact, parts: artifact.parts.map(fromProtoPart) } : artifact
+}

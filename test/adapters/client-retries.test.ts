@@ -143,8 +143,8 @@ await t.test('a card that may be there later is asked for again by a delegation 
     t.match(await refusal(shared.use(async () => {}, how)), { code: 'UnsupportedOperation', message: new RegExp(`There is no agent card at .*: HTTP ${status}`) })
   }
   t.equal(way.asked.length, tries + 3)
-  const older = await httpAgent(t, { version: '0.3' })
-  t.match(await refusal(new SharedAgent(older.url, {}).use(async () => {}, how)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.3/ })
+  const older = await httpAgent(t, { version: '0.2' })
+  t.match(await refusal(new SharedAgent(older.url, {}).use(async () => {}, how)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2/ })
 })
 
 await t.test('a certificate that is not trusted is named, wherever Node hides it', async t => {

@@ -162,7 +162,7 @@ await t.test('of a card the first interface is taken that is of A2A 1.0 and can 
   t.equal(await chosen(t, several.url, { bindings: [WEBSOCKET_BINDING, 'jsonrpc'] }), 'JSONRPC')
   t.equal(await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }), 'JSONRPC', 'another binding than that of the address is looked for in the card')
   t.equal(await chosen(t, (await httpAgent(t, { version: '1.0.1' })).url), 'JSONRPC', 'patch numbers do not count')
-  t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), { code: 'UnsupportedOperation', message: /offers no WEBSOCKET for A2A 1\.0, only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/ })
+  t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), { code: 'UnsupportedOperation', message: /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/ })
 })
 
 await t.test('bindings that this client does not speak are a TypeError', async t => {
@@ -170,12 +170,12 @@ await t.test('bindings that this client does not speak are a TypeError', async t
   t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), { name: 'TypeError', message: /at least one/ })
 })
 
-await t.test('an agent of an older version is refused, and not spoken to in another way', async t => {
-  const older = await httpAgent(t, { version: '0.3', others: ['GRPC'] })
-  t.match(await refusal(connect(older.url)), { code: 'UnsupportedOperation', message: `The agent at ${older.url} speaks only A2A 0.3; this client speaks 1.0.` })
+await t.test('an agent of a version before 0.3 is refused, and not spoken to in another way', async t => {
+  const older = await httpAgent(t, { version: '0.2', others: ['GRPC'] })
+  t.match(await refusal(connect(older.url)), { code: 'UnsupportedOperation', message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.` })
   const oldest = await httpAgent(t, { cardPath: '/none' })
-  oldest.script(body(JSON.stringify({ protocolVersion: '0.3.0', name: 'Old', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })))
-  t.match(await refusal(connect(oldest.url)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.3\.0; this client speaks 1\.0/ })
+  oldest.script(body(JSON.stringify({ protocolVersion: '0.2.5', name: 'Old', version: '1', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })))
+  t.match(await refusal(connect(oldest.url)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2; this client speaks 1\.0 and 0\.3/ })
   t.equal(older.asked.length, 0)
 })
 

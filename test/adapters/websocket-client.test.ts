@@ -117,7 +117,7 @@ await t.test('where a WebSocket is wanted the first of a card is taken that is o
 
 await t.test('without an interface that fits connecting fails, and says what is offered', async t => {
   const { url } = await serveDocument(t, { body: cardWith({ url: 'https://a.example', protocolBinding: 'JSONRPC' }, { url: 'ws://a.example', protocolBinding: 'WEBSOCKET', protocolVersion: '0.3' }) })
-  t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), { code: 'UnsupportedOperation', message: `The agent at ${url} offers no WEBSOCKET or GRPC for A2A 1.0, only JSONRPC 1.0, WEBSOCKET 0.3.` })
+  t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), { code: 'UnsupportedOperation', message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.` })
 })
 
 await t.test('what is no card fails with what it is', async t => {

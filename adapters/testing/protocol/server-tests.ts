@@ -108,7 +108,7 @@ function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { of
   const { interfaces } = card
   const isCurrent = (version: string) => normaliseVersion(version) === PROTOCOL_VERSION
   if (interfaces.length === 0) throw new A2AError('InvalidAgentResponse', `The card at ${url} lists no interface that could be tested.`)
-  if (!interfaces.some(({ protocolVersion }) => isCurrent(protocolVersion))) throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '))
+  if (!interfaces.some(({ protocolVersion }) => isCurrent(protocolVersion))) throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), [PROTOCOL_VERSION])
   const offers: Offer[] = []
   const notes: string[] = []
   for (const { url: address, protocolBinding, protocolVersion, tenant = '' } of interfaces) {
