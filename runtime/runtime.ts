@@ -16,7 +16,7 @@ import { systemClock } from './clock.ts'
 import { contextLogic } from './context-logic.ts'
 import { Contexts } from './contexts.ts'
 import { counted } from './counted.ts'
-import { FairTurns } from './fair-turns.ts'
+import { BEGINNING, FairTurns, READING } from './fair-turns.ts'
 import { fault } from './fault.ts'
 import { erase, erasureOf, type ErasedData } from './erase.ts'
 import { checkIsKnown, extendedAgentCard } from './extended-card.ts'
@@ -133,7 +133,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const limits = limitsWith(options.limits)
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
-  const turns = tenants.listed || authenticate ? new FairTurns() : undefined
+  const turns = tenants.listed || authenticate ? new FairTurns(BEGINNING) : undefined
   const retention = retentionWith(options.retention)
   const feeds = new Feeds()
   const loads = new TaskLoads({ store, limits, logger })
@@ -221,7 +221,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     signedCard: (interfaces, tenant, change = card => card) => ownErrors(logger, {}, 'signedCard', () => signed(change(publicCard(interfaces, tenant)))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      capabilities, limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+      capabilities, limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), reading: new FairTurns(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

@@ -2,6 +2,7 @@ import type { Principal } from './authentication.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { Clock } from './clock.ts'
 import type { CountStray } from './counted.ts'
+import type { FairTurns } from './fair-turns.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import type { RuntimeOptions } from './runtime.ts'
@@ -24,8 +25,10 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly hasTenants: boolean
   /** Counts what a server refuses or ignores without calling an operation. The operations count what calls them. */
   readonly countStray: CountStray
-  /** The bytes of messages that are not complete, of all servers. */
+  /** The bytes of messages that are not complete or not parsed, of all servers. */
   readonly unfinished: Shares
+  /** Turns to parse messages and bodies, by the costs of `readingCost`. */
+  readonly reading: FairTurns
   /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
 }

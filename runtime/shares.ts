@@ -7,6 +7,11 @@ export interface Sharer {
   readonly tenant?: string | undefined
 }
 
+/** The user of {@link FairTurns} that a caller is: its tenant where there are several, else its principal, else `connection`. */
+export function userOf({ user, tenant }: Sharer, connection: object): object | string {
+  return tenant !== undefined ? `tenant ${tenant}` : typeof user === 'string' ? `principal ${user}` : connection
+}
+
 /** The bound that leaves no room: a share, or the whole. */
 export type Lacking = keyof Sharer | 'whole'
 

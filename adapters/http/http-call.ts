@@ -3,11 +3,12 @@ import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
+import { readingCost } from '../../runtime/fair-turns.ts'
 import { KeptWith } from '../../runtime/kept-with.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Unfinished } from '../../runtime/unfinished.ts'
-import type { Sharer } from '../../runtime/shares.ts'
-import type { BodySize } from './body.ts'
+import { userOf, type Sharer } from '../../runtime/shares.ts'
+import type { BodyIntake, BodySize } from './body.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import type { TraceTerms } from '../json-rpc/trace-terms.ts'
@@ -86,9 +87,14 @@ export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContex
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
 }
 
-/** Counts the bytes of a body while it comes. */
-export function unfinishedOf({ settings }: Runtime, { principal, tenant }: HttpCall): Unfinished {
-  return new Unfinished(settings.unfinished, settings.sharerOf(principal, tenant))
+/** The counts of a call's body while it is not parsed, and its turn to be parsed. */
+export function intakeOf({ settings }: Runtime, { principal, tenant, size, served, request }: HttpCall): BodyIntake {
+  const sharer = settings.sharerOf(principal, tenant)
+  return {
+    size,
+    unfinished: () => new Unfinished(settings.unfinished, sharer),
+    turn: bytes => settings.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
+  }
 }
 
 const connections = new KeptWith<object, object>()

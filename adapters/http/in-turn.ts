@@ -46,6 +46,12 @@ export class InTurn {
     if (known) return known
     const line: Line = { isBusy: false, waiting: [] }
     this.#lines.set(socket, line)
+    // Node resumes the connection whenever a body is read, also after it was paused in the same turn. Then only the event stops it.
+    socket.on('resume', () => {
+      if (line.waiting.length <= this.#most) return
+      socket.pause()
+      socket.emit('pause')
+    })
     return line
   }
 }

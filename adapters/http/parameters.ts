@@ -3,7 +3,7 @@ import { checkJson, checkJsonText, isObject } from '../../machines/protocol/json
 import { jsonLimitsOf } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { bodyOf } from './body.ts'
-import { unfinishedOf, type HttpCall } from './http-call.ts'
+import { intakeOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import type { Routed } from './routes.ts'
 
@@ -31,9 +31,9 @@ export function decoded(name: string, encoded: string): string {
 
 /** The body of a request as an object; none is an empty one. */
 export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<Params> {
-  const { request, size } = call
+  const { request } = call
   const { limits } = runtime.settings
-  const text = await bodyOf(request, limits.messageBytes, size, () => unfinishedOf(runtime, call))
+  const text = await bodyOf(request, limits.messageBytes, intakeOf(runtime, call))
   if (text === '') return {}
   if (!isJson(request)) throw wrongType(request)
   const jsonLimits = { ...jsonLimitsOf(limits), root: 'body' }

@@ -6,7 +6,7 @@ import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from 
 import { headersFor, jsonAnswer, rpcStatus, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
 import { holdBack } from './hold-back.ts'
-import { contextOf, unfinishedOf, type HttpCall } from './http-call.ts'
+import { contextOf, intakeOf, type HttpCall } from './http-call.ts'
 import { isJson, wrongType } from './media-type.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
 import { LightResponse } from './light-response.ts'
@@ -24,7 +24,7 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
 async function envelopeOf(runtime: Runtime, call: HttpCall): Promise<Envelope> {
   const { limits } = runtime.settings
   try {
-    return readEnvelope(await bodyOf(call.request, limits.messageBytes, call.size, () => unfinishedOf(runtime, call)), limits)
+    return readEnvelope(await bodyOf(call.request, limits.messageBytes, intakeOf(runtime, call)), limits)
   } catch (error) {
     return { kind: 'invalid', id: null, error: shownError(error) }
   }

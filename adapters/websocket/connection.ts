@@ -7,8 +7,8 @@ import { isObject } from '../../machines/protocol/json.ts'
 import type { Principal } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { fault } from '../../runtime/fault.ts'
-import { onAbort } from '../../runtime/on-abort.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { userOf } from '../../runtime/shares.ts'
 import { Table } from '../../runtime/table.ts'
 import { eachOf } from '../../runtime/task-stream.ts'
 import type { Seen } from '../../runtime/task-tail.ts'
@@ -21,11 +21,14 @@ import type { Method } from '../json-rpc/method.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import { FrameRate } from './frame-rate.ts'
+import { FrameRate, tooFast } from './frame-rate.ts'
 import { FrameWatch } from './frame-watch.ts'
+import { Inbox, type Frame } from './inbox.ts'
+import { Intake } from './intake.ts'
 import { LargeAnswer, LargeAnswers } from './large-answer.ts'
 import { Outbox } from './outbox.ts'
 import { Refusals } from './refusals.ts'
+import { StreamStops } from './stream-stops.ts'
 import { connectionName, type Tap } from './tap.ts'
 
 /** What the handshake found out about a connection. */
@@ -69,6 +72,8 @@ export class Connection {
   readonly #usual: CallTerms
   /** Who calls. */
   readonly #caller: Pick<CallContext, 'tenant' | 'principal' | 'claims' | 'connection'>
+  readonly #intake: Intake
+  readonly #inbox: Inbox
   readonly #outbox: Outbox
   readonly #tap: Tap | undefined
   readonly #name: string
@@ -83,8 +88,7 @@ export class Connection {
   readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
-  /** What stops streams, of those that have ended: making one anew takes as long as telling an event. */
-  readonly #spareStops: AbortController[] = []
+  readonly #stops = new StreamStops()
   #streams = 0
   readonly #largeAnswers: LargeAnswers
   #strayResponses = 0
@@ -97,31 +101,35 @@ export class Connection {
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
-    this.#unfinished = new Unfinished(runtime.settings.unfinished, runtime.settings.sharerOf(principal, tenant))
-    this.#caller = { connection: {}, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
+    const connection = {}
+    const sharer = runtime.settings.sharerOf(principal, tenant)
+    this.#unfinished = new Unfinished(runtime.settings.unfinished, sharer)
+    this.#caller = { connection, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
     setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
-    this.#outbox = new Outbox(socket, stream, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
+    this.#intake = new Intake(socket)
+    this.#inbox = new Inbox({ turns: runtime.settings.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
+    this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
     this.#largeAnswers = new LargeAnswers(this.#outbox)
-    this.#refusals = new Refusals(socket, clock)
+    this.#refusals = new Refusals(this.#intake, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
     stream.on('data', (bytes: Buffer) => this.#watchFrame(bytes))
-    socket.on('message', (data: Buffer, isBinary) => this.#receive(data, isBinary))
+    socket.on('message', (data: Buffer, isBinary) => this.#inbox.add({ data, isBinary, pace: this.#rate.count(clock.now()) }))
     socket.on('close', () => this.#closed())
     // A frame that breaks RFC 6455: ws closes the connection itself, with the code for it.
     socket.on('error', () => {})
   }
 
-  #receive(data: Buffer, isBinary: boolean): void {
+  #read({ data, isBinary, pace }: Frame): void {
+    this.#countUnread()
     if (this.#socket.readyState !== this.#socket.OPEN) return
     fault('P0')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
     const { limits, clock } = this.#runtime.settings
-    const pace = this.#rate.count(clock.now())
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
     const text = data.toString('utf8')
     this.#tap?.heard?.(this.#name, 'in', text)
@@ -156,7 +164,7 @@ export class Connection {
     const refusal = this.#refusal(id, called?.streaming ?? false)
     if (!called || refusal) return this.#refuse(id, refusal ?? noSuchMethod(method), bytes, request.params)
     const { streaming } = called
-    const stop = streaming ? (this.#spareStops.pop() ?? newStop()) : undefined
+    const stop = streaming ? this.#stops.take() : undefined
     this.#inFlight.set(JSON.stringify(id), { id, stop })
     if (streaming) this.#streams += 1
     void this.#perform(request, called, terms, bytes, stop?.signal ?? this.#gone.signal)
@@ -186,7 +194,7 @@ export class Connection {
       const name = JSON.stringify(id)
       const stop = this.#inFlight.get(name)?.stop
       if (stop) this.#streams -= 1
-      if (stop && !signal.aborted) this.#spareStops.push(stop)
+      if (stop) this.#stops.giveBack(stop)
       this.#inFlight.delete(name)
     }
   }
@@ -252,11 +260,16 @@ export class Connection {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#silence)
     const isWithin = this.#frames.follow(bytes)
-    const full = this.#unfinished.count(this.#frames.messageBytes)
+    const full = this.#countUnread()
     if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
-    if (full) return this.#socket.pause()
+    if (full) return this.#intake.pause('no room')
     const close = () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was begun and not finished.')
     if (isWithin) this.#silence = clock.setTimeout(close, UNFINISHED_MS)
+  }
+
+  /** Counts the bytes that have come and are not parsed. Gives the error if there is no room for them. */
+  #countUnread(): A2AError | undefined {
+    return this.#unfinished.count(this.#frames.messageBytes + this.#inbox.bytes)
   }
 
   /** The credentials have run out: whatever is under way is told so. */
@@ -270,6 +283,7 @@ export class Connection {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#expiry)
     clock.clearTimeout(this.#silence)
+    this.#inbox.clear()
     this.#unfinished.count(0)
     this.#refusals.end()
     this.#gone.abort()
@@ -277,18 +291,6 @@ export class Connection {
   }
 }
 
-function newStop(): AbortController {
-  const stop = new AbortController()
-  setMaxListeners(0, stop.signal)
-  // With one who waits always, the listener that all share stays from stream to stream.
-  onAbort(stop.signal, () => {})
-  return stop
-}
-
 function expired(): A2AError {
   return new A2AError('Unauthenticated', 'The credentials of this connection have run out. Connect again with fresh ones.')
-}
-
-function tooFast(limit: number): A2AError {
-  return new A2AError('RateLimited', `This connection sends more than ${limit} frames a second. Send less.`, { retryAfterMs: 1000 })
 }

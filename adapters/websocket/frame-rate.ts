@@ -1,3 +1,5 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+
 const WINDOW_MS = 1000
 
 /** Seconds in a row over the rate after which a client is cut off. */
@@ -27,4 +29,9 @@ export class FrameRate {
     if (this.#count <= this.#limit) return 'within'
     return this.#windowsOver + 1 >= WINDOWS_OVER ? 'tooLong' : 'over'
   }
+}
+
+/** The error for a frame over the rate of its connection. */
+export function tooFast(limit: number): A2AError {
+  return new A2AError('RateLimited', `This connection sends more than ${limit} frames a second. Send less.`, { retryAfterMs: 1000 })
 }

@@ -3,6 +3,7 @@ import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/turn-end.ts'
 import { CLOSE_CODES } from './close-codes.ts'
+import type { Intake } from './intake.ts'
 
 /** Bytes that may wait on one connection before its streams stop and wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024
@@ -22,6 +23,7 @@ const CLOSE_MS = 5_000
 export class Outbox {
   readonly #socket: WebSocket
   readonly #stream: Socket
+  readonly #intake: Intake
   readonly #clock: Clock
   readonly #see: ((frame: string) => void) | undefined
   /** What it waits for until it is flushed. */
@@ -33,9 +35,10 @@ export class Outbox {
   #held: string[] = []
 
   /** `see` hears of each frame. */
-  constructor(socket: WebSocket, stream: Socket, clock: Clock, see?: (frame: string) => void) {
+  constructor(socket: WebSocket, stream: Socket, intake: Intake, clock: Clock, see?: (frame: string) => void) {
     this.#socket = socket
     this.#stream = stream
+    this.#intake = intake
     this.#clock = clock
     this.#see = see
   }
@@ -96,7 +99,7 @@ export class Outbox {
   }
 
   async #wait(): Promise<void> {
-    this.#socket.pause()
+    this.#intake.pause('unread answers')
     const stopWatch = this.#watch(this.#stream.writableLength)
     await new Promise<void>(resolve => {
       const done = () => {
@@ -107,7 +110,7 @@ export class Outbox {
     })
     stopWatch()
     this.#drained = undefined
-    this.#socket.resume()
+    this.#intake.resume('unread answers')
   }
 
   /** Cuts the client off when less than `waiting` bytes never come about. The answer stops the watch. */

@@ -7,6 +7,7 @@ import type { Sink } from '../../adapters/http/sink.ts'
 import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
 import { legacyDialects } from '../../adapters/cli/dialects.ts'
 import { httpHandler, serve } from '../../adapters/http/serve.ts'
+import { Intake } from '../../adapters/websocket/intake.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
@@ -166,7 +167,7 @@ await t.test('a tap sees that a message was sent in pieces, but not of one that 
   const sent: string[] = []
   const socket = { readyState: 1, OPEN: 1, send: (piece: string) => void sent.push(piece) }
   const seen: string[] = []
-  const outbox = new Outbox(socket as never, stream as never, new TestClock(), frame => seen.push(frame))
+  const outbox = new Outbox(socket as never, stream as never, new Intake(socket as never), new TestClock(), frame => seen.push(frame))
   await outbox.sendPieces(['a', 'b'], 'shown')
   t.strictSame([sent, seen], [['a', 'b', ''], ['shown']])
   socket.readyState = 3

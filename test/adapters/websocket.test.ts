@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
+import { Intake } from '../../adapters/websocket/intake.ts'
 import { Outbox, STUCK_MS } from '../../adapters/websocket/outbox.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
@@ -876,7 +877,7 @@ await t.test('a connection that drains a little in 30 seconds goes on, one that 
   const closes: unknown[] = []
   const stream = Object.assign(new EventEmitter(), { writableLength: 0, cork() {}, uncork() {} })
   const socket = { readyState: 1, OPEN: 1, send: () => (stream.writableLength = 2 * MEBIBYTE), pause() {}, resume() {}, terminate() {}, close: (code: number) => closes.push(code) }
-  const outbox = new Outbox(socket as never, stream as never, clock)
+  const outbox = new Outbox(socket as never, stream as never, new Intake(socket), clock)
   outbox.send('much')
   const drained = outbox.drained
   for (let round = 0; round < 3; round += 1) {
@@ -896,7 +897,7 @@ await t.test('a frame that may wait leaves with the next turn, and with one of t
   let corked: string[] = []
   const stream = { writableLength: 0, cork() {}, uncork: () => void flushes.push(corked.splice(0)) }
   const socket = { readyState: 1, OPEN: 1, send: (frame: string) => corked.push(frame) }
-  const outbox = new Outbox(socket as never, stream as never, new TestClock())
+  const outbox = new Outbox(socket as never, stream as never, new Intake(socket as never), new TestClock())
   const turn = () => new Promise<void>(atTurnEnd)
   outbox.send('event', true)
   await turn()

@@ -2,7 +2,7 @@ import t from 'tap'
 import { memoryStore } from '../../runtime/index.ts'
 import { limitsWith, type LimitChanges } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { Shares } from '../../runtime/shares.ts'
+import { Shares, userOf } from '../../runtime/shares.ts'
 import type { Store } from '../../runtime/store.ts'
 import { unfinishedBytes } from '../../runtime/unfinished.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
@@ -37,6 +37,14 @@ await t.test('shares count by user and by tenant, and name the bound that is ful
   shares.add(anna, -1)
   t.equal(shares.lacking(anna), undefined)
   t.equal(shares.used, 7)
+  t.end()
+})
+
+await t.test('a caller takes its turns as its tenant where there are several, else as its principal, else as its connection', t => {
+  const connection = {}
+  t.equal(userOf({ user: 'anna', tenant: 'harbour' }, connection), 'tenant harbour')
+  t.equal(userOf({ user: 'anna' }, connection), 'principal anna')
+  t.equal(userOf({}, connection), connection)
   t.end()
 })
 

@@ -4,7 +4,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { Bucket, REFILL_MS } from '../../runtime/bucket.ts'
 import type { CallContext } from '../../runtime/call.ts'
-import { FairTurns } from '../../runtime/fair-turns.ts'
+import { BEGINNING, FairTurns } from '../../runtime/fair-turns.ts'
 import { limitsWith, defaultLimits } from '../../runtime/limits.ts'
 import { memoryStore } from '../../runtime/memory-store.ts'
 import { Recent } from '../../runtime/recent.ts'
@@ -336,7 +336,7 @@ await t.test('quotas', async t => {
 
 await t.test('turns', async t => {
   await t.test('are taken one after the other by all who wait, 16 calls of one in a turn of the event loop, those of one in their order', async t => {
-    const turns = new FairTurns()
+    const turns = new FairTurns(BEGINNING)
     const [noisy, quiet, other] = [{}, {}, {}]
     const begun: string[] = []
     const call = async (user: object, name: string) => {
@@ -357,7 +357,7 @@ await t.test('turns', async t => {
   })
 
   await t.test('are short while several call, and long again when one has been alone for a while', async t => {
-    const turns = new FairTurns()
+    const turns = new FairTurns(BEGINNING)
     const [noisy, quiet] = [{}, {}]
     const atOnce = () => Array.from({ length: 20 }, () => turns.next(noisy)).filter(wait => !wait).length
     const rest = async (loops: number) => { for (let i = 0; i < loops; i += 1) await setImmediate() }
