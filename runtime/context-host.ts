@@ -7,6 +7,7 @@ import type { ActorHost } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import type { CommitPipeline } from './commit-pipeline.ts'
 import { tooManyBytes, tooManyEvents } from './context-errors.ts'
+import { ContextLoads } from './context-loads.ts'
 import { ContextRecovery } from './context-recovery.ts'
 import type { ContextServices } from './context-services.ts'
 import type { ContextTraces } from './context-traces.ts'
@@ -19,11 +20,10 @@ import type { ContextKey, JournalRow, MessageRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { readHistory } from './task-history.ts'
 import { taskNotFound } from './task-not-found.ts'
-import type { WorkLoads } from './task-loads.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
-import { checkReadable, loadWorkInput, type WorkInput } from './work-input.ts'
+import { checkReadable, type WorkInput } from './work-input.ts'
 
 const DEFAULT_HISTORY = 50
 
@@ -50,14 +50,14 @@ export class ContextHost implements ActorHost {
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
   #recovery: ContextRecovery | undefined
-  /** The loads of works that are under way, by task; none before the first. */
-  #loads: Map<string, WorkLoads> | undefined
+  readonly #loads: ContextLoads
   #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
     this.key = key
     this.#services = services
     this.#context = context
+    this.#loads = new ContextLoads(key, services, context.tasks)
     this.traces = traces
   }
 
@@ -123,6 +123,7 @@ export class ContextHost implements ActorHost {
     const bytes = jsonBytes(row.message)
     if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
     this.#addBytes(row.taskId, bytes)
+    tasks.keep(row.taskId, bytes)
     pipeline.turn.log.push(row)
     return true
   }
@@ -149,32 +150,20 @@ export class ContextHost implements ActorHost {
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
 
-  async workInput(taskId: string): Promise<WorkInput> {
-    const { store, agent, limits } = this.#services
-    this.#loads?.get(taskId)?.release()
-    this.#loads?.delete(taskId)
-    return loadWorkInput(this.key, taskId, { store, agent, limits, loads: this.#loadsOf(taskId) })
-  }
-
-  /** The loads of a task's work: released already if the task has ended, or the context has left memory. */
-  #loadsOf(taskId: string): WorkLoads {
-    const loads = this.#loads?.get(taskId) ?? this.#services.loads.of(this.key)
-    if (this.#isOver || !this.#context.tasks.has(taskId)) loads.release()
-    else (this.#loads ??= new Map()).set(taskId, loads)
-    return loads
+  workInput(taskId: string): Promise<WorkInput> {
+    return this.#loads.input(taskId)
   }
 
   /** A task has ended: its timers end, and the tasks that were loaded for its work no longer count. */
   ended(taskId: string): void {
     this.#context.timers().clearTask(taskId)
-    this.#loads?.get(taskId)?.release()
-    this.#loads?.delete(taskId)
+    this.#loads.ended(taskId)
   }
 
   /** The context leaves memory. */
   leave(): void {
     this.traces?.leave()
-    for (const loads of this.#loads?.values() ?? []) loads.release()
+    this.#loads.leave()
   }
 
   async readTask(taskId: string): Promise<Task> {
@@ -189,7 +178,7 @@ export class ContextHost implements ActorHost {
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself: it would never end.`)
     const { store, feeds, limits } = this.#services
-    const loads = this.#loadsOf(neededBy)
+    const loads = this.#loads.of(neededBy)
     const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
     return neededTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }

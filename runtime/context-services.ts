@@ -9,7 +9,7 @@ import type { Logger } from './logger.ts'
 import type { Metering } from './metering.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
-import type { Sharer } from './shares.ts'
+import type { Share, Sharer } from './shares.ts'
 import type { Commit, Store } from './store.ts'
 import type { TaskLoads } from './task-loads.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -19,6 +19,8 @@ import type { Webhooks } from './webhooks.ts'
 export interface ContextOwner {
   /** Whose share of the live contexts it uses. */
   readonly sharer: Sharer
+  /** Counts the bytes that its tasks keep in memory. */
+  readonly bytes: Share
   /** Whether the context was in memory before, in this process, and broke there. */
   readonly wasHere: boolean
   /** Whether the store has refused the newest commit, of this context or another. */

@@ -3,10 +3,11 @@ import { awayAfter, type Absence } from './absence.ts'
 import { ANONYMOUS } from './call.ts'
 import { ERASED } from './context-errors.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
+import { ContextRoom, type Dismiss } from './context-room.ts'
 import { ContextTraces } from './context-traces.ts'
 import { Erasures, isOf } from './erasures.ts'
 import { LiveContext } from './live-context.ts'
-import { overShare, Shares, type Sharer } from './shares.ts'
+import { Share, type Lacking, type Sharer } from './shares.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from './store.ts'
 import { Table } from './table.ts'
 import type { TraceCarrier } from './telemetry.ts'
@@ -22,7 +23,8 @@ export class Contexts {
   readonly #services: ContextServices
   readonly #wakes: Wakes
   readonly #live = new Table<LiveContext>()
-  readonly #shares: Shares
+  readonly #room: ContextRoom
+  readonly #bytes: ContextRoom
   readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
   /** Those that broke, and are to come back: their work was not at work at the end of a process. */
   readonly #broken = new Table<Absence>()
@@ -35,7 +37,9 @@ export class Contexts {
 
   constructor(services: ContextServices) {
     this.#services = services
-    this.#shares = new Shares(services.limits.liveContexts, services.limits)
+    const dismiss: Dismiss = (lacking, sharer) => this.#dismissOne(lacking, sharer)
+    this.#room = ContextRoom.forContexts(services.limits, dismiss)
+    this.#bytes = ContextRoom.forBytes(services.limits, dismiss)
     this.#wakes = new Wakes(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
   }
 
@@ -67,6 +71,12 @@ export class Contexts {
     if (this.#isClosed) throw shutDown()
     if (this.#erasures.of(key)) throw beingErased()
     return this.#add(key, this.#sharerOf(key, connection))
+  }
+
+  /** Makes room for a message to a live context: contexts at rest leave memory. Throws RateLimited or Overloaded if there is none. */
+  makeRoomIn(live: LiveContext): void {
+    this.#stirs(live)
+    this.#bytes.make(live.owner.sharer)
   }
 
   /**
@@ -116,7 +126,7 @@ export class Contexts {
 
   #load(key: ContextKey, name: string, sharer: Sharer): Promise<LiveContext> {
     if (this.#isClosed) throw shutDown()
-    this.#makeRoom(sharer)
+    this.#room.make(sharer)
     const live = this.#open(key, sharer).finally(() => this.#loading.delete(name))
     this.#loading.set(name, { key, live })
     return live
@@ -131,14 +141,15 @@ export class Contexts {
   }
 
   #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
-    this.#makeRoom(sharer)
+    this.#room.make(sharer)
+    if (stored) this.#bytes.make(sharer, stored.tasks.reduce((sum, { snapshot }) => sum + snapshot.length, 0))
     const { telemetry, agent } = this.#services
     const broken = this.#broken.size > 0 ? this.#broken.get(contextName(key)) : undefined
     const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new ContextTraces(telemetry, agent, key, traces))
     if (broken) this.#services.clock.clearTimeout(broken.timer)
     this.#broken.delete(live.name)
     this.#live.set(live.name, live)
-    this.#shares.add(sharer)
+    this.#room.shares.add(sharer)
     return live
   }
 
@@ -148,6 +159,7 @@ export class Contexts {
     const backAtMs = clock.now()
     return {
       sharer,
+      bytes: new Share(this.#bytes.shares, sharer),
       wasHere: broken !== undefined,
       isRefused: () => this.#isRefused,
       committed: commit => {
@@ -170,7 +182,7 @@ export class Contexts {
     this.#stirs(live)
     if (!live.isAtRest) return
     this.#resting.push(live)
-    while (this.#resting.length > this.#services.limits.idleContexts) this.#dismissOne()
+    while (this.#resting.length > this.#services.limits.idleContexts) this.#dismissOne('whole')
   }
 
   #stirs(live: LiveContext): void {
@@ -178,23 +190,16 @@ export class Contexts {
     if (index >= 0) this.#resting.splice(index, 1)
   }
 
-  /** Lets the longest unused context leave memory that can. Answers whether there was one. */
-  #dismissOne(): boolean {
-    for (let live = this.#resting.shift(); live; live = this.#resting.shift()) {
+  /** Lets the longest unused context leave memory that can, for the whole or for a share. Answers whether there was one. */
+  #dismissOne(lacking: Lacking, sharer: Sharer = {}): boolean {
+    const isMeant = (live: LiveContext) => lacking === 'whole' || live.owner.sharer[lacking] === sharer[lacking]
+    for (let live = this.#resting.find(isMeant); live; live = this.#resting.find(isMeant)) {
+      this.#stirs(live)
       if (!live.isAtRest) continue
       this.#dismiss(live)
       return true
     }
     return false
-  }
-
-  /** The same for the contexts of one sharer. */
-  #dismissOneOf(by: keyof Sharer, sharer: Sharer): boolean {
-    const live = this.#resting.find(live => live.owner.sharer[by] === sharer[by] && live.isAtRest)
-    if (!live) return false
-    this.#stirs(live)
-    this.#dismiss(live)
-    return true
   }
 
   #dismiss(live: LiveContext): void {
@@ -205,7 +210,8 @@ export class Contexts {
 
   #forget(live: LiveContext): void {
     this.#live.delete(live.name)
-    this.#shares.add(live.owner.sharer, -1)
+    this.#room.shares.add(live.owner.sharer, -1)
+    live.owner.bytes.end()
   }
 
   /** Whether a context is in memory, or comes back by itself. */
@@ -262,22 +268,9 @@ export class Contexts {
     this.#stirs(live)
   }
 
-  #makeRoom(sharer: Sharer): void {
-    for (let lacking = this.#shares.lacking(sharer); lacking; lacking = this.#shares.lacking(sharer)) {
-      const isRoomMade = lacking === 'whole' ? this.#dismissOne() : this.#dismissOneOf(lacking, sharer)
-      if (!isRoomMade) throw lacking === 'whole' ? full() : overShare(LIVE, lacking, sharer, this.#shares)
-    }
-  }
-
   #sharerOf({ principal, tenant }: ContextKey, connection: object | undefined): Sharer {
     return { user: principal === ANONYMOUS ? connection : principal, tenant: this.#services.sharesByTenant ? tenant : undefined }
   }
-}
-
-const LIVE = { limit: 'liveContexts', what: 'conversations that are under way', advice: 'Wait for a task to end, or cancel one.' } as const
-
-function full(): A2AError {
-  return new A2AError('Overloaded', 'The agent has as many conversations under way as it takes. Send the request again later.', { retryAfterMs: 1000 })
 }
 
 function shutDown(): A2AError {

@@ -46,11 +46,16 @@ export interface Limits {
   /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
   liveContexts: number
   /**
-   * Part of `liveContexts`, `connections` and `unfinishedBytes` that one principal may use, from 0 to 1; one more is refused with RateLimited.
-   * Where callers are not known, each connection has this part of `liveContexts`. Default 0.25.
+   * Bytes of messages and snapshots that the open tasks of contexts in memory keep, and tasks that end until that is stored. Over it
+   * contexts at rest leave memory. If that is not enough no message is taken: it is refused with Overloaded. Default 512 MiB.
+   */
+  liveBytes: number
+  /**
+   * Part of `liveContexts`, `liveBytes`, `connections` and `unfinishedBytes` that one principal may use, from 0 to 1; one more is refused with RateLimited.
+   * Where callers are not known, each connection has this part of `liveContexts` and `liveBytes`. Default 0.25.
    */
   principalShare: number
-  /** Part of `liveContexts`, `connections` and `unfinishedBytes` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
+  /** Part of `liveContexts`, `liveBytes`, `connections` and `unfinishedBytes` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
   tenantShare: number
   /**
    * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
@@ -127,6 +132,7 @@ export const defaultLimits: Limits = {
   queuedMessages: 16,
   recoveries: 5,
   liveContexts: 10_000,
+  liveBytes: 512 * 1024 * 1024,
   principalShare: 0.25,
   tenantShare: 0.5,
   idleContexts: 32,

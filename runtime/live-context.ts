@@ -3,7 +3,6 @@ import type { ContextFact, ContextInput } from '../machines/context.machine.ts'
 import type { ContextRequest } from '../machines/negotiation-events.ts'
 import { A2AError } from '../machines/protocol/errors.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
-import type { MessageContent } from '../machines/task-events.ts'
 import { agentMessage } from './agent-message.ts'
 import { isAtWork } from './at-work.ts'
 import { hostActors } from './actor-host.ts'
@@ -63,7 +62,7 @@ export class LiveContext implements LiveActors {
     this.owner = owner
     this.#commit = stored?.commit ?? 0
     this.#hasTasks = stored !== undefined
-    this.#tasks = new TaskLedger(key.contextId, services)
+    this.#tasks = new TaskLedger(key.contextId, services, owner.bytes)
     this.#pipeline = new CommitPipeline(services.store, {
       commitOf: turn => this.#commitOf(turn),
       tell: turn => this.#tell(turn),
@@ -82,7 +81,6 @@ export class LiveContext implements LiveActors {
       timers: () => this.#timers
     }, traces)
     const moved = (taskId: string) => this.#host.noteMove(taskId)
-    const fail = (taskId: string, message: MessageContent) => this.#root.send({ type: 'task.fail', taskId, message })
     const eventClock = new EventClock(clock, delivery => this.#host.deliver(delivery), moved)
     const { negotiate } = agent
     const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
@@ -90,7 +88,7 @@ export class LiveContext implements LiveActors {
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
     this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
-    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail, run: effect => this.#host.run(effect) })
+    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail: (taskId, message) => this.#root.send({ type: 'task.fail', taskId, message }), run: effect => this.#host.run(effect) })
     const { context, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
     if (stored) this.#saved = { context, snapshot: stored.snapshot }
@@ -292,6 +290,7 @@ export class LiveContext implements LiveActors {
     if (turn.commit) this.owner.committed(turn.commit)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
+      this.#tasks.told(taskId)
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
       const row = webhooks?.has(taskId) ? turn.rowOf(taskId) : undefined
       if (row) webhooks?.told(taskId, row.generation)

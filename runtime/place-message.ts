@@ -43,8 +43,12 @@ export async function placeMessage<T>(
   const key = keyOf(scope, contextId ?? ids())
   const arrival = { message, taskId: ids(), arrived }
   return metering.opening(scope, arrival.taskId, async () => {
-    if (contextId === undefined) return request(contexts.create(key, terms.connection), key, arrival, terms, attach)
-    return decided(contexts, key, live => request(live, key, arrival, terms, attach), terms.connection)
+    const asked = (live: LiveContext) => {
+      contexts.makeRoomIn(live)
+      return request(live, key, arrival, terms, attach)
+    }
+    if (contextId === undefined) return asked(contexts.create(key, terms.connection))
+    return decided(contexts, key, asked, terms.connection)
   })
 }
 
@@ -95,6 +99,7 @@ async function continueTask<T>(
   const event = { type: 'message.received' as const, taskId, message: { ...message, contextId } }
   const outcome = await decided(contexts, keyOf(scope, contextId), async live => {
     await live.caughtUp(taskId)
+    contexts.makeRoomIn(live)
     return deliver(live, event, terms, placed => ({ value: attach(placed) }))
   }, terms.connection)
   if (outcome) return outcome.value

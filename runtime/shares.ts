@@ -48,9 +48,34 @@ export class Shares {
   }
 }
 
+/** How much of one resource one holder uses. */
+export class Share {
+  readonly #shares: Shares
+  readonly #sharer: Sharer
+  #amount = 0
+  #isOver = false
+
+  constructor(shares: Shares, sharer: Sharer) {
+    this.#shares = shares
+    this.#sharer = sharer
+  }
+
+  set(amount: number): void {
+    if (this.#isOver || amount === this.#amount) return
+    this.#shares.add(this.#sharer, amount - this.#amount)
+    this.#amount = amount
+  }
+
+  /** Uses nothing from now on. */
+  end(): void {
+    this.set(0)
+    this.#isOver = true
+  }
+}
+
 /** One of the `limits` that callers share, as error texts name it. */
-interface Use {
-  readonly limit: 'liveContexts' | 'connections' | 'unfinishedBytes'
+export interface Use {
+  readonly limit: 'liveContexts' | 'liveBytes' | 'connections' | 'unfinishedBytes'
   readonly what: string
   readonly advice: string
 }

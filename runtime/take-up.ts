@@ -32,7 +32,7 @@ export function takeUp(tasks: readonly RestoredTask[], context: TakingUp): void 
 /** Before the actors start: has a task known, and the author's code in it run when it may. */
 function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledger, services, wasHere }: TakingUp): void {
   const { taskId, generation, state, wakeAtMs, bytes = 0 } = row
-  ledger.open(taskId, { generation, state, bytes })
+  ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })

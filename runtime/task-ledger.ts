@@ -5,7 +5,9 @@ import type { ArtifactContent, TaskFact } from '../machines/task-events.ts'
 import { agentMessage } from './agent-message.ts'
 import { timestamp, type Clock } from './clock.ts'
 import type { Ids } from './ids.ts'
+import type { Share } from './shares.ts'
 import type { TaskEvent, TaskRow } from './store.ts'
+import { UNCOUNTED_BYTES } from './unfinished.ts'
 
 /** Where a task that lives stands: the number and state of its newest event. */
 interface LedgerEntry {
@@ -15,6 +17,9 @@ interface LedgerEntry {
   bytes: number
   /** Whether something had no room in it: nothing has from then on. */
   isFull: boolean
+  /** Bytes that it keeps in memory: of its messages, and of its snapshot. */
+  messageBytes: number
+  snapshotBytes: number
   /** Metadata of the task itself, which its first event carries. */
   readonly metadata: Record<string, unknown> | undefined
 }
@@ -24,15 +29,22 @@ export class TaskLedger {
   readonly #contextId: string
   readonly #makers: { readonly clock: Clock; readonly ids: Ids }
   readonly #entries = new Map<string, LedgerEntry>()
+  /** Counts what the tasks keep in memory. */
+  readonly #share: Share | undefined
+  #keptBytes = 0
+  /** Bytes of tasks that have ended in turns that are not told yet. */
+  readonly #leaving = new Map<string, number>()
 
-  constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }) {
+  constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }, share?: Share) {
     this.#contextId = contextId
     this.#makers = makers
+    this.#share = share
   }
 
   /** Begins a task, or takes one up again where a row left it. */
-  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.set(taskId, { generation, state, bytes, isFull: false, metadata })
+  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
+    this.#entries.set(taskId, { generation, state, bytes, isFull: false, messageBytes: 0, snapshotBytes, metadata })
+    this.#count(snapshotBytes)
   }
 
   has(taskId: string): boolean {
@@ -56,6 +68,27 @@ export class TaskLedger {
     /* c8 ignore next -- an actor of a task says nothing after its end */
     if (!entry) return 0
     return (entry.bytes += bytes)
+  }
+
+  /** Counts a message that a task keeps in memory. */
+  keep(taskId: string, bytes: number): void {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- only tasks that are here get messages */
+    if (!entry) return
+    entry.messageBytes += bytes
+    this.#count(bytes)
+  }
+
+  /** The same for one that a task read again, which may be counted already. */
+  keepAtLeast(taskId: string, bytes: number): void {
+    const more = bytes - (this.#entries.get(taskId)?.messageBytes ?? bytes)
+    if (more > 0) this.keep(taskId, more)
+  }
+
+  /** A turn is told: a task that ended in it keeps nothing any more. */
+  told(taskId: string): void {
+    this.#count(-(this.#leaving.get(taskId) ?? 0))
+    this.#leaving.delete(taskId)
   }
 
   /** Notes that something had no room in a task. Answers whether that is the first time. */
@@ -93,9 +126,22 @@ export class TaskLedger {
     /* c8 ignore next -- only tasks that are here move */
     if (!entry) return undefined
     const { generation, state, bytes } = entry
-    if (isTerminal(state)) this.#entries.delete(taskId)
+    if (isTerminal(state)) {
+      this.#leaving.set(taskId, entry.messageBytes + entry.snapshotBytes)
+      this.#entries.delete(taskId)
+    } else this.#keepSnapshot(entry, snapshot?.length ?? 0)
     if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state, bytes }
     return wakeAtMs < Infinity ? { taskId, generation, state, bytes, snapshot, wakeAtMs } : { taskId, generation, state, bytes, snapshot }
+  }
+
+  #keepSnapshot(entry: LedgerEntry, bytes: number): void {
+    this.#count(bytes - entry.snapshotBytes)
+    entry.snapshotBytes = bytes
+  }
+
+  #count(bytes: number): void {
+    this.#keptBytes += bytes
+    this.#share?.set(this.#keptBytes > UNCOUNTED_BYTES ? this.#keptBytes : 0)
   }
 
   #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {

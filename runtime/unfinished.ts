@@ -7,10 +7,19 @@ export const UNCOUNTED_BYTES = 16 * 1024
 
 const UNFINISHED = { limit: 'unfinishedBytes', what: 'bytes of unfinished messages under way', advice: 'Send one after the other.' } as const
 
+/** The bytes that contexts in memory keep. */
+export function liveBytes(limits: Limits): Shares {
+  return new Shares(wholeFor(limits.liveBytes, limits), limits)
+}
+
 /** The bytes of messages that have begun to come and are not complete. */
 export function unfinishedBytes(limits: Limits): Shares {
-  const { unfinishedBytes, messageBytes, principalShare, tenantShare } = limits
-  return new Shares(Math.max(unfinishedBytes, messageBytes / Math.min(principalShare, tenantShare)), limits)
+  return new Shares(wholeFor(limits.unfinishedBytes, limits), limits)
+}
+
+/** So many bytes, or more: a message fits in each share. */
+function wholeFor(bytes: number, { messageBytes, principalShare, tenantShare }: Limits): number {
+  return Math.max(bytes, messageBytes / Math.min(principalShare, tenantShare))
 }
 
 /** The bytes of one message that is not complete. */

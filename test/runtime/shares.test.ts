@@ -1,5 +1,5 @@
 import t from 'tap'
-import { memoryStore } from '../../runtime/index.ts'
+import { inputRequired, memoryStore } from '../../runtime/index.ts'
 import { limitsWith, type LimitChanges } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { Shares, userOf } from '../../runtime/shares.ts'
@@ -14,7 +14,7 @@ const BOB = { principal: 'bob' }
 /** Opens a task in a new context. */
 const opened = (runtime: Runtime, call?: object) => open(runtime, 'x', {}, call)
 
-const overShare = (share: string, limit: number) => ({ code: 'RateLimited', retryAfterMs: 1000, metadata: { share: `${share}.liveContexts`, limit: String(limit) } })
+const overShare = (share: string, limit: number, what = 'liveContexts') => ({ code: 'RateLimited', retryAfterMs: 1000, metadata: { share: `${share}.${what}`, limit: String(limit) } })
 
 await t.test('shares count by user and by tenant, and name the bound that is full: one\'s own before the whole', t => {
   const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
@@ -169,6 +169,73 @@ await t.test('the live contexts of callers that are not known', async t => {
     fails = false
     await until(() => (clock.increment(1000), runs.length === 2), 'its work runs again')
     t.match(await rejection(opened(runtime, caller)), { code: 'RateLimited' })
+  })
+})
+
+await t.test('the bytes of live contexts', async t => {
+  /** Four fit in all, one in each share. */
+  const LIMITS = { liveBytes: 400_000, messageBytes: 100_000 }
+  const LARGE = 'x'.repeat(60_000)
+  const large = (runtime: Runtime, call: object, contextId?: string) => open(runtime, LARGE, contextId === undefined ? {} : { contextId }, call)
+  const OVER = overShare('perPrincipal', 100_000, 'liveBytes')
+
+  await t.test('of one principal are a quarter of all at the most, as long as its tasks are open, and everybody else is served', async t => {
+    const { runtime } = start(t, { work: steeredWork().work }, { limits: LIMITS })
+    const task = await large(runtime, ANNA)
+    await large(runtime, ANNA, 'c')
+    const error = await rejection(large(runtime, ANNA))
+    t.match(error, { ...OVER, message: 'You have as many bytes of conversations in memory as one may: 100000. Wait for a task to end, or cancel one.' })
+    t.match(await rejection(large(runtime, ANNA, 'c')), OVER, 'in a context that is in memory')
+    for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora']) await large(runtime, { principal })
+    t.match(await rejection(large(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent has as many bytes of conversations in memory as it takes. Send the request again later.' })
+    await runtime.cancelTask({ id: task.id }, ANNA)
+    t.ok(await until(() => large(runtime, ANNA).catch(() => undefined)))
+  })
+
+  await t.test('do not grow by messages to tasks that run, either', async t => {
+    const { work, run } = steeredWork()
+    const { runtime } = start(t, { work, messages: 'queue' }, { limits: LIMITS })
+    const { id } = await large(runtime, ANNA)
+    await run()
+    const more = () => runtime.sendMessage(say(LARGE, { taskId: id }, { returnImmediately: true }), ANNA)
+    await more()
+    t.match(await rejection(more()), OVER)
+  })
+
+  await t.test('do not count what is stored alone: contexts at rest make room, and tasks that have ended keep nothing', async t => {
+    const { runtime } = start(t, { work: async function* () { yield* inputRequired('Which?'); return {} } }, { limits: LIMITS })
+    for (let i = 0; i < 12; i += 1) await runtime.sendMessage(say(LARGE), ANNA)
+    const { runtime: echoing } = start(t, { work: () => ({ artifact: 'x' }) }, { limits: LIMITS })
+    for (let i = 0; i < 12; i += 1) await echoing.sendMessage(say(LARGE, { contextId: 'c' }), ANNA)
+    t.pass('nothing was refused')
+  })
+
+  await t.test('count what works read again after a restart', async t => {
+    const inner = memoryStore()
+    const kept: Store = { ...inner, close: async () => {} }
+    const before = start(t, { work: steeredWork().work }, { store: kept, limits: LIMITS })
+    for (const _ of [1, 2]) await large(before.runtime, ANNA)
+    await before.runtime.close()
+    const { work, runs } = steeredWork()
+    const after = start(t, { work }, { store: kept, limits: LIMITS })
+    await until(() => (after.clock.increment(1000), runs.length === 2), 'both works')
+    t.match(await rejection(large(after.runtime, ANNA)), OVER)
+    runs[0]?.resolve({})
+    t.ok(await until(() => large(after.runtime, ANNA).catch(() => undefined)))
+  })
+
+  await t.test('of contexts that wake have to fit: those over the share wait until there is room', async t => {
+    const inner = memoryStore()
+    const kept: Store = { ...inner, close: async () => {} }
+    const chart = painter()
+    const before = start(t, { work: chart }, { store: kept })
+    const tasks = []
+    for (const contextId of ['a', 'b', 'c']) tasks.push(await open(before.runtime, LARGE, { contextId }, ANNA))
+    const sizes = await Promise.all(['a', 'b', 'c'].map(async contextId => (await inner.loadContext({ tenant: '', ...ANNA, contextId }))?.tasks[0]?.snapshot.length ?? 0))
+    await before.runtime.close()
+    t.ok(sizes.every(size => size > 60_000), 'the charts keep their messages')
+    const after = start(t, { work: chart }, { store: kept, limits: { ...LIMITS, idleContexts: 1 } })
+    for (const { id } of tasks) t.equal((await after.runtime.cancelTask({ id }, ANNA)).status.state, 'TASK_STATE_CANCELED')
   })
 })
 
