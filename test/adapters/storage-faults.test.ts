@@ -281,7 +281,7 @@ await t.test('a file too large to be looked through is opened as it is, and its 
   editBesideIndex(file, 'tasks_of_scope', "UPDATE tasks SET time = '1999'")
   t.throws(() => prepareFile(file, undefined), { message: /is damaged/ })
   prepareFile(file, undefined, 0)()
-  const reader = readSqlite(file, quiet())
+  const reader = readSqlite(file, { logger: quiet().logger })
   await t.rejects(reader.readTask(scope, 'a'), { code: 'InternalError' })
   await reader.close()
 })
