@@ -1,5 +1,6 @@
 import type { FieldViolation } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
+import type { RequestDetails } from './protocol/requests.ts'
 import type { MessageContent } from './task-events.ts'
 
 /** What both sides agree upon, or one of them proposes: an object that the author's schema takes. */
@@ -10,7 +11,8 @@ export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declin
 
 /**
  * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
- * `extensions` are those of the author's that its client has activated, if any. `arrived` is known where a negotiation lasts,
+ * `extensions` are those of the author's that its client has activated, if any, and `details` the metadata and
+ * configuration of the request, if it has them. `arrived` is known where a negotiation lasts,
  * and `trace`, which says where it belongs, if it is traced. `isOnce`: only the call that waits
  * for it may have it taken: it is not to be taken twice, or comes with a webhook.
  */
@@ -19,6 +21,7 @@ export type ContextRequest = {
   taskId: string
   message: Message
   extensions?: readonly string[]
+  details?: RequestDetails | undefined
   arrived?: Arrival | undefined
   trace?: Readonly<Record<string, string>> | undefined
   isOnce?: true

@@ -1,5 +1,6 @@
 import type { Artifact } from './protocol/objects.ts'
 import type { Message } from './protocol/parts.ts'
+import type { RequestDetails } from './protocol/requests.ts'
 import type { TaskState } from './protocol/states.ts'
 import type { Crash, Recovery } from './supervision.ts'
 
@@ -19,6 +20,9 @@ export type Numbered = { ordinal?: number }
 
 /** Words with a status, and what goes with them. */
 export type Said = Numbered & { message?: MessageContent; metadata?: Record<string, unknown> }
+
+/** A client's message, with the metadata and configuration of its request, if it has them. */
+export type Received = { message: Message; request?: RequestDetails }
 
 /** What work may say to its task while it lasts. */
 export type WorkEvent =
@@ -46,14 +50,14 @@ export type TaskMachineEvent =
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }
-  | { type: 'message.received' | 'message.steered' | 'message.queued'; taskId: string; message: Message }
+  | ({ type: 'message.received' | 'message.steered' | 'message.queued'; taskId: string } & Received)
   | { type: 'authorization.received'; taskId: string; data: unknown }
 
 /**
  * What a task passes on to its work. A `queued` message was not an answer to the question that it meets. `answer` is what the
  * question's schema makes of it, if it has one.
  */
-export type ToWork = { type: 'message.received'; message: Message; queued?: true; answer?: unknown } | { type: 'authorization.received'; data: unknown; answer?: unknown }
+export type ToWork = ({ type: 'message.received'; queued?: true; answer?: unknown } & Received) | { type: 'authorization.received'; data: unknown; answer?: unknown }
 
 /** What a task tells the world: facts without time or number, which the runtime stamps. */
 export type TaskFact =

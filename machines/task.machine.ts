@@ -3,7 +3,7 @@ import { isA2AError } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
 import { mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Crash, type Recoveries, type Recovery } from './supervision.ts'
-import type { Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
+import type { Received, Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
 type StatusCause = Said & { type: string; output?: Said; error?: unknown }
@@ -14,11 +14,11 @@ type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 export type TaskInput = { taskId: string; contextId: string }
 
 /**
- * `queue`: messages that wait for a question, oldest first. `restarts`: when the work was started again lately after a
+ * `queue`: messages that wait for a question, oldest first, each alone if its request has no metadata and no configuration. `restarts`: when the work was started again lately after a
  * crash, and `recoveries`: after its process had ended. `deadlineAtMs`: when the task fails if it has not ended, in
  * milliseconds since 1970; the runtime sees to it.
  */
-export type TaskContext = TaskInput & { queue: Message[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }
+export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }
 
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
@@ -57,13 +57,13 @@ export const taskMachine = setup({
     noteRestart: assign({ restarts: ({ context }, crash: Crash) => restartsAfter(crash, context.restarts) }),
     noteRecovery: assign({ recoveries: ({ context }, recovery: Recovery) => recoveriesAfter(recovery, context.recoveries) }),
     forgetRecovery: assign(({ context }) => (context.recoveries ? { recoveries: withoutNewest(context.recoveries) } : {})),
-    queueMessage: assign({ queue: ({ context }, message: Message) => [...context.queue, message] }),
+    queueMessage: assign({ queue: ({ context }, received: Received) => [...context.queue, received.request ? received : received.message] }),
     passOnQueued: enqueueActions(({ context, enqueue }) => {
-      const [message, ...queue] = context.queue
-      if (message) enqueue.sendTo('work', { type: 'message.received', message, queued: true } satisfies ToWork)
+      const [next, ...queue] = context.queue
+      if (next) enqueue.sendTo('work', { type: 'message.received', ...('message' in next ? next : { message: next }), queued: true } satisfies ToWork)
       enqueue.assign({ queue })
     }),
-    passOnMessage: sendTo('work', (_, message: Message) => ({ type: 'message.received', message }) satisfies ToWork),
+    passOnMessage: sendTo('work', (_, received: Received) => ({ type: 'message.received', ...received }) satisfies ToWork),
     passOnAuthorization: sendTo('work', (_, data: unknown) => ({ type: 'authorization.received', data }) satisfies ToWork)
   }
 }).createMachine({
@@ -187,20 +187,20 @@ function saidBy(event: StatusCause): Said {
 
 /** Sends the message to the work. */
 function passesOn() {
-  return { type: 'passOnMessage' as const, params: messageOf }
+  return { type: 'passOnMessage' as const, params: receivedOf }
 }
 
 /** Stores the message for the work's next question. */
 function queues() {
-  return { type: 'queueMessage' as const, params: messageOf }
+  return { type: 'queueMessage' as const, params: receivedOf }
 }
 
 function dataOf({ event }: { event: { data: unknown } }): unknown {
   return event.data
 }
 
-function messageOf({ event }: { event: { message: Message } }): Message {
-  return event.message
+function receivedOf({ event: { message, request } }: { event: Received }): Received {
+  return request ? { message, request } : { message }
 }
 
 /** What a client may know of an error in the author's code: our own words, never the error's. */

@@ -2,7 +2,9 @@ import { A2AError, type FieldViolation } from '../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../machines/task-events.ts'
 import { questionEventOf } from './outcomes.ts'
 import { answerTo, type Question } from './questions.ts'
+import { NO_DETAILS } from './request-details.ts'
 import { checkWait, type RunLog } from './run-log.ts'
+import type { ReceivedMessage } from './work-arguments.ts'
 
 interface OpenQuestion {
   /** What the journal keeps its answer under: its ordinal, or what it was relayed under. */
@@ -42,6 +44,7 @@ export class Asking {
   #open: OpenQuestion | undefined
   /** Whether this run has had a question open. */
   #hasAsked = false
+  #lastAnswer: ReceivedMessage | undefined
   /** Relayed questions that wait for their turn. */
   #waiting: OpenQuestion[] | undefined
 
@@ -52,6 +55,11 @@ export class Asking {
 
   get isOpen(): boolean {
     return this.#open !== undefined
+  }
+
+  /** The message that answered the newest question that was answered by one. */
+  get lastAnswer(): ReceivedMessage | undefined {
+    return this.#lastAnswer
   }
 
   /**
@@ -117,7 +125,7 @@ export class Asking {
   /** Gives the answer that it had before the work ran again, if it had one. */
   #isAnswered(open: OpenQuestion): boolean {
     const kept = this.#log.kept(open.key)
-    if (kept) answerAgain(open, kept as ToWork | typeof EXPIRED)
+    if (kept) answerAgain(open, this.#noted(kept as ToWork | typeof EXPIRED))
     return kept !== undefined
   }
 
@@ -154,7 +162,16 @@ export class Asking {
     if (open.question.options.deadlineMs !== undefined) this.#log.noAlarm(`${open.key}/until`)
     this.#log.keep(open.key, given)
     this.#leave()
-    this.#log.afterCommit(settle)
+    this.#log.afterCommit(() => {
+      this.#noted(given)
+      settle()
+    })
+  }
+
+  /** Notes what the work may ask for of an answer that it gets now. */
+  #noted(given: ToWork | typeof EXPIRED): ToWork | typeof EXPIRED {
+    if ('message' in given) this.#lastAnswer = { message: given.message, request: given.request ?? NO_DETAILS }
+    return given
   }
 
   #withdraw(relayed: OpenQuestion): void {

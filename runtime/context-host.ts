@@ -2,7 +2,7 @@ import type { ContextMachineEvent } from '../machines/context.machine.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import { reasonOf } from '../machines/task.machine.ts'
-import type { TaskFact } from '../machines/task-events.ts'
+import type { Received, TaskFact } from '../machines/task-events.ts'
 import type { ActorHost } from './actor-host.ts'
 import type { Clock } from './clock.ts'
 import type { CommitPipeline } from './commit-pipeline.ts'
@@ -16,6 +16,7 @@ import { isLast } from './last-event.ts'
 import type { Logger } from './logger.ts'
 import { isLasting, neededTask } from './needed-task.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from './replay.ts'
+import { receivedBytes } from './request-details.ts'
 import type { ContextKey, JournalRow, MessageRow, TaskEvent } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import { readHistory } from './task-history.ts'
@@ -23,7 +24,7 @@ import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
-import { checkReadable, type WorkInput } from './work-input.ts'
+import { checkReadable, type Opened, type WorkInput } from './work-input.ts'
 
 const DEFAULT_HISTORY = 50
 
@@ -117,10 +118,10 @@ export class ContextHost implements ActorHost {
     } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
 
-  /** Logs a client's message in the open turn. Answers whether its task has room for it: always for the one that opens it. */
-  logMessage(row: MessageRow & { readonly taskId: string; readonly generation: number }): boolean {
+  /** Logs a client's message in the open turn. Answers whether its task has room for it and for its request: always for the one that opens it. */
+  logMessage(row: MessageRow & { readonly taskId: string; readonly generation: number }, request?: Received['request']): boolean {
     const { tasks, pipeline } = this.#context
-    const bytes = jsonBytes(row.message)
+    const bytes = receivedBytes(request ? { message: row.message, request } : row)
     if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
     this.#addBytes(row.taskId, bytes)
     tasks.keep(row.taskId, bytes)
@@ -150,8 +151,8 @@ export class ContextHost implements ActorHost {
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
 
-  workInput(taskId: string): Promise<WorkInput> {
-    return this.#loads.input(taskId)
+  workInput(taskId: string, known?: Opened): Promise<WorkInput> {
+    return this.#loads.input(taskId, known)
   }
 
   /** A task has ended: its timers end, and the tasks that were loaded for its work no longer count. */
@@ -267,10 +268,10 @@ export class ContextHost implements ActorHost {
     }
   }
 
-  /** Starts the work of a task, with `known` if it is known already what it is given. */
-  startTask(taskId: string, known?: WorkInput): void {
-    if (known) return this.begin(known)
-    this.workInput(taskId).then(input => this.begin(input), error => this.failTask(taskId, error))
+  /** Starts the work of a task, with its input if that is known, or what is known of it. */
+  startTask(taskId: string, input?: WorkInput, known?: Opened): void {
+    if (input) return this.begin(input)
+    this.workInput(taskId, known).then(input => this.begin(input), error => this.failTask(taskId, error))
   }
 
   /** Starts the work of a task, unless that has ended. */

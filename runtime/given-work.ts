@@ -1,5 +1,6 @@
 import type { Message } from '../machines/protocol/parts.ts'
 import type { Task } from '../machines/protocol/objects.ts'
+import type { RequestDetails } from '../machines/protocol/requests.ts'
 import type { Question } from './questions.ts'
 import type { WorkArguments } from './work-arguments.ts'
 import type { EarlierArtifact, WorkInput } from './work-input.ts'
@@ -12,6 +13,7 @@ export class GivenWork implements WorkArguments {
   readonly taskId: string
   readonly contextId: string
   readonly message: Message
+  readonly request: RequestDetails
   readonly input: unknown
   readonly terms: Record<string, unknown> | undefined
   readonly extensions: readonly string[]
@@ -20,10 +22,11 @@ export class GivenWork implements WorkArguments {
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor({ taskId, contextId, message, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+  constructor({ taskId, contextId, message, request, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message
+    this.request = request
     this.input = input
     this.terms = terms
     this.extensions = extensions
@@ -43,6 +46,10 @@ export class GivenWork implements WorkArguments {
 
   get ask(): WorkArguments['ask'] {
     return <Answer>(question: Question<Answer>) => this.#tools.ask(question)
+  }
+
+  get lastAnswer(): WorkArguments['lastAnswer'] {
+    return () => this.#tools.lastAnswer()
   }
 
   get step(): WorkArguments['step'] {

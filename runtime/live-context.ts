@@ -13,7 +13,6 @@ import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './context-services.ts'
 import type { ContextTraces } from './context-traces.ts'
 import { EventClock } from './event-clock.ts'
-import { NO_EXTENSIONS } from './extensions.ts'
 import { isNegotiation } from './negotiation.ts'
 import { newActor } from './new-actor.ts'
 import type { LiveActors } from './observers.ts'
@@ -29,7 +28,7 @@ import { TaskLedger } from './task-ledger.ts'
 import { TaskTexts } from './task-texts.ts'
 import { TaskTimers } from './task-timers.ts'
 import type { Turn, Waiting } from './turn.ts'
-import { activation, firstWorkInput } from './work-input.ts'
+import { firstWorkInput, openedBy, storeOpened } from './work-input.ts'
 import { runOf } from './work-runner.ts'
 
 /**
@@ -143,7 +142,7 @@ export class LiveContext implements LiveActors {
     this.#host.runs(taskId)
     const taken = admitted(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
-    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation })) return 'large'
+    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request)) return 'large'
     if (send) turn.sends.push({ ...send, taskId })
     if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
@@ -224,20 +223,21 @@ export class LiveContext implements LiveActors {
   }
 
   #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
-    const { taskId, callId, extensions = NO_EXTENSIONS, trace } = request
+    const { taskId, callId, details, trace } = request
     const { contextId } = this.key
     const { work, input: schema } = this.#services.agent
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const input = this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, extensions }, terms)
+    const opened = openedBy(request)
+    const input = this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
     turn.moved.add(taskId)
-    this.#host.logMessage({ message, taskId, generation: 0 })
-    if (extensions.length > 0) turn.journal.push(activation(taskId, extensions))
+    this.#host.logMessage({ message, taskId, generation: 0 }, details)
+    storeOpened(taskId, opened, turn.journal)
     if (trace) this.#host.traces?.open(taskId, trace, turn)
     // A chart's first step is its author's: what led there is durable before.
     if (input && typeof work === 'function') turn.starts.push(input)
-    else turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input) })
+    else turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
     this.#calls.settle(callId, turn, { taskId })
   }
 

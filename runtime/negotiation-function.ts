@@ -1,12 +1,14 @@
 import { fromPromise, type AnyActorLogic } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { RequestDetails } from '../machines/protocol/requests.ts'
 import type { Agent } from './agent.ts'
 import { hostOf, type ActorHost } from './actor-host.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import { gated } from './gated-logic.ts'
 import { openingFaults } from './opening.ts'
 import { decisionOf } from './outcomes.ts'
+import { NO_DETAILS } from './request-details.ts'
 import type { Accepted, Rejected, Reply } from './words.ts'
 
 /** What a negotiation is called with. */
@@ -14,6 +16,8 @@ export interface NegotiationArguments {
   readonly contextId: string
   /** The message to answer. It addresses no task. */
   readonly message: Message
+  /** The metadata and configuration of the message's request (§3.2.1). */
+  readonly request: RequestDetails
   /** The agent's own extensions that the client has activated for the message, by their URIs (§4.6). */
   readonly extensions: readonly string[]
   /** Reads the context's newest messages before this one, of the client and of the agent, oldest first; 50 unless told. */
@@ -48,7 +52,7 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
 /** Has an author's code answer a request. `undefined` if it throws, since the error is for the log, or if nobody waits for it who will not send it again. */
 export async function answering<Answer>(
   host: ActorHost,
-  { callId, message, extensions = NO_EXTENSIONS, trace, isOnce }: ContextRequest,
+  { callId, message, extensions = NO_EXTENSIONS, details = NO_DETAILS, trace, isOnce }: ContextRequest,
   signal: AbortSignal,
   answer: (given: NegotiationArguments) => Promise<Answer>
 ): Promise<Answer | undefined> {
@@ -56,7 +60,7 @@ export async function answering<Answer>(
   // Its client heard of no outcome, and sends it again: what came of it now would be there twice.
   if (isOnce && !host.isAwaited(callId)) return undefined
   try {
-    const given: NegotiationArguments = { contextId, message, extensions, history: limit => host.readMessages(limit), signal }
+    const given: NegotiationArguments = { contextId, message, request: details, extensions, history: limit => host.readMessages(limit), signal }
     return await (host.traces ? host.traces.negotiated(trace, () => answer(given)) : answer(given))
   } catch (error) {
     host.logger.error('the negotiation of a message failed', { contextId, error })

@@ -1,7 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../machines/protocol/errors.ts'
-import type { Message } from '../machines/protocol/parts.ts'
-import type { TaskMachineEvent, ToWork } from '../machines/task-events.ts'
+import type { Received, TaskMachineEvent, ToWork } from '../machines/task-events.ts'
 import { answered } from './chart-question.ts'
 import type { Send } from './sends.ts'
 import type { TraceCarrier } from './telemetry.ts'
@@ -11,7 +10,7 @@ import { runOf } from './work-runner.ts'
 /** An event from outside for one task. */
 export type OutsideEvent =
   | { type: 'task.cancel'; taskId: string }
-  | { type: 'message.received'; taskId: string; message: Message }
+  | ({ type: 'message.received'; taskId: string } & Received)
   | { type: 'authorization.received'; taskId: string; data: unknown }
 
 /** On what terms a task is to take an event. */
@@ -45,8 +44,7 @@ export function admitted(task: AnyActorRef, event: OutsideEvent, policy: Message
     return faults?.length === 0 ? event : (faults ?? 'refused')
   }
   if (event.type !== 'message.received' || policy === 'reject') return 'refused'
-  const { taskId, message } = event
-  const early = { type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const), taskId, message }
+  const early = { ...event, type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
   if (!snapshot.can(early)) return 'refused'
   if (policy === 'steer') return faultsOf(work, event) ? early : 'refused'
   return snapshot.context.queue.length < queueLimit ? early : 'full'

@@ -1,6 +1,7 @@
 import { A2AError, invalidParams } from '../machines/protocol/errors.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { RequestDetails } from '../machines/protocol/requests.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
 import type { Arrival } from '../machines/negotiation-events.ts'
 import { arrivalOf } from './arrival.ts'
@@ -16,9 +17,10 @@ import { taskNotFound } from './task-not-found.ts'
 import { applyEvent, applyMessage, newTaskRecord } from './task-projection.ts'
 import type { Turn } from './turn.ts'
 
-/** On what terms a message is sent. `extensions` are those of the author's that its client has activated. */
+/** On what terms a message is sent. `extensions` are those of the author's that its client has activated, `details` the metadata and configuration of the request. */
 export interface SendTerms extends OutsideTerms {
   readonly extensions: readonly string[]
+  readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
 }
 
@@ -63,12 +65,12 @@ function request<T>(
   live: LiveContext,
   key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, webhook, extensions, trace }: SendTerms,
+  { send, webhook, extensions, details, trace }: SendTerms,
   attach: (placed: Placed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions, arrived, trace, ...((send ?? webhook) && { isOnce: true }) },
+      { callId: `${taskId}?`, taskId, message, extensions, ...(details && { details }), arrived, trace, ...((send ?? webhook) && { isOnce: true }) },
       {
         send,
         webhook,
@@ -96,7 +98,8 @@ async function continueTask<T>(
   const { contextId, status } = stored.task
   if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
   if (isTerminal(status.state)) throw refusal(stored, terms)
-  const event = { type: 'message.received' as const, taskId, message: { ...message, contextId } }
+  const { details } = terms
+  const event = { type: 'message.received' as const, taskId, message: { ...message, contextId }, ...(details && { request: details }) }
   const outcome = await decided(contexts, keyOf(scope, contextId), async live => {
     await live.caughtUp(taskId)
     contexts.makeRoomIn(live)

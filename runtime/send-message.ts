@@ -9,6 +9,7 @@ import { placeNamed } from './named-tasks.ts'
 import type { OperationServices } from './operation-services.ts'
 import type { OutsideTerms } from './outside-event.ts'
 import { placeMessage } from './place-message.ts'
+import { detailsOf } from './request-details.ts'
 import { sendOnce, type Outcome } from './send-once.ts'
 import { sendOf } from './sends.ts'
 import { shownTask } from './shown.ts'
@@ -81,7 +82,7 @@ function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerm
   const { store, clock, limits, sendsUnderWay, dedupe } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace } = call
   const { message } = params
-  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, trace, connection }
+  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection }
   if (taskName) return placeNamed(services, scope, message, taskName, terms, attach)
   if (!reliable && !dedupe) return placeMessage(services, scope, message, terms, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)

@@ -10,6 +10,7 @@ import {
 } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { RequestDetails } from '../machines/protocol/requests.ts'
 import type { StandardSchema } from './standard-schema.ts'
 import type { WorkInput } from './work-input.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
@@ -38,6 +39,8 @@ export interface WorkMeta<Context = MachineContext> {
 export interface MessageReceived {
   readonly type: 'message.received'
   readonly message: Message
+  /** The metadata and configuration of the message's request. Left out if the request has neither. */
+  readonly request?: RequestDetails
   /** What the schema of the state's question makes of the message, if it has one. */
   readonly answer?: unknown
 }

@@ -102,9 +102,9 @@ export function textOf({ parts }: { parts: readonly Part[] }): string {
   return parts.flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
 }
 
-/** Says how the work is getting on. */
-export function progress(message?: Words): Progress {
-  return { type: 'progress', ...(message !== undefined && { message }) }
+/** Says how the work is getting on. `metadata` stands in the status event, and in the task from then on. */
+export function progress(message?: Words, { metadata }: Pick<Progress, 'metadata'> = {}): Progress {
+  return { type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) }
 }
 
 /**

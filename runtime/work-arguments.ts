@@ -1,6 +1,7 @@
 import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { RequestDetails } from '../machines/protocol/requests.ts'
 import type { Question } from './questions.ts'
 import type { Scope } from './store.ts'
 import type { WorkInput } from './work-input.ts'
@@ -29,6 +30,12 @@ export interface SpokenStep extends StepArguments {
  */
 export type Step<Given = StepArguments> = <T>(name: string, run: (step: Given) => T | Promise<T>) => Promise<T>
 
+/** A client's message, with the metadata and configuration of its request: an empty `request` if it has neither. */
+export interface ReceivedMessage {
+  readonly message: Message
+  readonly request: RequestDetails
+}
+
 /** What work as a function or as a generator is called with. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
 export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<WorkInput<Input>, 'terms'> {
   /** What a negotiation agreed upon: there always, if the agent's `negotiate` is a `negotiation`. */
@@ -39,6 +46,11 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
   readonly emit: (words: WorkWords) => void
   /** Asks, and resolves with the answer. One question at a time. Generators yield it instead: `yield* inputRequired(…)`. */
   readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
+  /**
+   * Gives the message that answered the last question, with the metadata and configuration of its request. `undefined`
+   * before the first answer. An authorization that arrives out of band is no message.
+   */
+  readonly lastAnswer: () => ReceivedMessage | undefined
   readonly step: Step<SpokenStep>
   /** Whose task it is: the tenant, and the principal who opened it. */
   readonly owner: Scope

@@ -1,6 +1,8 @@
 import { A2AError } from '../machines/protocol/errors.ts'
+import type { ContextRequest } from '../machines/negotiation-events.ts'
 import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message } from '../machines/protocol/parts.ts'
+import type { RequestDetails } from '../machines/protocol/requests.ts'
 import { NEGOTIATION_EXTENSION } from '../machines/protocol/uris.ts'
 import type { Agent } from './agent.ts'
 import { namedArtifacts, type ArtifactReference } from './artifact-references.ts'
@@ -8,6 +10,7 @@ import { tooLarge } from './context-errors.ts'
 import { NO_EXTENSIONS } from './extensions.ts'
 import type { Limits } from './limits.ts'
 import { openedWith } from './opening.ts'
+import { NO_DETAILS } from './request-details.ts'
 import type { ContextKey, JournalRow, Store, TaskSize } from './store.ts'
 import type { WorkLoads } from './task-loads.ts'
 
@@ -23,6 +26,11 @@ export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly contextId: string
   /** The message that opened the task. */
   readonly message: Message
+  /**
+   * The metadata and configuration of that message's request (§3.2.1): `metadata`, the `acceptedOutputModes` of the client,
+   * `returnImmediately` and `historyLength`. Work that runs again gets the same.
+   */
+  readonly request: RequestDetails
   /** That message as the agent's `input` schema gives it; `undefined` if the agent has none. */
   readonly input: Input
   /** What a negotiation agreed upon, if there was one with terms. */
@@ -48,27 +56,44 @@ export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
 /** How many of a context's newest tasks are looked through when a message refers to none. */
 const LOOK_BACK_TASKS = 20
 
-/** The key in a task's journal of what its client had activated. */
+/** The journal keys of the extensions that the client had activated, and of the request's metadata and configuration. */
 const ACTIVATION = 'extensions'
+const REQUEST = 'request'
+
+/** The parts of the call that opened a task which its work gets beside the message. */
+export type Opened = Pick<WorkInput, 'extensions' | 'request'>
 
 /** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. It has no `input`. */
 export function firstWorkInput(
-  { taskId, contextId, message, extensions }: Pick<WorkInput, 'taskId' | 'contextId' | 'message' | 'extensions'>,
+  { taskId, contextId, message, extensions, request }: Pick<WorkInput, 'taskId' | 'contextId' | 'message'> & Opened,
   terms: Record<string, unknown> | undefined
 ): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { taskId, contextId, message, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
+  return { taskId, contextId, message, request, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
 }
 
-/** What the journal of a task keeps of the extensions that were activated when it was opened. */
-export function activation(taskId: string, extensions: readonly string[]): JournalRow {
-  return { taskId, key: ACTIVATION, value: extensions }
+/** Reads the parts for the work from the request that opens its task. */
+export function openedBy({ extensions = NO_EXTENSIONS, details = NO_DETAILS }: ContextRequest): Opened {
+  return { extensions, request: details }
+}
+
+/** Adds the parts that are not empty to the journal rows of a turn. */
+export function storeOpened(taskId: string, { extensions, request }: Opened, journal: JournalRow[]): void {
+  if (extensions.length > 0) journal.push({ taskId, key: ACTIVATION, value: extensions })
+  if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })
+}
+
+/** Reads the parts for the work from the journal of its task. */
+export function openedIn(journal: readonly JournalRow[]): Opened {
+  const valueOf = (name: string) => journal.find(({ key }) => key === name)?.value
+  const [extensions, request] = [valueOf(ACTIVATION), valueOf(REQUEST)] as [Opened['extensions'] | undefined, RequestDetails | undefined]
+  return { extensions: extensions ?? NO_EXTENSIONS, request: request ?? NO_DETAILS }
 }
 
 /** The parts that load the input of a work. */
 export interface InputSources {
   readonly store: Store
-  readonly agent: Pick<Agent, 'input' | 'extensions'>
+  readonly agent: Pick<Agent, 'input'>
   readonly limits: Pick<Limits, 'restoredBytes'>
   /** Loads the other tasks that the work is given. */
   readonly loads: WorkLoads
@@ -77,9 +102,9 @@ export interface InputSources {
 /**
  * Gathers what the work of a task of an agent is given, from what is committed. Rejects with InvalidAgentResponse if the
  * agent's schema does not take any more what it took when the task was opened, and with RateLimited if more is stored of the task
- * than `limits.restoredBytes`.
+ * than `limits.restoredBytes`. Reads the journal unless the rest of the opening call is `known`.
  */
-export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources): Promise<WorkInput> {
+export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources, known?: Opened): Promise<WorkInput> {
   const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
   if (own) checkReadable(own, limits)
   const stored = await store.readTask(key, taskId)
@@ -88,18 +113,14 @@ export async function loadWorkInput(key: ContextKey, taskId: string, { store, ag
   const { contextId } = key
   const input = agent.input && openedWith(agent.input, message)
   const terms = termsOf(stored.task)
-  const extensions = agent.extensions.length > 0 ? activatedIn(await store.readJournal(key, taskId)) : NO_EXTENSIONS
+  const { extensions, request } = known ?? openedIn(await store.readJournal(key, taskId))
   const others = await loadOthers(key, taskId, message, store, loads)
-  return { taskId, contextId, message, input, ...(terms && { terms }), extensions, ...others }
+  return { taskId, contextId, message, request, input, ...(terms && { terms }), extensions, ...others }
 }
 
 /** Throws RateLimited if more is stored of a task than is read of one. */
 export function checkReadable({ taskId, bytes, journalBytes }: TaskSize, { restoredBytes }: Pick<Limits, 'restoredBytes'>): void {
   if (bytes + journalBytes > restoredBytes) throw tooLarge(taskId, restoredBytes)
-}
-
-function activatedIn(journal: readonly JournalRow[]): readonly string[] {
-  return (journal.find(({ key }) => key === ACTIVATION)?.value as readonly string[] | undefined) ?? NO_EXTENSIONS
 }
 
 /** Loads the tasks that a message refers to, and those whose artifacts it may mean. Ids of other scopes are left out without a word (§3.4.3). */

@@ -15,8 +15,8 @@ import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
 import type { Scope } from './store.ts'
 import { unheard } from './unheard.ts'
-import type { SpokenStep, WorkArguments, WorkEnd } from './work-arguments.ts'
-import type { WorkInput } from './work-input.ts'
+import type { ReceivedMessage, SpokenStep, WorkArguments, WorkEnd } from './work-arguments.ts'
+import { openedIn, type WorkInput } from './work-input.ts'
 
 /** What a run calls, with what the author's code is given and the run itself. */
 export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
@@ -31,9 +31,7 @@ export interface RunOptions {
 }
 
 /** Why a run is over. */
-interface Ending {
-  readonly reason: unknown
-}
+type Ending = { readonly reason: unknown }
 
 const LEFT = ending('The work leaves memory.')
 const ENDED_BEFORE = ending('The task has ended.')
@@ -60,16 +58,15 @@ export class WorkRun {
   #caughtUp = () => {}
 
   constructor(options: RunOptions) {
-    const { scope, isRerun } = options
     this.#options = options
-    this.#host = hostOf(scope.system)
-    this.#log = new RunLog(familyOf(scope.self), this.#host)
+    this.#host = hostOf(options.scope.system)
+    this.#log = new RunLog(familyOf(options.scope.self), this.#host)
     this.#asking = new Asking(this.#log, {
       say: event => this.#say(event),
       isInterrupted: () => this.#host.isInterrupted(this.#log.taskId)
     })
     this.#steps = new Steps(this.#log, '', () => this.signal)
-    this.#isCatchingUp = isRerun
+    this.#isCatchingUp = options.isRerun
   }
 
   /** True while it has asked and nothing else is under way, so that it may leave memory. */
@@ -153,6 +150,10 @@ export class WorkRun {
     if (event) this.#say(event)
   }
 
+  lastAnswer(): ReceivedMessage | undefined {
+    return this.#asking.lastAnswer
+  }
+
   step<T>(name: string, run: (step: SpokenStep) => T | Promise<T>): Promise<T> {
     return this.#steps.handed(name, this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
   }
@@ -211,8 +212,9 @@ export class WorkRun {
   async #work(input: WorkInput | undefined): Promise<void> {
     try {
       const { taskId } = this.#log
-      const given = input ?? (await this.#host.workInput(taskId))
-      if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: await this.#host.readJournal(taskId) }))
+      const journal = this.#isCatchingUp ? await this.#host.readJournal(taskId) : undefined
+      const given = input ?? (await this.#host.workInput(taskId, journal && openedIn(journal)))
+      if (journal) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal }))
       if (this.#over) return
       fault('P10')
       this.#host.runs(taskId)

@@ -96,3 +96,12 @@ await t.test('the numbers of the guide are those of the code', async t => {
   t.match(guide, `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`)
   t.match(guide, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
 })
+
+await t.test('the guide hears what the requests say beside their messages', async t => {
+  const { runtime } = lifeOf(t, 6)
+  const asked = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['text/markdown'] }), metadata: { 'https://example.com/ext/locale': 'fi' } }))
+  t.equal(textOf(asked.status.message), 'Minne?')
+  const done = taskIn(await runtime.sendMessage({ ...say('Helsinki', { taskId: asked.id }), metadata: { haste: true } }))
+  t.equal(textOf(done.artifacts?.[0]), '# To Helsinki, fast.')
+  t.strictSame(done.metadata, { haste: true, found: 1 })
+})

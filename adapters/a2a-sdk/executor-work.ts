@@ -1,9 +1,9 @@
-import { TaskState, type Task } from '@a2a-js/sdk'
+import { SendMessageConfiguration, TaskState, type SendMessageRequest, type Task } from '@a2a-js/sdk'
 import { DefaultExecutionEventBus, RequestContext, ServerCallContext, type AgentExecutor } from '@a2a-js/sdk/server'
-import type * as wire from '../../machines/protocol/parts.ts'
+import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { authRequired, inputRequired, type Authorization } from '../../runtime/questions.ts'
-import type { WorkArguments, WorkEnd } from '../../runtime/work-arguments.ts'
+import type { ReceivedMessage, WorkArguments, WorkEnd } from '../../runtime/work-arguments.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
 import type { WorkWords } from '../../runtime/words.ts'
 import { userNamed } from './call-context.ts'
@@ -14,8 +14,7 @@ import { sdkMessage, sdkTask } from './sdk-objects.ts'
 type Asked = Extract<TurnEnd, { asks: unknown }>
 
 /** What a turn begins with: the message that opened the task, or what came in answer to a question. */
-interface Opening {
-  readonly message: wire.Message
+interface Opening extends ReceivedMessage {
   readonly asked?: Asked['asks']
   readonly authorization?: unknown
 }
@@ -52,11 +51,11 @@ export function fromExecutor(executor: AgentExecutor): WorkFunction {
 
 async function turns(executor: AgentExecutor, work: WorkArguments): Promise<WorkEnd> {
   const said: WorkWords[] = []
-  let opening: Opening = { message: work.message }
+  let opening: Opening = { message: work.message, request: work.request }
   for (;;) {
     const end = await turnOf(executor, work, opening, said)
     if ('result' in end) return end.result
-    opening = await answered(work, end, opening.message)
+    opening = await answered(work, end, opening)
   }
 }
 
@@ -78,20 +77,24 @@ async function turnOf(executor: AgentExecutor, work: WorkArguments, opening: Ope
   return end
 }
 
-async function answered({ ask }: WorkArguments, { asks, message: question }: Asked, message: wire.Message): Promise<Opening> {
-  if (asks === 'input-required') return { message: await ask(inputRequired(question)), asked: asks }
-  const answer: Authorization = await ask(authRequired(question))
-  return 'message' in answer ? { message: answer.message, asked: asks } : { message, asked: asks, authorization: answer.data }
+async function answered({ ask, lastAnswer }: WorkArguments, { asks, message: question }: Asked, { message, request }: ReceivedMessage): Promise<Opening> {
+  const answer: Authorization = asks === 'input-required' ? { message: await ask(inputRequired(question)) } : await ask(authRequired(question))
+  return 'message' in answer ? { message, request, ...lastAnswer(), asked: asks } : { message, request, asked: asks, authorization: answer.data }
 }
 
-async function requestOf(work: WorkArguments, { message, asked, authorization }: Opening): Promise<RequestContext> {
+async function requestOf(work: WorkArguments, { message, request: details, asked, authorization }: Opening): Promise<RequestContext> {
   const { taskId, contextId, terms, owner, referenceTasks } = work
   const { tenant, principal } = owner
   const state = new Map(Object.entries({ ...(terms && { terms }), ...(authorization !== undefined && { authorization }) }))
   const context = new ServerCallContext({ user: userNamed(principal === 'anonymous' ? undefined : principal), tenant, requestedVersion: PROTOCOL_VERSION, state })
-  const request = { tenant, message: sdkMessage({ ...message, taskId, contextId }), configuration: undefined, metadata: undefined }
+  const request = { tenant, message: sdkMessage({ ...message, taskId, contextId }), ...detailsFor(details) }
   const task = asked && waiting(sdkTask(await work.readTask()), asked)
   return new RequestContext(request, taskId, contextId, context, task, referenceTasks.map(sdkTask))
+}
+
+/** The metadata and configuration of a request as the SDK has them. Both may be absent. */
+function detailsFor({ metadata, ...configuration }: RequestDetails): Pick<SendMessageRequest, 'configuration' | 'metadata'> {
+  return { metadata, configuration: Object.keys(configuration).length > 0 ? SendMessageConfiguration.fromJSON(configuration) : undefined }
 }
 
 /** The task as the SDK would hand it over: in the state in which the message found it. */

@@ -97,8 +97,8 @@ export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInpu
   const spy = defineAgent({
     ...others,
     messages: 'reject',
-    work: ({ taskId, contextId, message, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }) => {
-      given = { taskId, contextId, message, input, ...(terms && { terms }), extensions, referenceTasks, unloadedTasks, earlierArtifacts }
+    work: ({ taskId, contextId, message, request, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }) => {
+      given = { taskId, contextId, message, request, input, ...(terms && { terms }), extensions, referenceTasks, unloadedTasks, earlierArtifacts }
     }
   })
   const world = await World.open(spy, opening, await newDisk('memory'))

@@ -5,7 +5,7 @@ import { TaskStateSchema } from './objects.ts'
 import { MessageSchema } from './parts.ts'
 import type { Message } from './parts.ts'
 import { TaskPushNotificationConfigSchema } from './push.ts'
-import { flag, identifier, int32, nonEmptyText, struct, timestamp } from './values.ts'
+import { flag, identifier, int32, nonEmptyText, struct, timestamp, type Metadata } from './values.ts'
 
 const historyLength = present(int32())
 
@@ -36,6 +36,14 @@ export const SendMessageRequestSchema = message({
 
 /** What SendMessage and SendStreamingMessage take (§3.2.1). */
 export interface SendMessageRequest extends z.output<typeof SendMessageRequestSchema> {}
+
+/**
+ * The metadata and configuration of a request (§3.2.1), as work gets them: without the webhook of the configuration, which has
+ * secrets.
+ */
+export interface RequestDetails extends Pick<SendMessageConfiguration, 'acceptedOutputModes' | 'returnImmediately' | 'historyLength'> {
+  readonly metadata?: Metadata
+}
 
 /** What GetTask takes (§3.1.3). */
 export const GetTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), historyLength })

@@ -116,6 +116,28 @@ await t.test('the executor decides how the task ends', async t => {
   }
 })
 
+await t.test('the executor gets the metadata and the configuration of the request of each turn', async t => {
+  const work = asking(INPUT_REQUIRED, 2)
+  const { runtime } = startExecutor(t, work)
+  const { id: taskId } = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['image/png'], historyLength: 0 }), metadata: { locale: 'fi' } }))
+  await runtime.sendMessage(say('red', { taskId }))
+  await runtime.sendMessage({ ...say('blue', { taskId }), metadata: { locale: 'sv' } })
+  const configuration = { acceptedOutputModes: ['image/png'], historyLength: 0, returnImmediately: false, taskPushNotificationConfig: undefined }
+  t.strictSame(work.runs.map(({ request: { metadata, configuration } }) => ({ metadata, configuration })), [
+    { metadata: { locale: 'fi' }, configuration },
+    { metadata: undefined, configuration: undefined },
+    { metadata: { locale: 'sv' }, configuration: undefined }
+  ])
+  const authorizing = asking(AUTH_REQUIRED)
+  const { runtime: other } = startExecutor(t, authorizing)
+  const { id } = taskIn(await other.sendMessage({ ...say('go', {}, { returnImmediately: true }), metadata: { locale: 'fi' } }))
+  await reaches(other, id, 'auth-required')
+  await other.authorized(id, { token: 'x' })
+  await reaches(other, id, 'completed')
+  t.equal(authorizing.runs.length, 2)
+  for (const { request } of authorizing.runs) t.match(request, { metadata: { locale: 'fi' }, configuration: { returnImmediately: true } }, 'an authorization comes with no message, so that the last one stays')
+})
+
 /** An executor that asks as often as it is told, and tells what it got. */
 function asking(state: TaskState, times = 1): ReturnType<typeof executor> {
   const self = executor(async (request, bus) => {

@@ -107,6 +107,19 @@ await t.test('parts may leave out their type, and data that was wrapped comes ba
   t.strictSame((await runtime.getTask({ id: beside(task).taskId ?? '' })).history?.[0]?.parts, [{ text: 'x' }, { data: [1], metadata: { more: 1 } }, { data: {} }])
 })
 
+await t.test('the metadata of the parameters reaches the work, those of an answer too', async t => {
+  const { runtime } = start(t, {
+    work: async ({ request, ask, lastAnswer }) => {
+      await ask(inputRequired('Well?'))
+      return { artifact: JSON.stringify([request, lastAnswer()?.request]) }
+    }
+  })
+  const dialect = dialect01(runtime)
+  await call(dialect, 'tasks/send', sending('t', 'go', { metadata: { locale: 'fi' } }))
+  const done = await call(dialect, 'tasks/send', sending('t', 'yes', { metadata: { locale: 'sv' }, historyLength: 2 }))
+  t.match(done, { status: { state: 'completed' }, artifacts: [{ parts: [{ text: JSON.stringify([{ metadata: { locale: 'fi' } }, { metadata: { locale: 'sv' }, historyLength: 2 }]) }] }] })
+})
+
 await t.test('a session is a context: one is made where the client has none, and holds many tasks', async t => {
   const { dialect, runtime } = startDialect(t)
   const { sessionId } = await call(dialect, 'tasks/send', sending('a', 'x'))

@@ -16,7 +16,7 @@ export interface Obedient {
 /**
  * Answers `hello` and `recall` (what was said before in this context) with a message and refuses `decline`. The rest are
  * tasks: `wait` and `hold` until canceled or released, `ask` and `authorize`, `fail`, `reject`, `count 3`, `draw NAME`,
- * `refine` an earlier drawing, `after` the tasks that it refers to; any other message comes back as an artifact.
+ * `refine` an earlier drawing, `after` the tasks that it refers to, `details` of its request, `details asked` of the answer's too; any other message comes back as an artifact.
  */
 export function obedientAgent(): Obedient {
   let held = deferred()
@@ -25,7 +25,7 @@ export function obedientAgent(): Obedient {
     held = deferred()
   }
   const work: WorkFunction = async given => {
-    const { message, emit, ask, signal, earlierArtifacts, referenceTasks } = given
+    const { message, request, emit, ask, lastAnswer, signal, earlierArtifacts, referenceTasks } = given
     const [word = '', argument = ''] = textOf(message).split(' ')
     switch (word) {
       case 'wait':
@@ -43,6 +43,9 @@ export function obedientAgent(): Obedient {
         const answer = await ask(authRequired('Please authorize this.'))
         return { artifact: 'data' in answer ? `got ${JSON.stringify(answer.data)}` : `heard ${textOf(answer.message)}` }
       }
+      case 'details':
+        if (argument === 'asked') await ask(inputRequired('And then?'))
+        return { artifact: { name: 'details', parts: [{ data: JSON.parse(JSON.stringify({ opened: request, answer: lastAnswer()?.request })) }] } }
       case 'fail':
         return failed('It did not work.')
       case 'crash':

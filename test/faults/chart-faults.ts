@@ -19,8 +19,8 @@ export const chartFaults: readonly Fault[] = [
   },
   {
     name: 'of queued messages the newest comes first', file: TASK,
-    find: 'const [message, ...queue] = context.queue',
-    replace: 'const [message, ...queue] = context.queue.toReversed()'
+    find: 'const [next, ...queue] = context.queue',
+    replace: 'const [next, ...queue] = context.queue.toReversed()'
   },
   {
     name: 'a canceled task is opened again by a late word', file: TASK,

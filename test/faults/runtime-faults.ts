@@ -38,7 +38,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a restored task counts its bytes anew', file: 'runtime/take-up.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { generation, state })' },
   { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
-  { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, extensions }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, extensions }, undefined)' },
+  { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, ...opened }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, ...opened }, undefined)' },
   { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'return this.nextWakeMs > this.#services.clock.now()', replace: 'return true' },
   { name: 'who waits for a task is forgotten when it leaves memory', file: 'runtime/contexts.ts', find: 'this.#wakes.expect(live.nextWakeMs)', replace: '' },
   { name: 'a timer that has fired stays among those to come', file: 'runtime/event-clock.ts', find: 'if (this.#drop(timer)) callback()', replace: 'callback()' },

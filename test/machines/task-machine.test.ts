@@ -292,7 +292,7 @@ await t.test('what arrives for the work reaches it without the task’s own name
       for (const restoring of [false, true]) {
         const turns = new Follower(chart, { restoring }).walk([...way, ASK, ASK, ASK]).slice(-3)
         t.strictSame(turns.map(({ sent }) => sent), [first, next, []], typesOf(way))
-        t.strictSame(turns.map(turn => idsOf(contextIn(turn).queue)), [['m2'], [], []])
+        t.strictSame(turns.map(turn => idsOf(contextIn(turn).queue.map(messageIn))), [['m2'], [], []])
         t.strictSame(statesOf(turns), ['TASK_STATE_INPUT_REQUIRED'], 'the third question is asked')
       }
     }
@@ -504,7 +504,12 @@ function crash(atMs: number, policy = transient): Crashed {
 }
 
 function hasPlaceFor({ messageId }: Message, { queue }: TaskContext): boolean {
-  return queue.length < 2 && queue.at(-1)?.messageId !== messageId
+  return queue.length < 2 && queue.map(messageIn).at(-1)?.messageId !== messageId
+}
+
+/** The message of what waits in a queue. */
+function messageIn(queued: TaskContext['queue'][number]): Message {
+  return 'message' in queued ? queued.message : queued
 }
 
 function isMessage(event: EventObject): event is EventObject & { message: Message } {

@@ -182,7 +182,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(164, 'D', '9.5', 'The card of 0.3 is at its old place, at the new one for clients that name the version, and there with that of 1.0 for those that name none', 'old'),
   row(165, 'D', '9.6', 'One task is seen, followed and answered in 0.3 and in 1.0', 'old'),
   row(166, 'D', '9.1, 11.1', 'A body of another Content-Type gets HTTP 415; a part of a media type that is not accepted gets its own error', 'open'),
-  row(167, 'D', '9.3', 'A message without kind, with files as name, mediaType and fileWithBytes, is answered in that form', 'old')
+  row(167, 'D', '9.3', 'A message without kind, with files as name, mediaType and fileWithBytes, is answered in that form', 'old'),
+  row(168, 'D', '3.2.1, 3.2.2', 'Metadata and configuration of a request reach the work, those of an answer too', 'inside')
 ]
 
 function row(id: number, level: Level, section: string, says: string, ...needs: Need[]): Requirement {

@@ -1,4 +1,5 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
+import type { SendMessageRequest } from '../../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { inputRequired } from '../../../runtime/questions.ts'
 import type { WorkFunction } from '../../../runtime/work-runner.ts'
@@ -155,6 +156,18 @@ export const sendMessage: readonly Row[] = [
     const asked = await client.task('refine', { contextId })
     t.match(asked.status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'Which one?' }] } })
     t.match(await client.task('train', { taskId: asked.id }), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ name: 'train' }] })
+  }),
+  row(168, 'D', '3.2.1, 3.2.2', 'Metadata and configuration of a request reach the work, those of an answer too', async (t, { client }) => {
+    const metadata = { 'https://example.com/ext/locale': 'fi', nested: { list: [1, null] } }
+    const configuration = { acceptedOutputModes: ['image/png', 'text/plain'], historyLength: 3 }
+    const heard = async (request: SendMessageRequest) => ((await client.call('SendMessage', request)).result as { task: Task }).task
+    const seenBy = ({ artifacts }: Task) => artifacts?.map(({ parts }) => parts[0])
+    t.match(seenBy(await heard({ ...say('details', {}, configuration), metadata })), [{ data: { opened: { metadata, ...configuration } } }])
+    t.same(seenBy(await heard(say('details'))), [{ data: { opened: {} } }])
+    const { id: taskId } = await heard({ ...say('details asked'), metadata })
+    t.match(seenBy(await heard({ ...say('blue', { taskId }, configuration), metadata: { answer: true } })), [{ data: { opened: { metadata }, answer: { metadata: { answer: true }, ...configuration } } }])
+    const events = await read(client.caller.stream('SendStreamingMessage', { ...say('details'), metadata }))
+    t.match(events.flatMap(event => ('artifactUpdate' in event ? [event.artifactUpdate.artifact.parts[0]] : [])), [{ data: { opened: { metadata } } }])
   })
 ]
 
