@@ -33,7 +33,7 @@ export class LoopWatch implements Observer {
   /** The task that had control for the longest time since the last look. */
   #longest: { readonly taskId: string; readonly ms: number } | undefined
 
-  constructor({ clock, logger, elapsedMs = () => performance.now() }: WatchParts) {
+  constructor({ clock, logger, elapsedMs = performance.now.bind(performance) }: WatchParts) {
     this.#clock = clock
     this.#logger = logger
     this.#elapsedMs = elapsedMs
