@@ -1,7 +1,7 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import type { AgentExtension } from '../machines/protocol/card.ts'
 import { checkCapabilities, type CapabilityChoices } from './capabilities.ts'
-import { checkChart } from './chart-check.ts'
+import { checkChart, warnOfChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard } from './described-card.ts'
 import type { ExtendedCard } from './extended-card.ts'
 import { declaredExtensions } from './extensions.ts'
@@ -130,6 +130,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   if (input && isNegotiation(negotiate)) throw new TypeError('What opens the task of a negotiation is its deal: have terms say what the work needs, and leave input out.')
   if (input && !work) throw new TypeError('input is what opens a task: an agent without work opens none. Give it work, or leave input out.')
   shownInput({ input, inputJsonSchema })
+  if (work && typeof work !== 'function') warnOfChart(work)
   checkVersions({ version, migrate }, isChart)
   return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }), ...(input && { input }), ...(inputJsonSchema && { inputJsonSchema }) }
 }

@@ -4,7 +4,7 @@ import type { GetTaskRequest } from '../machines/protocol/requests.ts'
 import type { Admitted } from './call.ts'
 import { decided, deliver } from './deliver.ts'
 import type { OperationServices } from './operation-services.ts'
-import { plainValue } from './outcomes.ts'
+import { keptValue } from './outcomes.ts'
 import { shownTask } from './shown.ts'
 import { taskNotFound } from './task-not-found.ts'
 
@@ -27,10 +27,10 @@ export async function authorized({ store, contexts }: OperationServices, { param
 
 function jsonOf(data: unknown): unknown {
   try {
-    return plainValue(data, 'data')
+    return keptValue(data, 'data')
   } catch (cause) {
-    const violations = [{ field: 'data', description: 'must be JSON: without cycles and BigInt' }]
-    throw new A2AError('InvalidParams', 'Invalid parameters: data must be JSON: without cycles and BigInt', { violations, cause })
+    const description = 'must be JSON: without cycles, BigInt, Map, Set and Date'
+    throw new A2AError('InvalidParams', `Invalid parameters: data ${description}`, { violations: [{ field: 'data', description }], cause })
   }
 }
 

@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { states } from './chart-fit.ts'
+import { contextLoss } from './json-loss.ts'
 import { nearest } from './known-names.ts'
 import { messageOf } from './outcomes.ts'
 import type { WorkMeta, WorkTag } from './setup-work.ts'
@@ -17,10 +18,59 @@ const ANSWERS = ['message.received', 'authorization.received']
 
 /** Refuses a chart that cannot do what its author means. Throws TypeError that names the state, and says what to write instead. */
 export function checkChart(machine: AnyStateMachine): void {
+  const loss = contextLoss(machine.config.context, undefined)
+  if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
   for (const node of states(machine.root)) {
     const fault = invokeFault(node) ?? nameFault(node) ?? tagFault(node) ?? endFault(node) ?? metaFault(node) ?? answerFault(node)
     if (fault !== undefined) throw new TypeError(`The state ${nameOf(node)} ${fault}`)
   }
+}
+
+/** Charts that were warned of: each is, once. */
+const warned = new WeakSet<AnyStateMachine>()
+
+/** Warns on the console of states in which a task would stay until it is canceled. A chart that means that works all the same. */
+export function warnOfChart(machine: AnyStateMachine): void {
+  if (warned.has(machine)) return
+  warned.add(machine)
+  for (const node of states(machine.root)) {
+    const doubt = wayOnDoubt(node)
+    if (doubt !== undefined) console.warn(`taskchart: The state ${nameOf(node)} ${doubt}`)
+  }
+}
+
+function wayOnDoubt(node: AnyStateNode): string | undefined {
+  if (node.type !== 'atomic') return undefined
+  const asks = ASKING.find(tag => node.tags.includes(tag))
+  const answer = asks === 'auth-required' ? 'authorization.received' : 'message.received'
+  const others = around(node)
+  if (!others.some(each => leaves(each, node))) {
+    return asks === undefined
+      ? "has no way on: no event, timer or actor leads out of it. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
+      : `asks, but no answer leads on: its task asks until it is canceled. Add a target: on: { '${answer}': 'next' }.`
+  }
+  if (asks === undefined || others.some(hearsAnswer)) return undefined
+  return `asks, but hears no answer of the client: only events from within the agent lead on. Add on: { '${answer}': … }, or on: { '${answer}': {} } if that is meant.`
+}
+
+/** Whether an answer is heard, or something else leads on that the agent does not have to send. */
+function hearsAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
+  return always !== undefined || invoke.length > 0 || [...transitions.keys()].some(name => name.startsWith('xstate.after.') || ANSWERS.some(type => hears(name, type)))
+}
+
+/** Whether a transition of one state leads out of another, which is in it, or there at the same time. */
+function leaves(source: AnyStateNode, node: AnyStateNode): boolean {
+  const isWithin = (path: readonly string[]) => path.length < node.path.length && path.every((key, i) => key === node.path[i])
+  return [...source.transitions, ['', source.always ?? []] as const].some(
+    // A state that this one is in is not done before this one has been left.
+    ([name, all]) => !(name.startsWith('xstate.done.state.') && isWithin(source.path)) && all.some(({ target = [] }) => target.some(to => to !== node && isWithin(commonPath(source, to))))
+  )
+}
+
+function commonPath(source: AnyStateNode, to: AnyStateNode): readonly string[] {
+  if (source === to) return source.path.slice(0, -1)
+  const end = source.path.findIndex((key, i) => key !== to.path[i])
+  return end < 0 ? source.path : source.path.slice(0, end)
 }
 
 function nameOf({ machine, path }: AnyStateNode): string {

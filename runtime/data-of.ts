@@ -2,11 +2,11 @@ import { invalidParams } from '../machines/protocol/errors.ts'
 import type { Part } from '../machines/protocol/parts.ts'
 import type { MessageReceived, AuthorizationReceived } from './setup-work.ts'
 import { validated, type StandardSchema } from './standard-schema.ts'
-import { textOf } from './words.ts'
+import { partsOf, textOf } from './words.ts'
 
 /** What a message or an artifact holds for a schema: the value of its first data part, or else its text. */
 export function valueOf(content: { readonly parts: readonly Part[] }): unknown {
-  const part = content.parts.find(part => 'data' in part)
+  const part = partsOf(content, 'dataOf').find(part => 'data' in part)
   return part && 'data' in part ? part.data : textOf(content)
 }
 

@@ -1,3 +1,4 @@
+import type { AnyMachineSnapshot } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../machines/negotiation-events.ts'
 import { tryDecode } from '../machines/protocol/decode.ts'
 import { A2AError, violationsText } from '../machines/protocol/errors.ts'
@@ -8,10 +9,19 @@ import { partsField, type Part } from '../machines/protocol/parts.ts'
 import { ANSWER_SCHEMA } from '../machines/protocol/uris.ts'
 import { nonEmptyText, struct, type Schema } from '../machines/protocol/values.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../machines/task-events.ts'
-import type { Question } from './questions.ts'
+import { contextLoss, jsonLoss, kindIn } from './json-loss.ts'
+import { nearest } from './known-names.ts'
+import { isQuestion, type Question } from './questions.ts'
+import type { WorkResult } from './words.ts'
 
 /** The words of a negotiation alone. */
 const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
+
+/** The members of a result. */
+const RESULT = Object.keys({ artifact: true, artifacts: true, message: true, metadata: true } satisfies Record<keyof WorkResult, true>)
+
+/** How many members of another object an error names. */
+const SHOWN = 5
 
 /** The members that a message and an artifact have in common. */
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
@@ -52,10 +62,26 @@ export function plainValue<T>(value: T, name: string): T {
   return value === undefined ? value : plain(value, name)
 }
 
+/** The same for a value that its author's code gets back: it must be what JSON keeps, so that a Map does not come back as {}. */
+export function keptValue<T>(value: T, name: string): T {
+  const kept = plainValue(value, name)
+  const loss = jsonLoss(value, name)
+  if (loss !== undefined) throw noted(`The agent's code produced a value that cannot be stored: ${loss}`)
+  return kept
+}
+
+/** Throws for a context in which a step of a chart has put what JSON does not keep: after a restart it would be another one. */
+export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSnapshot): AnyMachineSnapshot {
+  const loss = contextLoss(snapshot.context, before?.context)
+  if (loss !== undefined) throw noted(`The agent's chart has a context that cannot be stored: ${loss}`)
+  return snapshot
+}
+
 /** What a work's return or output means; `undefined` is a result without artifacts. */
 export function outcomeOf(result: unknown): WorkOutcome {
   const given = result ?? {}
   if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
+  checkResult(given)
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }
@@ -69,6 +95,19 @@ export function outcomeOf(result: unknown): WorkOutcome {
     ...(words !== undefined && { message: messageOf(words) }),
     ...(metadata !== undefined && { metadata: metadataOf(metadata) })
   }
+}
+
+/** Refuses an object that says nothing of a result: it would complete the task without what its author made. */
+function checkResult(given: object): void {
+  if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type))) return
+  if (isQuestion(given)) throw invalid('result must not be a question: await ask(…) in a function, or yield* it in a generator, and return what comes of it')
+  if (kindIn(given) === 'Error') throw invalid("result must not be an error: throw it, or return failed('…') with a reason for the client")
+  if (RESULT.some(member => member in given)) return
+  const [name, ...others] = Object.keys(given)
+  if (name === undefined && kindIn(given) === 'Object') return
+  const meant = name === undefined ? undefined : nearest(name, RESULT)
+  const found = name === undefined ? `is a ${kindIn(given)}` : `has ${[name, ...others].slice(0, SHOWN).join(', ')}`
+  throw invalid(`result ${found}, and none of ${RESULT.join(', ')}. ${meant === undefined ? "Return { artifact: text('…') }, or data(…) for a value" : `Is ${meant} meant?`}`)
 }
 
 /** An end that is not success, with the author's reason. */

@@ -1,5 +1,5 @@
 import { fault } from './fault.ts'
-import { plainValue } from './outcomes.ts'
+import { keptValue } from './outcomes.ts'
 import type { RunLog } from './run-log.ts'
 import { StepPromise } from './step-promise.ts'
 import type { StepArguments } from './work-arguments.ts'
@@ -78,6 +78,6 @@ export class Steps {
   async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
     fault('P10')
     const result = await this.whileUnderWay(async () => run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }))
-    return plainValue(result, `the result of step ${name}`)
+    return keptValue(result, `the result of step ${name}`)
   }
 }

@@ -1,4 +1,5 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot } from 'xstate'
+import { checkContext } from './outcomes.ts'
 
 /**
  * Takes a step of a machine as a whole: the author's actions run, and what XState keeps back until the step is done
@@ -21,12 +22,13 @@ export function wholeStep(scope: AnyActorScope, step: (scope: AnyActorScope) => 
   return snapshot
 }
 
-/** A machine that, when it ends by an error, stops its actors with it: XState leaves them running. */
+/** A machine below the work's that, when it ends by an error, stops its actors with it: XState leaves them running. */
 export function endingWhole(logic: AnyActorLogic): AnyActorLogic {
   return {
     ...logic,
+    getInitialSnapshot: (scope, input) => checkContext(logic.getInitialSnapshot(scope, input)),
     transition: (before, event, scope) => {
-      const after = stepOrError(before, () => wholeStep(scope, kept => logic.transition(before, event, kept)))
+      const after = stepOrError(before, () => wholeStep(scope, kept => checkContext(logic.transition(before, event, kept), before)))
       if (after.status === 'error') {
         for (const child of Object.values<AnyActorRef>(before.children)) scope.stopChild(child)
       }

@@ -1,7 +1,7 @@
-import type { JsonValue } from '../machines/protocol/json.ts'
+import { isObject, type JsonValue } from '../machines/protocol/json.ts'
 import type { Part } from '../machines/protocol/parts.ts'
 import type { ArtifactContent, MessageContent } from '../machines/task-events.ts'
-import { checkOptions, textSuchAs, TRUE_OR_FALSE } from './check-options.ts'
+import { checkOptions, kindOf, textSuchAs, TRUE_OR_FALSE } from './check-options.ts'
 
 /** What an author may give where something is said: text, one part, parts, or parts with metadata. */
 export type Words = string | Part | Part[] | MessageContent
@@ -97,9 +97,17 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
   return { raw, ...(filename !== undefined && { filename }), ...(mediaType !== undefined && { mediaType }) }
 }
 
-/** The text of a message or an artifact: that of its text parts, a line each. */
-export function textOf({ parts }: { parts: readonly Part[] }): string {
-  return parts.flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
+/** The parts of a message or an artifact. Throws TypeError for what has none, such as a promise that was not awaited. */
+export function partsOf(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
+  const given: unknown = content
+  if (isObject(given) && Array.isArray(given['parts'])) return content.parts
+  const isPromise = isObject(given) && typeof given['then'] === 'function'
+  throw new TypeError(`${taker} takes a message or an artifact, not ${isPromise ? `a promise. Await it: ${taker}(await …)` : `${kindOf(given)}. A task has them in status.message, history and artifacts`}.`)
+}
+
+/** The text of a message or an artifact: that of its text parts, a line each. Throws TypeError for what is neither. */
+export function textOf(content: { parts: readonly Part[] }): string {
+  return partsOf(content, 'textOf').flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
 }
 
 /** Says how the work is getting on. `metadata` stands in the status event, and in the task from then on. */

@@ -4,7 +4,7 @@ import { familyOf, hostOf } from './actor-host.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 import { KeptWith } from './kept-with.ts'
 import { gatedMachine, heldActions, inScope } from './gated-logic.ts'
-import { endedFor, outcomeOf, workEventOf } from './outcomes.ts'
+import { checkContext, endedFor, outcomeOf, workEventOf } from './outcomes.ts'
 import { wholeStep } from './whole-step.ts'
 
 /**
@@ -25,7 +25,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     getInitialSnapshot: (scope, input) => {
       voices.set(scope.self, new Voice(scope, undefined))
       try {
-        return wholeStep(scope, kept => settled(logic.getInitialSnapshot(kept, input)))
+        return wholeStep(scope, kept => checkContext(settled(logic.getInitialSnapshot(kept, input))))
       } catch (error) {
         unborn.add(scope.self)
         crash(scope, error)
@@ -47,7 +47,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
       try {
         const heard = isGiven(event) ? answered(before, event) : { event }
         // A message that was queued for the question may be no answer to it.
-        return 'event' in heard ? wholeStep(scope, kept => settled(logic.transition(before, heard.event, kept))) : before
+        return 'event' in heard ? wholeStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before)) : before
       } catch (error) {
         crash(scope, error)
         return before

@@ -69,6 +69,7 @@ function ended<Output extends OutputInterface>(
   return {
     text, finishReason,
     output: output as InferGenerateOutput<Output>,
+    artifacts: [],
     ...(artifact && { artifact: { artifactId: 'answer', ...artifact, parts: [data(output as JsonValue)] } }),
     ...(finishReason === 'length' && { message: 'The answer is cut off: it became too long for the model.' }),
     ...(Object.keys(usage).length > 0 && { metadata: { [MODEL_METADATA]: { usage } } })

@@ -9,6 +9,9 @@ const TASKS = 'runtime/tasks.ts'
 /** Faults of the runtime. */
 export const runtimeFaults: readonly Fault[] = [
   { name: 'an unknown option is ignored', file: 'runtime/check-options.ts', unit: 'test/adapters/options.test.ts', find: 'if (kind === undefined) return checkNames({ [name]: value }, Object.keys(kinds), taker)', replace: 'if (kind === undefined) continue' },
+  { name: 'a Map is stored as an empty object', file: 'runtime/json-loss.ts', unit: 'test/runtime/work-again.test.ts', find: "  ['Map', 'an object: Object.fromEntries(map)'],\n", replace: '' },
+  { name: 'a result that says nothing completes the task', file: 'runtime/outcomes.ts', unit: 'test/runtime/work.test.ts', find: '  checkResult(given)\n', replace: '' },
+  { name: 'a state without a way on is not warned of', file: 'runtime/chart-check.ts', unit: 'test/runtime/agent.test.ts', find: "target.some(to => to !== node && isWithin(commonPath(source, to)))", replace: 'target.length > 0' },
   { name: 'an agent is taken for a runtime', file: 'runtime/runtime-options.ts', unit: 'test/adapters/options.test.ts', find: "if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return", replace: 'if (isObject(given)) return' },
   { name: 'tasks keep what their clients send, however much', file: 'runtime/place-message.ts', unit: 'test/runtime/shares.test.ts', find: 'contexts.makeRoomIn(live)\n      return', replace: 'return' },
   { name: 'a user with a large message takes every turn', file: 'runtime/fair-turns.ts', unit: 'test/adapters/reading.test.ts', find: 'if (debt > 0) this.#debts.set(user, debt)', replace: '' },

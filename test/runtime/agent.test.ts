@@ -164,6 +164,32 @@ await t.test('a chart that is right is taken, however it hears its answers', asy
   t.doesNotThrow(() => defineAgent({ card, negotiate: () => reply('x') }))
 })
 
+await t.test('a chart with a state that nothing leads out of is warned of, once', async t => {
+  const warn = t.capture(console, 'warn', () => {})
+  const warnings = (states: object, more: object = {}) => {
+    const machine = createMachine({ id: 'shop', initial: 'a', states, ...more } as never).provide({ actors: { x: fromPromise(async () => {}) } })
+    for (const _ of [1, 2]) defineAgent({ card, work: machine as never })
+    return warn().map(({ args }) => String(args[0]))
+  }
+  const noWayOn = "has no way on: no event, timer or actor leads out of it. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
+  const asks = { tags: 'input-required', on: { 'message.received': 'b' } }
+  const end = { type: 'final' }
+  t.strictSame(warnings({ a: { on: { x: 'b' } }, b: { on: { x: 'b', y: { actions: [] } } } }), [`taskchart: The state shop.b ${noWayOn}`])
+  t.strictSame(warnings({ a: { initial: 'c', onDone: 'b', states: { c: {} } }, b: end }), [`taskchart: The state shop.a.c ${noWayOn}`])
+  t.strictSame(warnings({ a: { type: 'parallel', onDone: 'b', states: { c: { initial: 'd', states: { d: {} } }, e: { initial: 'f', states: { f: { on: { x: 'g' } }, g: end } } } }, b: end }), [`taskchart: The state shop.a.c.d ${noWayOn}`])
+  t.strictSame(warnings({ a: { ...asks, on: { 'message.received': { actions: [] } } } }), ["taskchart: The state shop.a asks, but no answer leads on: its task asks until it is canceled. Add a target: on: { 'message.received': 'next' }."])
+  t.match(warnings({ a: { tags: 'auth-required', on: { 'authorization.received': {} } } }), [/on: \{ 'authorization\.received': 'next' \}/])
+  t.strictSame(warnings({ a: { ...asks, on: { paid: 'b' } }, b: end }), ["taskchart: The state shop.a asks, but hears no answer of the client: only events from within the agent lead on. Add on: { 'message.received': … }, or on: { 'message.received': {} } if that is meant."])
+  const right = [
+    { a: asks, b: end }, { a: { ...asks, on: { paid: 'b', 'message.received': {} } }, b: end }, { a: { after: { 10: 'b' } }, b: end }, { a: { always: [{ guard: () => false, target: 'b' }] }, b: end },
+    { a: { tags: 'input-required', invoke: { src: 'x', onDone: 'b' } }, b: end }, { a: { tags: 'input-required', after: { 10: 'b' } }, b: end }, { a: { tags: 'input-required', always: { guard: () => false, target: 'b' } }, b: end },
+    { a: { initial: 'c', on: { x: 'b' }, states: { c: {} } }, b: end }, { a: { initial: 'c', on: { x: 'a' }, states: { c: {} } } }, { a: { initial: 'c', on: { x: '.d' }, states: { c: {}, d: end } } },
+    { a: { type: 'parallel', states: { c: { initial: 'd', states: { d: {} } }, e: { initial: 'f', onDone: '#shop.b', states: { f: { on: { x: 'g' } }, g: end } } } }, b: end }
+  ]
+  for (const states of right) t.strictSame(warnings(states), [], JSON.stringify(states))
+  t.strictSame(warnings({ a: {} }, { on: { x: '.b' }, states: { a: {}, b: end } }), [])
+})
+
 await t.test('a name is near another that differs in case, separators, an ending, or a letter in six', async t => {
   const names = ['input-required', 'failed', 'work', 'messageBytes']
   for (const [word, name] of [['INPUT_REQUIRED', 'input-required'], ['inputrequird', 'input-required'], ['fialed', undefined], ['faild', 'failed'], ['sailed', undefined], ['worker', 'work'], ['workers', undefined], ['wor', 'work'], ['w', undefined], ['', undefined], ['messagebyets', 'messageBytes']] as const) {

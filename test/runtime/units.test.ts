@@ -2,16 +2,18 @@ import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { artifactOf } from '../../runtime/outcomes.ts'
 import { createActor, fromCallback, fromObservable, fromTransition } from 'xstate'
+import { z } from 'zod'
 import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/actor-host.ts'
 import { ArtifactList } from '../../runtime/artifact-list.ts'
 import { namedArtifacts } from '../../runtime/artifact-references.ts'
 import { systemClock, timestamp } from '../../runtime/clock.ts'
 import { jsonBytes } from '../../runtime/json-bytes.ts'
+import { contextLoss, jsonLoss } from '../../runtime/json-loss.ts'
 import { CommitPipeline, LOST_RACE } from '../../runtime/commit-pipeline.ts'
 import { Feeds } from '../../runtime/feeds.ts'
 import { gated, isMachine } from '../../runtime/gated-logic.ts'
 import { randomIds } from '../../runtime/ids.ts'
-import { artifact, data, defineAgent, file, memoryStore, progress, setupWork, text, textOf as textOfParts } from '../../runtime/index.ts'
+import { artifact, data, dataOf, defineAgent, file, memoryStore, progress, setupWork, text, textOf as textOfParts } from '../../runtime/index.ts'
 import { checkInputModes, inputModesOf } from '../../runtime/input-modes.ts'
 import { defaultLimits, limitsWith } from '../../runtime/limits.ts'
 import { consoleLogger } from '../../runtime/logger.ts'
@@ -431,12 +433,33 @@ await t.test('input modes are compared without case and parameters, with wildcar
   t.doesNotThrow(check('anything/else', new Set(['*/*'])))
 })
 
+await t.test('what JSON does not keep is found wherever it is, but for what says itself how it is stored', async t => {
+  class Ticket {
+    readonly day = new Date(0)
+  }
+  const shared: Record<string, unknown> = { list: [] }
+  shared['self'] = shared
+  const actor = createActor(fromTransition(() => 0, 0))
+  for (const kept of [1, null, 'x', new URL('http://a.example/'), { actor }, shared, Object.create(null), { toJSON: () => new Map() }]) t.equal(jsonLoss(kept, 'it'), undefined)
+  t.equal(jsonLoss({ ticket: new Ticket() }, 'it'), 'it.ticket.day is a Date, which JSON does not keep. Write a text: date.toISOString().')
+  t.equal(jsonLoss([shared, { ...shared, set: new Set() }], 'it'), 'it[1].set is a Set, which JSON does not keep. Write a list: [...set].')
+  const before = { old: new Map(), same: 1 }
+  t.equal(contextLoss({ ...before, same: 2 }, before), undefined, 'only what a step has changed is looked at')
+  t.match(contextLoss({ ...before, same: /x/ }, before), 'context.same is a RegExp')
+  t.equal(contextLoss(undefined, undefined), undefined)
+})
+
 await t.test('words', async t => {
   t.strictSame(text('x'), { text: 'x' })
   t.strictSame(data(null), { data: null })
   t.strictSame(file(new Uint8Array([1, 2, 3]).subarray(1)), { raw: 'AgM=' })
   t.strictSame(file(new Uint8Array(), { filename: 'f', mediaType: 'image/png' }), { raw: '', filename: 'f', mediaType: 'image/png' })
   t.equal(textOfParts({ parts: [text('a'), data(1), text('b')] }), 'a\nb')
+  const promised = Promise.resolve({ parts: [] })
+  t.throws(() => textOfParts(promised as never), new TypeError('textOf takes a message or an artifact, not a promise. Await it: textOf(await …).'))
+  t.throws(() => dataOf(promised as never, z.string()), new TypeError('dataOf takes a message or an artifact, not a promise. Await it: dataOf(await …).'))
+  t.throws(() => textOfParts('x' as never), new TypeError('textOf takes a message or an artifact, not a string. A task has them in status.message, history and artifacts.'))
+  t.throws(() => textOfParts({ id: 'a task' } as never), { name: 'TypeError', message: /^textOf takes a message or an artifact, not an object/ })
   t.strictSame(progress(), { type: 'progress' })
   t.strictSame(progress(''), { type: 'progress', message: '' })
   t.strictSame(artifact('x', { append: true, lastChunk: false }), { type: 'artifact', artifact: 'x', append: true, lastChunk: false })

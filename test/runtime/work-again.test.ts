@@ -154,7 +154,7 @@ await t.test('steps', async t => {
   await t.test('give what JSON makes of their results, the first time too; what the author changes in it is not kept', async t => {
     const results: unknown[] = []
     const work: WorkGenerator = async function* ({ step }) {
-      const result = await step('one', () => ({ at: new Date(0), none: undefined, list: [1] }) as { list: number[] })
+      const result = await step('one', () => ({ at: { toJSON: () => 'then' }, none: undefined, list: [1] }) as { list: number[] })
       const nothing = await step('two', () => undefined)
       const zero = await step('three', () => null)
       results.push(structuredClone([result, nothing, zero]))
@@ -169,7 +169,7 @@ await t.test('steps', async t => {
       await rerun(life, work)
       t.equal(results.length, lived)
     }
-    const expected = [{ at: '1970-01-01T00:00:00.000Z', list: [1] }, undefined, null]
+    const expected = [{ at: 'then', list: [1] }, undefined, null]
     t.strictSame(results, [expected, expected, expected])
   })
 
@@ -181,6 +181,24 @@ await t.test('steps', async t => {
       const { status } = taskIn(await invalidOutput(runtime))
       t.strictSame([stateName(status.state), textOf(status.message)], ['failed', `The agent's code produced something that is not valid A2A: the result of step count must be JSON: ${['function', 'symbol'].includes(typeof result) ? 'not a function, a symbol or what a toJSON makes nothing of' : 'without cycles and BigInt'}.`])
       t.equal(log.length, 1)
+    }
+  })
+
+  await t.test('whose result JSON would empty or turn into something else fail the task at that step, and say what to write', async t => {
+    const bytes = new Uint8Array(2)
+    const results: [result: unknown, loss: string][] = [
+      [new Map([['a', 1]]), 'the result of step count is a Map, which JSON does not keep. Write an object: Object.fromEntries(map).'],
+      [{ seen: [{ ids: new Set(['a']) }] }, 'the result of step count.seen[0].ids is a Set, which JSON does not keep. Write a list: [...set].'],
+      [new Date(0), 'the result of step count is a Date, which JSON does not keep. Write a text: date.toISOString().'],
+      [{ error: new TypeError('x') }, 'the result of step count.error is an Error, which JSON does not keep. Write its text: error.message.'],
+      [Buffer.from(bytes), "the result of step count is a Uint8Array, which JSON does not keep. Write a text: Buffer.from(bytes).toString('base64')."],
+      [[Promise.resolve(1)], 'the result of step count[0] is a Promise, which JSON does not keep. Write its result: await it first.']
+    ]
+    for (const [result, loss] of results) {
+      let goesOn = false
+      const { runtime } = start(t, { work: async ({ step }) => { await step('count', () => result); goesOn = true } })
+      const { status } = taskIn(await invalidOutput(runtime))
+      t.strictSame([stateName(status.state), textOf(status.message), goesOn], ['failed', `The agent's code produced a value that cannot be stored: ${loss}`, false])
     }
   })
 

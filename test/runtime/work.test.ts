@@ -1,7 +1,7 @@
 import t from 'tap'
-import { assign, emit, fromCallback, fromPromise, raise, spawnChild } from 'xstate'
+import { assign, createMachine, emit, fromCallback, fromPromise, raise, sendTo, spawnChild } from 'xstate'
 import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
-import { A2AError, accepted, artifact, data, failed, progress, rejected, reply, setupWork, text } from '../../runtime/index.ts'
+import { A2AError, accepted, artifact, data, failed, inputRequired, progress, rejected, reply, setupWork, text } from '../../runtime/index.ts'
 import type { AgentDefinition } from '../../runtime/agent.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation-function.ts'
 import type { WorkFunction } from '../../runtime/work-runner.ts'
@@ -94,6 +94,21 @@ await t.test('work as a function', async t => {
       t.match(says, `not valid A2A: ${names} `)
       t.equal(artifacts, undefined)
       t.match(log, [{ message: 'the work of a task failed' }])
+    }
+  })
+
+  await t.test('a result that says nothing fails the task, and says what to return', async t => {
+    const nothing: [result: unknown, says: string][] = [
+      [{ text: 'hello' }, "has text, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
+      [{ artefact: text('x'), price: 3 }, 'has artefact, price, and none of artifact, artifacts, message, metadata. Is artifact meant?'],
+      [Object.fromEntries('abcdefg'.split('').entries()), "has 0, 1, 2, 3, 4, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
+      [new Map([['artifact', 'x']]), "is a Map, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
+      [new Error('full'), "must not be an error: throw it, or return failed('…') with a reason for the client"],
+      [inputRequired('Which?'), 'must not be a question: await ask(…) in a function, or yield* it in a generator, and return what comes of it']
+    ]
+    for (const [result, says] of nothing) {
+      const { runtime } = start(t, { work: () => result as never })
+      t.match(ended(await invalidOutput(runtime)), { state: 'failed', says: `The agent's code produced something that is not valid A2A: result ${says}.` })
     }
   })
 
@@ -399,6 +414,35 @@ await t.test('work as a chart', async t => {
       t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says: 'The work ended with an error.' })
       t.match(log[0], { level: 'error' })
     }
+  })
+
+  await t.test('a step that puts into its context what JSON does not keep fails the task, and says what to write', async t => {
+    const mapped = { seen: new Map([['a', 1]]), other: 1 }
+    const chart = (context: unknown) => createMachine({
+      id: 'shop', context, initial: 'a',
+      states: { a: { tags: 'input-required', on: { 'message.received': { target: 'b', actions: assign(mapped) } } }, b: {} }
+    } as never) as never
+    const [later, atOnce] = [chart({ seen: 1, other: {} }), chart(() => mapped)]
+    const says = "The agent's chart has a context that cannot be stored: context.seen is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
+    const { runtime } = start(t, { work: later })
+    const { id } = taskIn(await runtime.sendMessage(say('x')))
+    t.match(await refusal(runtime.sendMessage(say('a', { taskId: id }))), { code: 'InvalidAgentResponse', message: new RegExp('context.seen is a Map') })
+    t.equal(textOf((await runtime.getTask({ id })).status.message), says)
+    t.match(ended(await invalidOutput(start(t, { work: atOnce }).runtime)), { state: 'failed', says })
+    for (const below of [later, atOnce]) {
+      const work = createMachine({
+        initial: 'a',
+        states: {
+          a: {
+            invoke: [{ id: 'below', src: 'below', onError: 'b' }, { src: 'poke' }],
+            on: { poke: { actions: sendTo('below', { type: 'message.received' }) } }
+          },
+          b: { type: 'final', tags: 'failed', meta: { reason: 'The actor failed.' } }
+        }
+      }).provide({ actors: { below, poke: fromCallback(({ sendBack }) => sendBack({ type: 'poke' })) } })
+      t.match(ended(await start(t, { work: work as never }).runtime.sendMessage(say('x'))), { state: 'failed', says: 'The actor failed.' })
+    }
+    t.throws(() => start(t, { work: chart(mapped) }), { name: 'TypeError', message: /^The chart shop has a context that cannot be stored: context\.seen is a Map/ })
   })
 
   await t.test('an actor spawned without a name fails the task, for it could not be found again', async t => {
