@@ -36,6 +36,12 @@ const barista = setupWork({
   output: ({ context }) => ({ artifact: { name: 'coffee.txt', parts: [text(context.coffee)] } })
 })
 
+/** What its tests have happen to it: `npx taskchart test examples/barista.ts`. */
+export const cases = {
+  messages: { large: 'large', 'another size': 'huge' },
+  results: { brew: { 'a coffee': 'a large coffee', 'an error': new Error('The cup fell over.') } }
+}
+
 export default defineAgent({
   card: {
     name: 'Barista',

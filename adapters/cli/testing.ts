@@ -25,6 +25,7 @@ export function readKind(text: string, kinds: Testing['PATH_KINDS']): PathKind {
 /** What making a plan of an agent's tests rejects with, as an error of the command. */
 export function planError(file: string, { name }: Agent['card']): (cause: unknown) => never {
   return cause => {
-    throw new CommandError(`${name}, of ${file}, cannot be tested: ${(cause as Error).message}`, { cause })
+    const [what = '', ...lines] = (cause as Error).message.split('\n')
+    throw new CommandError(`${name}, of ${file}, cannot be tested: ${what}`, { cause, details: lines.join('\n') })
   }
 }

@@ -6,7 +6,7 @@ import { walkChart, type Liveness } from './chart-run.ts'
 import { CoverageLog, type Coverage, type Reached } from './coverage.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
-import { coverageLines, crashLines } from './notes.ts'
+import { coverageLines, crashLines, missingIn } from './notes.ts'
 import { walk, type Manner } from './path-run.ts'
 import { PLAN_OPTIONS, planFor, type Path, type PlanOptions } from './plan.ts'
 import { Puppet } from './puppet.ts'
@@ -30,6 +30,12 @@ export interface PathTest {
   readonly run: () => Promise<void>
 }
 
+/** What a test lacks, though all of its paths pass. */
+export interface Shortfall {
+  readonly missing: readonly string[]
+  readonly crashes: number
+}
+
 /** The tests of an agent. */
 export interface AgentTests {
   readonly tests: readonly PathTest[]
@@ -39,6 +45,11 @@ export interface AgentTests {
   readonly coverage: () => Coverage
   /** The parts of the work's chart that they have been through by now; undefined if it has none, or not all of it was walked alone. */
   readonly reached: () => Reached | undefined
+  /**
+   * What the tests have not reached of the work's chart by now, each with the reason, and how many paths end where it throws;
+   * undefined where `reached` is.
+   */
+  readonly shortfall: () => Shortfall | undefined
   /** What there is to be said of it, as lines: which ways lack something here, where the chart itself throws, and what was not reached, if the chart was walked alone. */
   readonly notes: () => string[]
 }
@@ -69,8 +80,10 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   ])
   const isWalked = chosen.length > 0 && ways.some(way => typeof WAYS[way] === 'string')
   const notes = () => [...lacks, ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
-  const reached = () => (isChart && isWalked && only === '' ? log.reached : undefined)
-  return { tests, configurations, coverage: () => log.coverage, reached, notes }
+  const isWhole = isChart && isWalked && only === ''
+  const reached = () => (isWhole ? log.reached : undefined)
+  const shortfall = () => (isWhole ? { missing: missingIn(log.coverage), crashes: crashes.length } : undefined)
+  return { tests, configurations, coverage: () => log.coverage, reached, shortfall, notes }
 }
 
 /** The tests of a negotiation: through a runtime, in memory. Its chart is ours, and tested as such. */

@@ -13,7 +13,7 @@ export { chartOf, planFor } from './plan.ts'
 export { VirtualClock } from './virtual-clock.ts'
 export { allWays } from './ways.ts'
 
-export type { AgentTestOptions, AgentTests, PathTest } from './agent-tests.ts'
+export type { AgentTestOptions, AgentTests, PathTest, Shortfall } from './agent-tests.ts'
 export type { Cases, Named, Opening } from './cases.ts'
 export type { Coverage, Reached, Share } from './coverage.ts'
 export type { Move } from './moves.ts'

@@ -40,6 +40,13 @@ export interface Path {
   readonly steps: readonly Step[]
 }
 
+/** A way at whose end the chart throws. `guessed`: the actors on it whose result no case gives, by their `src`. */
+interface Crash {
+  readonly way: string
+  readonly error: unknown
+  readonly guessed: readonly string[]
+}
+
 /** Everything that is tested of an agent. */
 export interface Plan {
   /** The chart of its work; of work that is none, the model of what such work may do. */
@@ -51,7 +58,7 @@ export interface Plan {
   /** How many configurations there are. */
   readonly configurations: number
   /** The ways at whose ends the chart throws, or has an output that is none, which is a fault of it or of the cases. */
-  readonly crashes: readonly { readonly way: string; readonly error: unknown }[]
+  readonly crashes: readonly Crash[]
 }
 
 /** How to plan. */
@@ -84,7 +91,7 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
   const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, await madeCases(agent, machine), agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms()
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
-  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Plan['crashes'][number][] }
+  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[] }
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -97,7 +104,8 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
     plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
     for (const { turn, way } of found) {
       const fault = faultOf(turn)
-      if (fault) plan.crashes.push({ way: sentenceOf(name, way.map(({ move }) => move)), error: fault.error })
+      const moves = way.map(({ move }) => move)
+      if (fault) plan.crashes.push({ way: sentenceOf(name, moves), error: fault.error, guessed: guessedIn(moves, given) })
     }
   }
   if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))
@@ -111,11 +119,15 @@ export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
 }
 
 function noTerms(): TypeError {
-  return new TypeError("of terms that cannot be made from their schema it is not known what they may be. Give cases.terms, as in { terms: { 'a price': { euros: 40 } } }.")
+  return new TypeError("of terms that cannot be made from their schema it is not known what they may be. Say it, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}")
 }
 
 function noTask(name: string): TypeError {
-  return new TypeError(`the message "${name}" opens no task. Give cases.opening: messages that open one.`)
+  return new TypeError(`the message "${name}" opens no task. Say what opens one, in the agent's module or as the option cases:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
+}
+
+function guessedIn(moves: readonly InnerMove[], { results = {} }: Cases): string[] {
+  return moves.flatMap(move => (move.type === 'end' && !(move.result instanceof Error) && !results[move.src] ? [move.src] : []))
 }
 
 type Opened = Pick<Path, 'name' | 'opening' | 'input'>

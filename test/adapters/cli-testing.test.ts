@@ -18,8 +18,9 @@ export default defineAgent({ card: { name: 'Light' }, work })
 `,
   'forgetful.ts': `
 import { defineAgent, setupWork } from 'taskchart'
-const work = setupWork({ types: { context: {} as { at: Date } } }).createMachine({
-  context: () => ({ at: new Date(0) }), initial: 'asking',
+class Stamp { getTime() { return 0 } }
+const work = setupWork({ types: { context: {} as { at: Stamp } } }).createMachine({
+  context: () => ({ at: new Stamp() }), initial: 'asking',
   states: { asking: { tags: 'input-required', on: { 'message.received': 'done' } }, done: { type: 'final' } },
   output: ({ context }) => ({ artifact: String(context.at.getTime()) })
 })
@@ -27,7 +28,18 @@ export default defineAgent({ card: { name: 'Forgetful' }, work })
 `,
   'function.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })",
   'echo.js': "import { defineAgent, reply } from 'taskchart'\nexport default defineAgent({ card: { name: 'Echo' }, negotiate: () => reply('x') })",
-  'wrong.js': "import { defineAgent } from 'taskchart'\nexport const cases = 5\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
+  'wrong.js': "import { defineAgent } from 'taskchart'\nexport const cases = 5\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })",
+  'shy.js': "import { accepted, defineAgent, reply } from 'taskchart'\nexport default defineAgent({ card: { name: 'Shy' }, work: async () => {}, negotiate: ({ message }) => (message.parts.length > 1 ? accepted() : reply('Hm?')) })",
+  'dim.ts': `
+    import { defineAgent, fromPromise, setupWork } from 'taskchart'
+    import { assign } from 'xstate'
+    const work = setupWork({ types: { context: {} as { text: string } }, actors: { dim: fromPromise<string>(async () => 'x') } }).createMachine({
+      id: 'light', context: { text: '' }, initial: 'on',
+      states: { on: { invoke: { src: 'dim', onDone: { target: 'off', actions: assign({ text: ({ event }) => event.output }) }, onError: 'off' } }, never: { type: 'final' }, off: { type: 'final' } },
+      output: ({ context }) => ({ artifact: { text: context.text } })
+    })
+    export default defineAgent({ card: { name: 'Dim' }, work })
+  `
 })
 const run = (...argv: string[]) => runCommand(argv, { cwd })
 
@@ -65,6 +77,33 @@ await t.test('test walks the paths, and says what it has reached', async t => {
   t.match(await run('test', 'light.ts', '--way', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
   t.match(await run('test', 'light.ts', '--way', 'pigeon'), { code: 2, stderr: /There is no such --way\. There are: the chart; / })
   t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
+})
+
+await t.test('test says in its summary what it has not reached, and fails for that only with --strict', async t => {
+  const { code, stdout } = await run('test', 'dim.ts', '--way', 'the chart')
+  t.equal(code, 0)
+  t.match(stdout, /^the chart throws, opened by "start", then dim ends with "done": A2AError: .*\ndim ended without an output, as no case says what it gives\. Add to the module: export const cases = \{ results: \{ dim: \{ 'a result': … \} \} \}\n/)
+  t.match(stdout, /\nnot reached: light\.never is never entered\n\d+ passed, 0 failed, 1 not reached, 1 where the chart throws\n$/)
+  t.equal((await run('test', 'dim.ts', '--way', 'the chart', '--strict')).code, 3)
+  t.match(await run('test', 'dim.ts', '--way', 'the chart', '--strict', '--tap'), { code: 3, stdout: /\n# 1 not reached\n# 1 where the chart throws\n$/ })
+  t.match(await run('test', 'light.ts', '--way', 'the chart', '--strict'), { code: 0, stdout: /\d+ passed, 0 failed\n$/ })
+  t.match(await run('test', 'function.js', '--way', 'in process, restarted', '--strict'), { code: 0 })
+  t.match(await run('test', 'light.ts', '--strict', '--only', 'cancels'), { code: 2, stderr: /--strict needs every path\. Leave out --only\./ })
+  t.match(await run('test', 'light.ts', '--strict', '--way', 'in process'), { code: 2, stderr: /--strict needs a way that walks the chart alone\. Add --way "the chart"\./ })
+})
+
+await t.test('the barista is tested whole, and its chart does not throw', async t => {
+  const { code, stdout } = await run('test', resolve('examples/barista.ts'), '--way', 'the chart', '--strict')
+  t.equal(code, 0)
+  t.notMatch(stdout, /the chart throws/)
+})
+
+await t.test('an agent whose first message opens no task gets the lines to add', async t => {
+  t.match(await run('test', 'shy.js'), {
+    code: 1,
+    stderr: 'taskchart: Shy, of shy.js, cannot be tested: the message "start" opens no task. Say what opens one, in the agent\'s module or as the option cases:\n' +
+      "export const cases = {\n  opening: { 'a request': 'words that open a task' }\n}\n"
+  })
 })
 
 await t.test('paths shows what may come before there is a task, where an agent negotiates', async t => {

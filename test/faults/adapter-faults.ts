@@ -7,6 +7,7 @@ const WRITER = 'adapters/storage/commit-writer.ts'
 
 /** Faults of the bindings, the clients and the engine. */
 export const adapterFaults: readonly Fault[] = [
+  { name: 'a part of the chart that is not reached passes --strict', file: 'adapters/cli/test.ts', unit: 'test/adapters/cli-testing.test.ts', find: '!(strict && lacks.length > 0)', replace: 'true' },
   { name: 'a request without an id is done', file: ENVELOPE, find: `if (id === undefined) return { kind: 'notification', method, params }`, replace: `if (id === undefined && method === 'cancelStream') return { kind: 'notification', method, params }` },
   { name: 'a condition that is no number is left out', file: 'adapters/json-rpc/service-parameters.ts', find: 'if (value !== undefined) conditions', replace: `if (value !== undefined && /^\\d{1,15}$/.test(value)) conditions` },
   { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id), true)`, replace: '' },
