@@ -2,10 +2,10 @@ import { accepted, artifactChoices, chosenArtifact, defineAgent, file, fromPromi
 import type { ArtifactChoice, Part } from 'taskchart'
 import { assign, emit } from 'xstate'
 import { colourIn, drawSailboat, type ColourName } from './draw-sailboat.ts'
-import { freeName, isAboutDrawing, isChange } from './wishes.ts'
+import { boatOf, freeName, isAboutDrawing, isChange } from './wishes.ts'
 
 /** What is drawn. `choices` are the pictures that may be meant; the new one keeps the name of the last that is left. */
-type Drawing = { colour: ColourName; choices: ArtifactChoice[]; name: string; isAgain: boolean; parts: Part[] }
+type Drawing = { colour?: ColourName | undefined; choices: ArtifactChoice[]; name: string; isAgain: boolean; parts: Part[] }
 /**
  * Draws sailboats: a hybrid agent. What is not about drawing is answered with a message; a picture is a task; a wish to
  * change a picture is a new task, whose artifact keeps the name. If two pictures could be meant, the task asks.
@@ -20,7 +20,7 @@ const painter = setupWork({
 }).createMachine({
   id: 'sailboat',
   context: ({ input: { message, earlierArtifacts } }) => ({
-    colour: colourIn(textOf(message)) ?? 'white',
+    colour: colourIn(textOf(message)),
     choices: isChange(message) ? artifactChoices({ message, earlierArtifacts }) : [],
     name: freeName(earlierArtifacts.map(({ artifact }) => artifact.name)), isAgain: false, parts: []
   }),
@@ -33,13 +33,13 @@ const painter = setupWork({
       on: { 'message.received': { target: 'choosing', actions: assign(({ context: { choices }, event }) => ({ isAgain: true, choices: [chosenArtifact(choices, event.message) ?? choices].flat() })) } }
     },
     painting: {
-      entry: emit(({ context }) => progress(`Painting a ${context.colour} sailboat.`)),
+      entry: emit(({ context }) => progress(`Painting a ${boatOf(context)}.`)),
       invoke: { src: 'paint', input: ({ context }) => context, onDone: { target: 'painted', actions: assign({ parts: ({ event }) => [event.output] }) }, onError: 'spoilt' }
     },
     painted: { type: 'final' },
     spoilt: { type: 'final', tags: 'failed', meta: { reason: 'The paint ran.' } }
   },
-  output: ({ context: { name, colour, parts } }) => ({ artifact: { name, description: `A generated image of a ${colour} sailboat on the ocean.`, parts } })
+  output: ({ context }) => ({ artifact: { name: context.name, description: `A generated image of a ${boatOf(context)} on the ocean.`, parts: context.parts } })
 })
 
 /** What its tests have happen to it: `npx taskchart test examples/sailboat.ts`. */

@@ -15,3 +15,8 @@ export function freeName(taken: readonly (string | undefined)[]): string {
   const count = new Set(taken).size
   return count === 0 ? 'sailboat_image.png' : `sailboat_image_${count + 1}.png`
 }
+
+/** What is drawn, in words: with its colour if a message has named one. */
+export function boatOf({ colour }: { readonly colour?: string | undefined }): string {
+  return colour === undefined ? 'sailboat' : `${colour} sailboat`
+}

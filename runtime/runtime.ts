@@ -33,7 +33,7 @@ import { listTasks } from './list-tasks.ts'
 import { Metering } from './metering.ts'
 import { isNegotiation } from './negotiation.ts'
 import { memoryStore } from './memory-store.ts'
-import { readNamed, type Named } from './named-tasks.ts'
+import { readNamed, roundsBefore, type Named } from './named-tasks.ts'
 import { Observers, type Observation, type Observer } from './observers.ts'
 import { retentionWith } from './retention.ts'
 import type { OperationServices } from './operation-services.ts'
@@ -77,6 +77,11 @@ export interface Runtime {
    * was the answer in place of one; `undefined` if it has given no task that name. Nobody is asked whether it may know.
    */
   taskNamed(name: string, call?: CallContext): Promise<Named | undefined>
+  /**
+   * The tasks of such a name before this one, oldest first, as many as a message may refer to. For a task that the caller has been
+   * given by another operation: nobody is asked whether it may know.
+   */
+  roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
   createTaskPushNotificationConfig(params: OperationRequests['createTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
   getTaskPushNotificationConfig(params: OperationRequests['getTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
   listTaskPushNotificationConfigs(params: OperationRequests['listTaskPushNotificationConfigs'], call?: CallContext): Promise<ListTaskPushNotificationConfigsResponse>
@@ -209,6 +214,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       }),
     taskNamed: (name, call = {}) =>
       ownErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).admitted.scope, name)),
+    roundsBefore: (taskId, call = {}) => ownErrors(logger, call, 'roundsBefore', () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
     createTaskPushNotificationConfig: (params, call = {}) => answered('createTaskPushNotificationConfig', params, call, admitted => createPushConfig(services, admitted)),
     getTaskPushNotificationConfig: (params, call = {}) => answered('getTaskPushNotificationConfig', params, call, admitted => getPushConfig(services, admitted)),
     listTaskPushNotificationConfigs: (params, call = {}) => answered('listTaskPushNotificationConfigs', params, call, admitted => listPushConfigs(services, admitted)),
@@ -221,7 +227,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     signedCard: (interfaces, tenant, change = card => card) => ownErrors(logger, {}, 'signedCard', () => signed(change(publicCard(interfaces, tenant)))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      capabilities, limits, logger, clock, extensions: extensions.supported, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), reading: new FairTurns(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+      capabilities, limits, logger, clock, extensions: extensions.supported, opensTasks: agent.work !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), reading: new FairTurns(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

@@ -21,6 +21,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly clock: Clock
   /** URIs of the extensions that clients may activate: ours and the author's. */
   readonly extensions: readonly string[]
+  /** Whether the agent has work, so that its messages may lead to tasks. */
+  readonly opensTasks: boolean
   /** Whether tenants are configured, so that servers take their names in paths. */
   readonly hasTenants: boolean
   /** Counts what a server refuses or ignores without calling an operation. The operations count what calls them. */

@@ -3,6 +3,7 @@ import { PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type { Clock } from './clock.ts'
 import type { Limits } from './limits.ts'
+import { roundsBefore } from './named-tasks.ts'
 import type { Scope, Store, TaskEvent } from './store.ts'
 import { applyEvent, newTaskRecord, projectTask } from './task-projection.ts'
 import type { WebhookRow } from './webhook-rows.ts'
@@ -53,11 +54,11 @@ function headersFor(row: WebhookRow, event: TaskEvent, { type }: WebhookBody): R
   }
 }
 
-async function bodyOf({ store, writings }: DeliveryServices, scope: Scope, { version, id }: WebhookRow, event: TaskEvent): Promise<WebhookBody | undefined> {
+async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scope, { version, id }: WebhookRow, event: TaskEvent): Promise<WebhookBody | undefined> {
   if (version === PROTOCOL_VERSION) return { type: A2A_JSON, text: JSON.stringify(event.update) }
   const write = writings.get(version)
   const task = write && (await taskAfter(store, scope, event))
-  return task && write(event.update, task, id)
+  return task && write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id))
 }
 
 /** A task as it was after an event; without its history where it has moved on since. */

@@ -27,5 +27,8 @@ export interface WebhookBody {
   readonly text: string
 }
 
-/** Writes what a webhook is told that was registered in an older version: an update, the task as it was after it, and the webhook's id. */
-export type WebhookWriting = (update: StreamResponse, task: Task, webhookId: string) => WebhookBody
+/**
+ * Writes what a webhook is told that was registered in an older version: an update, the task as it was after it, and the webhook's
+ * id. `earlier` reads the tasks of the same name before that one, oldest first.
+ */
+export type WebhookWriting = (update: StreamResponse, task: Task, webhookId: string, earlier: () => Promise<Task[]>) => WebhookBody | Promise<WebhookBody>

@@ -4,6 +4,7 @@ import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import { checkJson } from '../../machines/protocol/json.ts'
+import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
@@ -11,7 +12,7 @@ import { counted } from '../../runtime/counted.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
+import type { WebhookBody } from '../../runtime/webhook-sender.ts'
 import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
 import { untilIdle } from './until-idle.ts'
@@ -99,7 +100,7 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
 }
 
 /** A webhook of 0.3 is told the task as it is after each update: what its receivers expect. */
-export const writeLegacy: WebhookWriting = (update, task) => {
+export function writeLegacy(update: StreamResponse, task: Task): WebhookBody {
   const { body, contentType } = new V03PushNotificationSerializer().serialize(sdkEvent(update), sdkTask(task))
   return { type: contentType, text: body }
 }

@@ -7,9 +7,13 @@ import type { Metadata } from '../../machines/protocol/values.ts'
 import type { Artifact01, Event01, Message01, State01, Status01, Task01 } from './v01-objects.ts'
 import { toPart01 } from './v01-parts.ts'
 
-/** Under which id a client knows a task, and which task of that id ended before, if the answer is of one that follows it. */
+/**
+ * Under which id a client knows a task, and which task of that id ended before, if the answer is of one that follows it.
+ * `opensTasks`: the agent's messages may open one.
+ */
 export interface Known {
   readonly id: string
+  readonly opensTasks?: boolean
   readonly follows?: string | undefined
 }
 
@@ -41,9 +45,13 @@ export function toTask01({ id: taskId, contextId, status, artifacts, history, me
   }
 }
 
-/** An answer without a task, which 0.1 does not have: as a task that is completed with it. */
-export function toAnswered01(reply: Message, { id }: Known): Task01 {
-  return { id, ...(reply.contextId !== undefined && { sessionId: reply.contextId }), status: { state: 'completed', message: toMessage01(reply) } }
+/**
+ * An answer without a task, which 0.1 does not have: as a task that asks for the next message, if that may open one, else as one
+ * that is completed with it.
+ */
+export function toAnswered01(reply: Message, { id, opensTasks = false }: Known): Task01 {
+  const state = opensTasks ? 'input-required' : 'completed'
+  return { id, ...(reply.contextId !== undefined && { sessionId: reply.contextId }), status: { state, message: toMessage01(reply) } }
 }
 
 /** A webhook in the form of 0.1. */
@@ -61,10 +69,16 @@ export class Events01 {
   readonly #isLast: (state: TaskState) => boolean
   /** The numbers of the artifacts, by their ids. */
   readonly #numbers = new Map<string, number>()
+  #firstNumber = 0
 
   constructor(known: Known, isLast: (state: TaskState) => boolean) {
     this.#known = known
     this.#isLast = isLast
+  }
+
+  /** Has the numbers go on after those of the tasks that had the id before. */
+  numberFrom(first: number): void {
+    this.#firstNumber = first
   }
 
   /** Gives the artifacts of a task their numbers, as in the task itself. */
@@ -88,11 +102,11 @@ export class Events01 {
     const { task } = event
     this.number(task)
     const { status, artifacts = [], metadata } = toTask01(task, { id, follows })
-    return [...artifacts.map(artifact => ({ id, artifact })), { id, status, final: this.#isLast(task.status.state), ...(metadata && { metadata }) }]
+    return [...artifacts.map(artifact => ({ id, artifact: { ...artifact, index: this.#firstNumber + artifact.index } })), { id, status, final: this.#isLast(task.status.state), ...(metadata && { metadata }) }]
   }
 
   #numberOf(artifactId: string): number {
-    const number = this.#numbers.get(artifactId) ?? this.#numbers.size
+    const number = this.#numbers.get(artifactId) ?? this.#firstNumber + this.#numbers.size
     this.#numbers.set(artifactId, number)
     return number
   }

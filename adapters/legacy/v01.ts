@@ -1,5 +1,7 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isObject } from '../../machines/protocol/json.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Schema } from '../../machines/protocol/values.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
@@ -12,11 +14,12 @@ import type { WebhookWriting } from '../../runtime/webhook-sender.ts'
 import type { Method } from '../json-rpc/method.ts'
 import { checkedParams } from './checked-params.ts'
 import type { Dialect } from './dialect.ts'
-import { Events01, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
+import { Events01, toAnswered01, toTask01, toWebhook01, type Known } from './v01-answers.ts'
 import { card01 } from './v01-card.ts'
 import { toError01 } from './v01-errors.ts'
 import type { Event01 } from './v01-objects.ts'
 import { GetParams01, IdParams01, SendParams01, SetPushParams01, taskIdOf, toSendMessage, toWebhook, webhookIdOf } from './v01-requests.ts'
+import { artifactsIn, withRounds } from './v01-rounds.ts'
 
 const VERSION_01 = '0.1'
 
@@ -29,7 +32,7 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, countStray } = runtime.settings
+  const { capabilities, countStray, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, writeWebhook01)
 
@@ -64,11 +67,21 @@ export function dialect01(runtime: Runtime): Dialect {
     return 'taskId' in named ? named.taskId : id
   }
 
+  const answeredWith = (reply: Message, id: string) => toAnswered01(reply, { id, opensTasks })
+
+  /** The tasks that had the id of this one before. */
+  const earlier = async ({ id: taskId }: Task, id: string, call: CallContext) => (taskId === id ? [] : runtime.roundsBefore(taskId, call))
+
+  const shown = async (task: Task, { id, follows, historyLength }: Known & { readonly historyLength?: number | undefined }, call: CallContext) =>
+    toTask01(withRounds(task, await earlier(task, id, call), historyLength), { id, follows })
+
   /** What is known of a task, and what comes; of one that has ended, that. */
   async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
     const events = new Events01({ id }, isTerminal)
     const read = () => runtime.getTask({ id: taskId, historyLength: 0 }, { ...call, conditions: {} })
-    events.number(await read())
+    const known = await read()
+    events.numberFrom(artifactsIn(await earlier(known, id, call)))
+    events.number(known)
     try {
       for await (const event of runtime.subscribeToTask({ id: taskId }, call)) yield* events.from(event)
     } catch (error) {
@@ -79,31 +92,34 @@ export function dialect01(runtime: Runtime): Dialect {
 
   const methods = new Map<string, Method>([
     ['tasks/send', answered(SendParams01, async (params, call) => {
-      const { id } = params
+      const { id, historyLength } = params
       let follows: string | undefined
       const answer = await runtime.sendMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
-      return 'task' in answer ? toTask01(answer.task, { id, follows }) : toAnswered01(answer.message, { id })
+      return 'task' in answer ? shown(answer.task, { id, follows, historyLength }, call) : answeredWith(answer.message, id)
     })],
     ['tasks/sendSubscribe', streamed(SendParams01, async function* (params, call) {
       const { id } = params
       let follows: string | undefined
-      const events = new Events01({ id }, isPause)
+      const events = new Events01({ id, opensTasks }, isPause)
       const sent = runtime.sendStreamingMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
-      for await (const event of sent) yield* events.from(event, follows)
+      for await (const event of sent) {
+        if ('task' in event) events.numberFrom(artifactsIn(await earlier(event.task, id, call)))
+        yield* events.from(event, follows)
+      }
     })],
     ['tasks/get', answered(GetParams01, async ({ id, historyLength }, call) => {
       const named = await meant(id, call)
-      if ('reply' in named) return toAnswered01(named.reply, { id })
-      return toTask01(await runtime.getTask({ id: named.taskId, ...(historyLength !== undefined && { historyLength }) }, call), { id })
+      if ('reply' in named) return answeredWith(named.reply, id)
+      return shown(await runtime.getTask({ id: named.taskId, ...(historyLength !== undefined && { historyLength }) }, call), { id, historyLength }, call)
     })],
     ['tasks/cancel', answered(IdParams01, async ({ id }, call) => {
       const named = await meant(id, call)
-      if ('reply' in named) throw new A2AError('TaskNotCancelable', `Task ${id} is completed and cannot be canceled.`)
-      return toTask01(await runtime.cancelTask({ id: named.taskId }, call), { id })
+      if ('reply' in named) throw new A2AError('TaskNotCancelable', `Task ${id} ${opensTasks ? 'has not begun' : 'is completed'} and cannot be canceled.`)
+      return shown(await runtime.cancelTask({ id: named.taskId }, call), { id }, call)
     })],
     ['tasks/resubscribe', streamed(GetParams01, async function* ({ id }, call) {
       const named = await meant(id, call)
-      if ('reply' in named) yield* new Events01({ id }, isTerminal).from({ message: named.reply })
+      if ('reply' in named) yield* new Events01({ id, opensTasks }, isTerminal).from({ message: named.reply })
       else yield* resubscribed({ id, taskId: named.taskId }, call)
     })],
     ['tasks/pushNotification/set', answered(SetPushParams01, async ({ id, pushNotificationConfig }, call) => {
@@ -125,7 +141,11 @@ export function dialect01(runtime: Runtime): Dialect {
 }
 
 /** A webhook of 0.1 is told the task as it is after each update, under its client's id. */
-const writeWebhook01: WebhookWriting = (_, task, webhookId) => ({ type: 'application/json', text: JSON.stringify(toTask01(task, { id: taskIdOf(webhookId) })) })
+const writeWebhook01: WebhookWriting = async (_, task, webhookId, earlier) => {
+  const id = taskIdOf(webhookId)
+  const shown = task.id === id ? task : withRounds(task, await earlier())
+  return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
+}
 
 /** The stream of a message closes at a question, too. */
 function isPause(state: TaskState): boolean {

@@ -110,8 +110,8 @@ function isBare({ dotted }: Method03, params: unknown): boolean {
   return isBareMessage(params) ?? dotted
 }
 
-const writeBare: WebhookWriting = (...told) => {
-  const { type, text } = writeLegacy(...told)
+const writeBare: WebhookWriting = (update, task) => {
+  const { type, text } = writeLegacy(update, task)
   return { type, text: JSON.stringify(toBare(JSON.parse(text))) }
 }
 

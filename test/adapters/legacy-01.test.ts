@@ -128,21 +128,75 @@ await t.test('a session is a context: one is made where the client has none, and
   t.equal((await call(dialect, 'tasks/get', { id: 'a' })).sessionId, sessionId)
 })
 
-await t.test('an answer without a task is a completed task, and what comes after it is in its session', async t => {
+await t.test('an answer without a task asks for the next message, which is in its session', async t => {
   const { dialect, runtime } = startDialect(t)
   const answered = await call(dialect, 'tasks/send', sending('talk', 'hello'))
-  t.strictSame(answered, { id: 'talk', sessionId: answered.sessionId, status: { state: 'completed', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } } })
+  t.strictSame(answered, { id: 'talk', sessionId: answered.sessionId, status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } } })
   t.ok(answered.sessionId)
   t.strictSame(await call(dialect, 'tasks/get', { id: 'talk' }), answered)
   t.strictSame(await collect(stream(dialect, 'tasks/resubscribe', { id: 'talk' })), [{ id: 'talk', status: answered.status, final: true }])
   t.strictSame(await collect(stream(dialect, 'tasks/sendSubscribe', sending('other', 'hello'))), [{ id: 'other', status: answered.status, final: true }])
-  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: /talk is completed/ })
+  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: 'Task talk has not begun and cannot be canceled.' })
+  t.equal((await runtime.listTasks({})).totalSize, 0, 'there is no task')
   t.match(await refusal(call(dialect, 'tasks/send', sending('talk', 'x', { sessionId: 'elsewhere' }))), { code: 'InvalidParams', message: /sessionId/ })
   const drawn = await call(dialect, 'tasks/send', sending('talk', 'x'))
   t.equal(drawn.sessionId, answered.sessionId)
   t.notOk('follows' in beside(drawn), 'no task has ended')
   t.equal((await call(dialect, 'tasks/get', { id: 'talk' })).artifacts?.length, 1)
   t.equal((await runtime.listTasks({})).totalSize, 1)
+})
+
+await t.test('an answer of an agent without work is a completed task', async t => {
+  const { runtime } = start(t, { card: { name: 'Talker' }, negotiate: () => reply('hi') })
+  const dialect = dialect01(runtime)
+  const status = { state: 'completed', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } }
+  t.match(await call(dialect, 'tasks/send', sending('talk', 'hello')), { id: 'talk', status })
+  t.match(await call(dialect, 'tasks/get', { id: 'talk' }), { id: 'talk', status })
+  t.match(await collect(stream(dialect, 'tasks/sendSubscribe', sending('talk', 'hello'))), [{ id: 'talk', status, final: true }])
+  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: /talk is completed/ })
+})
+
+await t.test('the history and the artifacts of an id go on over its rounds', async t => {
+  const { dialect, runtime } = startDialect(t)
+  const words = (task: Json) => (task.history as { parts: { text?: string }[] }[] | undefined)?.map(({ parts }) => parts[0]?.text)
+  const drawn = await call(dialect, 'tasks/send', sending('rabbit', 'draw a rabbit'))
+  const red = await call(dialect, 'tasks/send', sending('rabbit', 'make it red', { sessionId: drawn.sessionId }))
+  const before = ['draw a rabbit', 'working on it', 'done']
+  t.strictSame(words(red), [...before, 'make it red', 'working on it'])
+  t.strictSame(red.artifacts?.map(({ index, parts }) => [index, (parts[0] as { text?: string }).text]), [[0, 'draw a rabbit'], [1, 'make it red']])
+  t.strictSame(drawn.artifacts?.[0], red.artifacts?.[0], 'what was there stays as it was')
+  const now = await call(dialect, 'tasks/get', { id: 'rabbit' })
+  t.strictSame([now.history, now.artifacts], [red.history, red.artifacts])
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: 'rabbit', historyLength: 3 })), ['done', 'make it red', 'working on it'])
+  t.equal((await call(dialect, 'tasks/get', { id: 'rabbit', historyLength: 0 })).history, undefined)
+  const streamed = await collect(stream(dialect, 'tasks/sendSubscribe', sending('rabbit', 'twice')))
+  t.strictSame(streamed.flatMap(({ artifact }) => artifact?.index ?? []), [2], 'numbers go on in streams')
+  const more = await collect(stream(dialect, 'tasks/sendSubscribe', sending('rabbit', 'yes')))
+  t.strictSame([...new Set(more.flatMap(({ artifact }) => artifact?.index ?? []))], [2, 3])
+  t.strictSame((await collect(stream(dialect, 'tasks/resubscribe', { id: 'rabbit' }))).map(briefly), ['artifact 2 1', 'artifact 3 2', 'completed final'])
+  const wait = call(dialect, 'tasks/send', sending('rabbit', 'wait'))
+  await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).totalSize === 1)
+  t.match(await call(dialect, 'tasks/cancel', { id: 'rabbit' }), { status: { state: 'canceled' }, artifacts: { length: 4 } })
+  await wait
+})
+
+await t.test('the rounds of an id are as many as a message may refer to, and fit into the same bytes', async t => {
+  const { dialect } = startDialect(t, { limits: { referencedTasks: 2, referencedBytes: 700_000 } })
+  const artifacts = async (text: string) => (await call(dialect, 'tasks/send', sending('r', text))).artifacts?.map(({ parts }) => (parts[0] as { text: string }).text[0])
+  t.strictSame([await artifacts('a'), await artifacts('b'), await artifacts('c'), await artifacts('d')], [['a'], ['a', 'b'], ['a', 'b', 'c'], ['b', 'c', 'd']])
+  const long = 'x'.repeat(200_000)
+  t.strictSame([await artifacts(`e${long}`), await artifacts(`f${long}`)], [['c', 'd', 'e'], ['d', 'e', 'f']])
+  t.strictSame(await artifacts('g'), ['f', 'g'], 'of e there is no room')
+  let rooms = 0
+  await call(dialect, 'tasks/get', { id: 'r' }, { room: () => void (rooms += 1) })
+  t.equal(rooms, 1, 'a large answer waits for its turn')
+
+  const store = memoryStore()
+  let removed: string | undefined
+  const readTask: Store['readTask'] = async (scope, taskId, options) => (taskId === removed ? undefined : store.readTask(scope, taskId, options))
+  const { dialect: forgetful } = startDialect(t, { store: { ...store, readTask } })
+  for (const text of ['a', 'b', 'c']) removed = beside(await call(forgetful, 'tasks/send', sending('r', text))).follows
+  t.equal((await call(forgetful, 'tasks/get', { id: 'r' })).artifacts?.length, 1, 'what is removed meanwhile is left out')
 })
 
 await t.test('a message under the id of a task that has ended is a new task in its session, and the answer says so', async t => {
@@ -156,7 +210,6 @@ await t.test('a message under the id of a task that has ended is a new task in i
   const { tasks } = await runtime.listTasks({ contextId: first.sessionId })
   t.strictSame(new Set(tasks.map(({ id }) => id)), new Set([before, after]), 'the first stays as it is')
   t.strictSame((await runtime.getTask({ id: String(after) })).history?.[0]?.referenceTaskIds, [before], 'the new one knows it')
-  t.match(await call(dialect, 'tasks/get', { id: 'rabbit' }), { id: 'rabbit', history: [{ parts: [{ text: 'make it red' }] }, {}] })
   const [opening] = await collect(stream(dialect, 'tasks/sendSubscribe', sending('rabbit', 'and blue')))
   t.match(opening, { id: 'rabbit', status: { state: 'submitted' }, final: false, metadata: { [TASK_OF_01]: { follows: after } } })
   t.equal((await call(dialect, 'tasks/send', sending('rabbit', 'hello'))).status.message?.parts[0]?.text, 'hi', 'or an answer')
@@ -467,6 +520,18 @@ await t.test('a webhook is told the task in the form of 0.1, under the id that i
   t.match(posts[0]?.headers, { 'Content-Type': 'application/json', 'X-A2A-Notification-Token': 's' })
   t.match(await call(dialect, 'tasks/pushNotification/get', { id: 't' }), { id: 't', pushNotificationConfig: { url: 'https://example.com/' } })
   t.equal((await runtime.listTasks({})).totalSize, 1)
+
+  await call(dialect, 'tasks/send', sending('t', '42'))
+  await call(dialect, 'tasks/send', sending('t', 'x', { pushNotification: { url: 'https://example.com/' } }))
+  const last = await until(async () => posts.map(({ body }) => JSON.parse(body) as Json).find(({ metadata, status }) => metadata && 'took' in metadata && status.state === 'completed'), 'the end of the second round')
+  t.match(last, await call(dialect, 'tasks/get', { id: 't' }), 'with its earlier rounds')
+  t.equal(last.artifacts?.length, 2)
+
+  const { id } = taskIn(await runtime.sendMessage(say('ask', { referenceTaskIds: [beside(last).taskId ?? ''] })))
+  await call(dialect, 'tasks/pushNotification/set', { id, pushNotificationConfig: { url: 'https://example.com/' } })
+  await call(dialect, 'tasks/send', sending(id, '42'))
+  const unnamed = await until(async () => posts.map(({ body }) => JSON.parse(body) as Json).find(task => task.id === id && task.status.state === 'completed'), 'its end')
+  t.equal(unnamed.artifacts?.length, 1, 'one that is known by our id has no earlier rounds')
 })
 
 await t.test('errors that 0.1 does not have come as those that it has', async t => {

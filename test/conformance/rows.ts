@@ -5,6 +5,7 @@ import { envelope } from './rows/envelope.ts'
 import { equivalence } from './rows/equivalence.ts'
 import { errors } from './rows/errors.ts'
 import { legacy } from './rows/legacy.ts'
+import { oldest } from './rows/oldest.ts'
 import { push } from './rows/push.ts'
 import { reading } from './rows/reading.ts'
 import { security } from './rows/security.ts'
@@ -28,5 +29,6 @@ export const PARTS: Readonly<Record<string, readonly Row[]>> = {
   'Security': security,
   'The WebSocket binding': customBinding,
   'A2A 0.3': legacy,
+  'A2A 0.1': oldest,
   'Serving': serving
 }

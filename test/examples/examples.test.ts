@@ -98,6 +98,7 @@ await t.test('sailboat', async t => {
     const [boat, redBoat] = [pictureOf(first), pictureOf(second)]
     t.same([boat.name, redBoat.name], ['sailboat_image.png', 'sailboat_image.png'])
     t.not(redBoat.artifactId, boat.artifactId)
+    t.equal(boat.description, 'A generated image of a sailboat on the ocean.', 'without a colour that nobody asked for')
     t.match(redBoat.description, 'a red sailboat')
     for (const { parts: [part] } of [boat, redBoat]) {
       const bytes = part && 'raw' in part ? Buffer.from(part.raw, 'base64') : new Uint8Array()

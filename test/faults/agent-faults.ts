@@ -4,8 +4,8 @@ import type { Fault } from './fault.ts'
 export const agentFaults: readonly Fault[] = [
   {
     name: 'an agent forgets its colour when it is restored', file: 'examples/sailboat.ts',
-    find: `colour: colourIn(textOf(message)) ?? 'white',`,
-    replace: `colour: { toString: () => colourIn(textOf(message)) ?? 'white' } as never,`
+    find: `colour: colourIn(textOf(message)),`,
+    replace: `colour: { toString: () => colourIn(textOf(message)) ?? '' } as never,`
   },
   { name: 'an agent has its failure end as a success', file: 'examples/barista.ts', find: `onError: 'spilt'`, replace: `onError: 'served'` },
   {

@@ -183,7 +183,9 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(165, 'D', '9.6', 'One task is seen, followed and answered in 0.3 and in 1.0', 'old'),
   row(166, 'D', '9.1, 11.1', 'A body of another Content-Type gets HTTP 415; a part of a media type that is not accepted gets its own error', 'open'),
   row(167, 'D', '9.3', 'A message without kind, with files as name, mediaType and fileWithBytes, is answered in that form', 'old'),
-  row(168, 'D', '3.2.1, 3.2.2', 'Metadata and configuration of a request reach the work, those of an answer too', 'inside')
+  row(168, 'D', '3.2.1, 3.2.2', 'Metadata and configuration of a request reach the work, those of an answer too', 'inside'),
+  row(169, 'D', '9.3', 'An answer without a task is one in input-required if the agent has work, else completed', 'old'),
+  row(170, 'D', '9.3', 'Under one id and session of 0.1 the history and the artifacts go on over the rounds', 'old')
 ]
 
 function row(id: number, level: Level, section: string, says: string, ...needs: Need[]): Requirement {
