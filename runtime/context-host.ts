@@ -228,7 +228,7 @@ export class ContextHost implements ActorHost {
   }
 
   async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
-    return readHistory(this.#services.store, this.key, taskId, limit)
+    return readHistory(this.#services.store, this.key, taskId, limit, this.#services.limits)
   }
 
   failTask(taskId: string, error: unknown): void {

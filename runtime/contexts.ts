@@ -133,9 +133,9 @@ export class Contexts {
   }
 
   async #open(key: ContextKey, sharer: Sharer): Promise<LiveContext> {
-    const { store, telemetry } = this.#services
+    const { store, telemetry, limits } = this.#services
     const stored = await store.loadContext(key)
-    const traces = telemetry && stored ? await storedTraces(store, key, stored) : undefined
+    const traces = telemetry && stored ? await storedTraces(store, key, stored, limits) : undefined
     if (this.#isClosed) throw shutDown()
     return this.#add(key, sharer, stored, traces)
   }

@@ -51,11 +51,12 @@ export interface Limits {
    */
   liveBytes: number
   /**
-   * Part of `liveContexts`, `liveBytes`, `connections` and `unfinishedBytes` that one principal may use, from 0 to 1; one more is refused with RateLimited.
+   * Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes` and `webhooksAtOnce` that one principal may use, from 0 to 1; one more is
+   * refused with RateLimited, or waits if it is a post to a webhook.
    * Where callers are not known, each connection has this part of `liveContexts` and `liveBytes`. Default 0.25.
    */
   principalShare: number
-  /** Part of `liveContexts`, `liveBytes`, `connections` and `unfinishedBytes` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
+  /** Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes` and `webhooksAtOnce` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
   tenantShare: number
   /**
    * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
@@ -76,7 +77,7 @@ export interface Limits {
   webhooksPerTask: number
   /** Webhooks of one principal that are still told. One more is refused with RateLimited. Default 10,000. */
   webhooksPerPrincipal: number
-  /** Posts to webhooks under way at once, a quarter of them at the most of one principal. Default 256. */
+  /** Posts to webhooks under way at once. One principal and one tenant have their shares of them. Default 256. */
   webhooksAtOnce: number
   /** Posts to webhooks of one host under way at once. Default 8. */
   webhooksAtOncePerHost: number

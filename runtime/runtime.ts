@@ -146,7 +146,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
   const observers = new Observers(logger)
-  const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender })
+  const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender, sharesByTenant: tenants.areSeveral })
   const push = sender && webhooks && { sender, webhooks }
   const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
   const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }

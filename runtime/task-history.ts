@@ -1,21 +1,35 @@
 import type { Message } from '../machines/protocol/parts.ts'
 import { isTerminal } from '../machines/protocol/states.ts'
-import type { ContextKey, MessageRow, Store } from './store.ts'
+import type { Limits } from './limits.ts'
+import type { ContextKey, MessageRow, Store, TaskSize } from './store.ts'
 
 /**
  * The newest messages of a context before the one that opened a task, oldest first, at most `limit`: the client's, the
  * agent's replies, and what the agent said in tasks that had ended by then. What is said later never comes in, so that
- * work which runs again reads the same; only what is removed meanwhile is missing. Throws RangeError for a limit that is
+ * work which runs again reads the same; only what is removed meanwhile is missing. Tasks of up to `limits.referencedBytes` together are read for
+ * what was said in them, the newest first; of the others come the messages of the client alone. Throws RangeError for a limit that is
  * not a whole number from 0.
  */
-export async function readHistory(store: Store, key: ContextKey, taskId: string, limit: number): Promise<Message[]> {
+export async function readHistory(store: Store, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
   if (!Number.isInteger(limit) || limit < 0) throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
   const rows = await rowsBefore(store, key, taskId, limit)
   const openedAt = await timeOpened(store, key, taskId)
   const unsaid = new Map<string, Message[]>()
-  for (const id of new Set(rows.flatMap(row => row.taskId ?? []))) unsaid.set(id, await saidIn(store, key, id, openedAt))
+  let left = referencedBytes
+  for (const { taskId: id, bytes } of await sizesOf(store, key, rows)) {
+    if (bytes > left) break
+    left -= bytes
+    unsaid.set(id, await saidIn(store, key, id, openedAt))
+  }
   const messages = rows.flatMap(({ message, taskId: id = '' }) => upTo(message, unsaid.get(id) ?? []))
   return messages.slice(Math.max(messages.length - limit, 0))
+}
+
+/** The sizes of the tasks to which messages belong, those of the newest message first. */
+async function sizesOf(store: Store, key: ContextKey, rows: readonly MessageRow[]): Promise<TaskSize[]> {
+  const taskIds = [...new Set(rows.toReversed().flatMap(row => row.taskId ?? []))]
+  const sizes = new Map((await store.measureTasks({ ...key, taskIds })).map(size => [size.taskId, size]))
+  return taskIds.flatMap(id => sizes.get(id) ?? [])
 }
 
 /** The rows before the one that opened the task. It may stand far back, if its task has gone on for long. */

@@ -18,6 +18,8 @@ const LONGEST_SLEEP_MS = 3_600_000
 /** What outlets work with. */
 export interface OutletServices extends DeliveryServices {
   readonly logger: Logger
+  /** Whether each tenant has a share of the posts at once. */
+  readonly sharesByTenant: boolean
   readonly slots: Slots
   readonly notes: WebhookNotes
   /** Hears that an outlet has nothing more to do. */
@@ -52,7 +54,7 @@ export class Outlet {
     this.#generation = generation
     this.#hasEnded = hasEnded
     this.#progress = row.progress
-    const names = [`host ${new URL(row.webhook.url).host}`, `of ${contextName({ ...scope, contextId: '' })}`, 'all']
+    const names = [`host ${new URL(row.webhook.url).host}`, `of ${contextName({ ...scope, contextId: '' })}`, ...(services.sharesByTenant ? [`tenant ${scope.tenant}`] : []), 'all']
     this.#slot = { names, run: () => (this.#trying = this.#try()) }
   }
 

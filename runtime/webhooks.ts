@@ -28,7 +28,7 @@ interface Told {
 
 /**
  * The webhooks that are being told, of all tasks: in memory are those that are not at their end. At most
- * `limits.webhooksAtOnce` are tried at the same time, so many of one host, and a quarter of all of one principal.
+ * `limits.webhooksAtOnce` are tried at the same time, so many of one host, and of one principal and one tenant as much as its share (`limits.principalShare`, `limits.tenantShare`).
  */
 export class Webhooks {
   /** How bodies of older versions are written, by version. */
@@ -41,8 +41,11 @@ export class Webhooks {
   #timer: unknown
 
   constructor(services: Omit<OutletServices, 'slots' | 'notes' | 'over' | 'writings'>) {
-    const { webhooksAtOnce, webhooksAtOncePerHost } = services.limits
-    const limitOf = (name: string) => (name === 'all' ? webhooksAtOnce : name.startsWith('host ') ? webhooksAtOncePerHost : Math.ceil(webhooksAtOnce / 4))
+    const { webhooksAtOnce, webhooksAtOncePerHost, principalShare, tenantShare } = services.limits
+    const limitOf = (name: string) => {
+      if (name.startsWith('host ')) return webhooksAtOncePerHost
+      return Math.ceil(webhooksAtOnce * (name === 'all' ? 1 : name.startsWith('tenant ') ? tenantShare : principalShare))
+    }
     this.writings = new Map()
     this.#services = {
       ...services,

@@ -14,7 +14,13 @@ export class FairQueue<T> {
   readonly #costs = new Map<string, number>()
   #size = 0
   #least = 0
+  readonly #most: number
   #last: { readonly name: string; readonly user: User<T> } | undefined
+
+  /** `most` bounds the cost of one item. A cost that is measured as time contains the time of other processes. */
+  constructor(most = Infinity) {
+    this.#most = most
+  }
 
   get size(): number {
     return this.#size
@@ -44,7 +50,7 @@ export class FairQueue<T> {
   charge(cost: number): void {
     if (!this.#last) return
     const { name, user } = this.#last
-    user.cost += cost
+    user.cost += Math.min(cost, this.#most)
     if (this.#waiting.size === 0) this.#costs.clear()
     if (user.items.length === 0) this.#costs.set(name, user.cost)
   }

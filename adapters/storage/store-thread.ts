@@ -23,7 +23,7 @@ const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
 const tell = (told: Told) => port.postMessage(told)
 const engine = new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
-const reads = new FairQueue<NumberedRead>()
+const reads = new FairQueue<NumberedRead>(2 * READING_MS)
 const writes: Writes[] = []
 let isScheduled = false
 let isClosing = false

@@ -163,6 +163,22 @@ await t.test('a queue gives next an item of the user that has cost the least sin
   t.end()
 })
 
+await t.test('a queue charges at most so much for an item, so that a user whose item took long does not wait for as much of all others', t => {
+  const queue = new FairQueue<string>(5)
+  queue.add('a', 'a1')
+  queue.add('b', 'b1')
+  const taken = [queue.take()]
+  queue.charge(1000)
+  queue.add('a', 'a2')
+  for (const item of ['b2', 'b3', 'b4']) queue.add('b', item)
+  for (let i = 0; i < 4; i += 1) {
+    taken.push(queue.take())
+    queue.charge(3)
+  }
+  t.strictSame(taken, ['a1', 'b1', 'b2', 'a2', 'b3'])
+  t.end()
+})
+
 await t.test('reads and commits of one principal do not wait for all of another’s', async t => {
   const store = opened(t, fileIn(t))
   const text = 'a'.repeat(600_000)

@@ -379,6 +379,23 @@ await t.test('a receiver that does not answer is given its time, and tried again
   t.match(webhook?.row.progress, { tries: 1, failure: 'no answer within 15000 ms' })
 })
 
+await t.test('posts at once are shared: a quarter for one principal, and half for one tenant where there are several', async t => {
+  const hosts = Array.from({ length: 4 }, (_, host) => `https://host-${host}.example/`)
+  const under = async (options: Partial<RuntimeOptions>, calls: readonly object[]) => {
+    const { runtime, sender } = pushing(t, { limits: { webhooksAtOnce: 8 }, ...options })
+    sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve({ status: 200 })))
+    for (const call of calls) for (const url of hosts) await asked(runtime, { url }, call)
+    await rest()
+    return sender.posts.length
+  }
+  const principals = ['anna', 'bob', 'carl', 'dora'].map(principal => ({ principal, tenant: 'blue' }))
+  t.equal(await under({}, [anna]), 2)
+  t.equal(await under({ limits: { webhooksAtOnce: 8, principalShare: 0.5 } }, [anna]), 4)
+  t.equal(await under({ tenants: { blue: {}, green: {} } }, principals), 4)
+  t.equal(await under({ tenants: { blue: {}, green: {} } }, [...principals, { principal: 'emil', tenant: 'green' }]), 6)
+  t.equal(await under({}, principals), 8, 'names of tenants are only labels')
+})
+
 await t.test('deletion stops at once: a post under way, one that is to be tried again, and one that waits for its turn', async t => {
   const { runtime, sender, clock } = pushing(t, { limits: { webhooksAtOncePerHost: 1 } })
   let aborted = 0

@@ -691,6 +691,18 @@ await t.test('history', async t => {
     t.strictSame(seen, [['> hello 2', '< Hi!']])
   })
 
+  await t.test('has what was said in the newest tasks, as far as they have limits.referencedBytes together', async t => {
+    const seen: string[][] = []
+    const work: WorkFunction = async ({ message, history }) => {
+      const word = wordsOf(message)
+      if (word === 'look') seen.push(texts(await history()))
+      return { message: word === 'large' ? 'x'.repeat(5000) : 'ok' }
+    }
+    const { runtime } = start(t, { work }, { limits: { referencedBytes: 4000 } })
+    for (const word of ['small', 'large', 'small', 'look']) await runtime.sendMessage(say(word, { contextId: 'c' }))
+    t.strictSame(seen, [['> small', '> large', '> small', '< ok']])
+  })
+
   await t.test('refuses a limit that is not a whole number from 0', async t => {
     for (const limit of [-1, 1.5, NaN, Infinity]) {
       const { runtime, log } = start(t, { work: async ({ history }) => { await history(limit) } })
