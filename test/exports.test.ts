@@ -31,7 +31,7 @@ await t.test('the package exports these names and no others', async t => {
   t.same(Object.keys(testing).toSorted(), ['PATH_KINDS', 'PathError', 'VirtualClock', 'agentTests', 'allWays', 'bargainClause', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
   t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
   t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'expressErrors', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
-  t.same(Object.keys(grpc).toSorted(), ['grpcErrors'])
+  t.same(Object.keys(grpc).toSorted(), ['grpc', 'grpcErrors'])
   t.same(Object.keys(inspector), ['inspect'])
   t.same(Object.keys(legacy).toSorted(), ['dialect01', 'dialect03'])
   t.same(Object.keys(push), ['webhooks'])

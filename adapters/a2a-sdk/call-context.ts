@@ -22,7 +22,7 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
   const isLegacy = normaliseVersion(requestedVersion) === LEGACY_VERSION
   return {
     ...given,
-    ...(user?.isAuthenticated && { principal: user.userName }),
+    ...(user?.isAuthenticated && { principal: user.userName, ...('claims' in user && { claims: user.claims as CallContext['claims'] }) }),
     ...(tenant && { tenant }),
     // What comes in an older dialect is 1.0 by now.
     version: isLegacy ? PROTOCOL_VERSION : requestedVersion,

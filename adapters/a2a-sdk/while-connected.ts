@@ -15,7 +15,7 @@ type Request = EventEmitter & {
 
 /**
  * Has calls and streams end when their client is gone, which the official servers do not tell: wraps their `userBuilder`.
- * Tasks go on. Without it a stream ends by itself, when nothing has happened for a while (`streamIdleMs`). It also tells the request
+ * Tasks go on. Without it a stream ends by itself, when nothing has happened for a while (`streamIdleMs`). A user may have `claims`, which are the call's. It also tells the request
  * handler which server called it: errors get a status that this server can write. Over Express it tells the connection too, by which
  * callers without a name are counted.
  */
@@ -28,8 +28,9 @@ export function whileConnected<R extends object>(userBuilder: (request: R) => Pr
     else (request as unknown as Request).once('cancelled', abort)
     const transport = transportOf(request)
     try {
-      const { isAuthenticated, userName } = await userBuilder(request)
-      return { isAuthenticated, userName, signal: gone.signal, transport, ...(socket && { connection: connectionOf({ incoming: { socket } }) }) } as User
+      const user = await userBuilder(request)
+      const { isAuthenticated, userName } = user
+      return { isAuthenticated, userName, ...('claims' in user && { claims: user.claims }), signal: gone.signal, transport, ...(socket && { connection: connectionOf({ incoming: { socket } }) }) } as User
     } catch (error) {
       noteFailure(error, headers, message)
       throw toSdkError(error, transport)

@@ -1,3 +1,4 @@
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent.ts'
 import { withScheme } from '../http/interfaces.ts'
@@ -13,20 +14,23 @@ export interface Places {
   readonly card: string
   /** The page for people. */
   readonly page: string
+  /** For gRPC, `host:port`. */
+  readonly grpc?: string
 }
 
-/** Where an agent is, that is served at an `http:` address. */
-export function placesOf({ card }: Agent, http: string, page = http): Places {
-  return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page }
+/** Where an agent is, that is served at an `http:` address, with these interfaces. */
+export function placesOf({ card }: Agent, http: string, interfaces: readonly AgentInterface[], page = http): Places {
+  const grpc = interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url
+  return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page, ...(grpc !== undefined && { grpc }) }
 }
 
 /** What a terminal shows of an agent that is served: its places, the line to talk to it, and how it ends. */
-export function announcement({ card }: Agent, { url, http, card: cardUrl, page }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
+export function announcement({ card }: Agent, { url, http, card: cardUrl, page, grpc }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
   agent  ${url}
-         ${http} for JSON-RPC and REST
+         ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}
   card   ${cardUrl}
   page   ${page}
 

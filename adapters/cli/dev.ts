@@ -8,7 +8,7 @@ import { loadStately } from '../inspector/stately-sink.ts'
 import { aborted } from './aborted.ts'
 import { answered } from '../http/interfaces.ts'
 import { announcement, placesOf } from './announcement.ts'
-import { EXIT, type Command, type CommandError, type Io } from './command.ts'
+import { EXIT, usageError, type Command, type CommandError, type Io } from './command.ts'
 import { serveDev } from './dev-server.ts'
 import type { AgentModule } from './load-agent.ts'
 import { openStore } from './open-store.ts'
@@ -41,6 +41,7 @@ Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by 
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   const settings = await readServeArguments(args, io)
+  if (settings.grpc !== undefined) throw usageError('taskchart dev does not speak gRPC. Use taskchart serve --grpc PORT.')
   const reloader = new Reloader(settings.file, io.cwd, io.clock)
   const undo = surviveRejections(process, settings.logger)
   try {
@@ -67,7 +68,7 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   })
   const unwatch = tested.watch(() => void inspector.cover())
   const { hosts } = served.runtime.settings
-  const places = placesOf(module.agent, answered(served.url, hosts), answered(inspector.pageUrl, hosts))
+  const places = placesOf(module.agent, answered(served.url, hosts), served.interfaces, answered(inspector.pageUrl, hosts))
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
   stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `Save ${oneLine(file)}, or what it imports, and it is loaded again. Ctrl-C stops it.`))
 

@@ -19,6 +19,7 @@ import { readLogForm } from './log.ts'
 const OPTIONS = {
   port: { type: 'string', default: '4242' },
   host: { type: 'string', default: '127.0.0.1' },
+  grpc: { type: 'string' },
   'api-key': { type: 'string' },
   'public-url': { type: 'string' },
   hosts: { type: 'string', multiple: true },
@@ -57,6 +58,8 @@ export interface ServeSettings {
   /** The agent's module. */
   readonly file: string
   readonly address: { readonly port: number; readonly host: string }
+  /** The port for gRPC; `undefined` for none. */
+  readonly grpc: number | undefined
   readonly legacy: boolean
   readonly db: string | undefined
   readonly json: boolean
@@ -79,7 +82,7 @@ export interface RuntimeSettings {
 /** Reads the arguments of a command that serves an agent. Throws a usage error for what cannot be. */
 export async function readServeArguments(args: readonly string[], io: Io): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, 'api-key': key, 'public-url': publicUrl, hosts, 'card-key': cardKey, 'card-jku': jku, legacy, db, json = false, log } = values
+  const { host, port, grpc, 'api-key': key, 'public-url': publicUrl, hosts, 'card-key': cardKey, 'card-jku': jku, legacy, db, json = false, log } = values
   const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
   checkPublicUrl(publicUrl)
@@ -98,7 +101,7 @@ export async function readServeArguments(args: readonly string[], io: Io): Promi
     }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
-  return { file, address: { port: readPort(port), host }, legacy, db, json, logger, runtimeOptions }
+  return { file, address: { port: readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), legacy, db, json, logger, runtimeOptions }
 }
 
 /** Why nothing could be served at an address, as an error of the command. */
@@ -124,9 +127,9 @@ function checkHosts(hosts: readonly string[] = []): void {
   }
 }
 
-function readPort(text: string): number {
+function readPort(option: string, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (port <= 65_535) return port
-  throw usageError(`--port takes a number from 0 to 65535, not ${JSON.stringify(text)}.`)
+  throw usageError(`--${option} takes a number from 0 to 65535, not ${JSON.stringify(text)}.`)
 }
 

@@ -1,2 +1,7 @@
-/** taskchart over gRPC, by the official service. Loads `@grpc/grpc-js` and `@bufbuild/protobuf`. */
+/**
+ * taskchart over gRPC, by the official service. Loads `@a2a-js/sdk`, `@grpc/grpc-js` and `@bufbuild/protobuf`, which are optional
+ * peers.
+ */
+export { grpc } from './grpc-binding.ts'
 export { grpcErrors } from './grpc-errors.ts'
+export type { GrpcOptions } from './grpc-binding.ts'

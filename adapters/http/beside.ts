@@ -1,4 +1,5 @@
 import type { Server } from 'node:http'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Tap } from '../websocket/tap.ts'
 import type { Handler } from './handler.ts'
@@ -11,6 +12,24 @@ export interface Beside {
   answer(request: Request): Promise<Response | undefined> | undefined
   /** Takes its place on a server that listens, beside this runtime, whose agent is at `url` (`ws:`). The answer ends it. */
   open(server: Server, runtime: Runtime, url: string): Promise<() => Promise<void>>
+}
+
+/** A binding with a port of its own, which `serve` opens and closes with the rest: `grpc({ port })` of `taskchart/grpc`. */
+export interface PortBinding {
+  /** Serves a runtime. Rejects if the port cannot be bound. */
+  open(runtime: Runtime): Promise<OpenBinding>
+}
+
+/** A binding that takes calls on its port. */
+export interface OpenBinding {
+  /** Its own interfaces. */
+  readonly interfaces: readonly AgentInterface[]
+  /** Has its cards list these, which are all interfaces of the agent. */
+  list(interfaces: readonly AgentInterface[]): void
+  /** Refuses new calls from now on. */
+  drain(): void
+  /** Ends its calls, and closes its port. May be called twice. */
+  close(): Promise<void>
 }
 
 /** A handler that asks what is beside the agent first. */

@@ -185,7 +185,10 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(167, 'D', '9.3', 'A message without kind, with files as name, mediaType and fileWithBytes, is answered in that form', 'old'),
   row(168, 'D', '3.2.1, 3.2.2', 'Metadata and configuration of a request reach the work, those of an answer too', 'inside'),
   row(169, 'D', '9.3', 'An answer without a task is one in input-required if the agent has work, else completed', 'old'),
-  row(170, 'D', '9.3', 'Under one id and session of 0.1 the history and the artifacts go on over the rounds', 'old')
+  row(170, 'D', '9.3', 'Under one id and session of 0.1 the history and the artifacts go on over the rounds', 'old'),
+  row(171, 'D', '5.2, 13.3', 'Cards list every binding that one server has, on any of its ports, and the extended card lists the same', 'open'),
+  row(172, 'D', '5.1', 'One server has every binding: a task opened here is read over gRPC, and the other way round', 'open'),
+  row(173, 'D', '8.6.1', 'Beside servers that are not of taskchart the card is served with the same caching headers', 'open')
 ]
 
 function row(id: number, level: Level, section: string, says: string, ...needs: Need[]): Requirement {

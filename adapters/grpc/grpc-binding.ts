@@ -1,0 +1,88 @@
+import { promisify } from 'node:util'
+import type { User } from '@a2a-js/sdk/server'
+import { A2AService, grpcService } from '@a2a-js/sdk/server/grpc'
+import { Server, ServerCredentials, type Metadata } from '@grpc/grpc-js'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../runtime/check-options.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
+import { whileConnected } from '../a2a-sdk/while-connected.ts'
+import type { OpenBinding, PortBinding } from '../http/beside.ts'
+import { identified } from '../http/entry.ts'
+import { ADDRESS, checkHost, GOING, type Address } from '../http/listen.ts'
+import { grpcErrors } from './grpc-errors.ts'
+
+/** Where to serve gRPC. */
+export interface GrpcOptions extends Address {
+  /**
+   * The address that cards give, `host:port`. Default: the host of the runtime's `publicUrl`, else the first of its `hosts`, else the
+   * address bound, with the port that is listened on.
+   */
+  readonly url?: string
+  /** TLS: credentials of `@grpc/grpc-js`. Default none. */
+  readonly credentials?: ServerCredentials
+}
+
+const OPTIONS: OptionKinds<GrpcOptions> = {
+  ...ADDRESS,
+  url: textSuchAs("'agent.example:50051'"),
+  credentials: withMethods(['_isSecure'], 'credentials such as ServerCredentials.createSsl(…) of @grpc/grpc-js')
+}
+
+/**
+ * gRPC on a port of its own, by the official service: `serve(runtime, { port: 4242, grpc: grpc({ port: 50051 }) })`. The runtime's
+ * `authenticate` identifies callers by their metadata, as it does by headers. Errors have their status and all details.
+ */
+export function grpc(options: GrpcOptions): PortBinding {
+  checkOptions(options, OPTIONS, 'grpc', 'grpc({ port: 50051 })')
+  return { open: runtime => open(runtime, options) }
+}
+
+/** Resolves when calls are taken. Rejects for a port that cannot be bound; throws TypeError for a host that `checkHost` refuses. */
+async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentials = ServerCredentials.createInsecure() }: GrpcOptions): Promise<OpenBinding> {
+  checkHost(host, runtime)
+  const { settings } = runtime
+  const { messageBytes, callsPerConnection, streamsPerConnection } = settings.limits
+  const server = new Server({ 'grpc.max_receive_message_length': messageBytes, 'grpc.max_concurrent_streams': callsPerConnection + streamsPerConnection })
+  const bound = await promisify(server.bindAsync.bind(server))(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials)
+  // The request handler reads the list at each call.
+  const interfaces: AgentInterface[] = [{ url: url ?? `${hostFor(host, settings)}:${bound}`, protocolBinding: 'GRPC', protocolVersion: PROTOCOL_VERSION }]
+  const own = [...interfaces]
+  let isDraining = false
+  let closing: Promise<void> | undefined
+
+  const userBuilder = whileConnected(async ({ metadata }: { readonly metadata: Metadata }): Promise<User> => {
+    if (isDraining) throw GOING.error
+    const { principal, refusal } = await identified(() => headersIn(metadata), settings)
+    if (refusal) throw refusal.error
+    return { isAuthenticated: principal !== undefined, userName: principal?.id ?? '', ...(principal?.claims && { claims: principal.claims }) }
+  })
+  server.addService(A2AService, grpcErrors(grpcService({ requestHandler: toRequestHandler(runtime, { interfaces }), userBuilder })))
+
+  const close = () =>
+    new Promise<void>(resolve => {
+      server.tryShutdown(() => resolve())
+      server.forceShutdown()
+    })
+  return {
+    interfaces: own,
+    list: all => void interfaces.splice(0, interfaces.length, ...all),
+    drain: () => {
+      isDraining = true
+    },
+    close: () => (closing ??= close())
+  }
+}
+
+/** The host that cards give. */
+function hostFor(host: string, { publicUrl, hosts }: Runtime['settings']): string {
+  if (publicUrl !== undefined) return new URL(publicUrl).hostname
+  const [name = host.includes(':') ? `[${host}]` : host] = hosts?.keys() ?? []
+  return name
+}
+
+/** The metadata of a call as headers; what is binary is left out. */
+function headersIn(metadata: Metadata): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
