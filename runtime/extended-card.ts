@@ -5,6 +5,7 @@ import { agentCard, type CardSource } from './agent-card.ts'
 import type { Caller } from './authentication.ts'
 import { callerOf, type Admitted, type CallContext } from './call.ts'
 import { describedCard, type AgentDescription } from './described-card.ts'
+import { cardInTime } from './in-time.ts'
 import { tenantInterfaces } from './tenant-interfaces.ts'
 import type { Tenants } from './tenants.ts'
 
@@ -25,19 +26,19 @@ export function checkIsKnown({ principal }: CallContext): void {
 /**
  * GetExtendedAgentCard (§3.1.11): the card as this caller may see it, with the interfaces of its call, for each tenant that it may use. Throws
  * ExtendedAgentCardNotConfigured if there is none for this caller, or the call has an empty list of interfaces. An error in the author's function, or a card that is
- * none, is an error of ours, of which the caller hears no more.
+ * none, is an error of ours, of which the caller hears no more; without an answer within `limits.accessMs` the caller gets Overloaded.
  */
-export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext, tenants: Tenants): Promise<AgentCard> {
+export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext, services: Parameters<typeof cardInTime>[2] & { readonly tenants: Tenants }): Promise<AgentCard> {
   const caller = callerOf(scope, call)
-  const changes = await changesFor(source.agent.extendedCard, caller)
+  const { extendedCard } = source.agent
+  const changes = typeof extendedCard === 'function' ? await cardInTime(changesFor(extendedCard, caller), 'extendedCard', services) : extendedCard
   if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card says all.')
   if (call.interfaces?.length === 0) throw new A2AError('ExtendedAgentCardNotConfigured', NO_ADDRESS)
-  const interfaces = tenantInterfaces(call.interfaces ?? [], tenants.namesFor(caller))
+  const interfaces = tenantInterfaces(call.interfaces ?? [], services.tenants.namesFor(caller))
   return agentCard(source, interfaces, describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
 }
 
-async function changesFor(extendedCard: ExtendedCard | undefined, caller: Caller): Promise<CardChanges | undefined> {
-  if (typeof extendedCard !== 'function') return extendedCard
+async function changesFor(extendedCard: Extract<ExtendedCard, (caller: Caller) => unknown>, caller: Caller): Promise<CardChanges | undefined> {
   try {
     return await extendedCard(caller)
   } catch (cause) {

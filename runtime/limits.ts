@@ -71,7 +71,7 @@ export interface Limits {
   taskNamesRememberedMs: number
   /** How long GetTask waits for a task to change, when it is asked to. Default 30 seconds. */
   longPollMs: number
-  /** How long `authenticate` and `authorize` may take for an answer, in milliseconds; then the caller gets Overloaded. Default 10,000. */
+  /** How long `authenticate`, `authorize`, `extendedCard` and `signCard` may take for an answer, in milliseconds; then the caller gets Overloaded. Default 10,000. */
   accessMs: number
   /** Webhooks of one task. One more is refused with RateLimited. Default 32. */
   webhooksPerTask: number

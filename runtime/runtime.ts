@@ -129,13 +129,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const refused = refusedOperations(capabilities)
   const sender = capabilities.pushNotifications ? options.push : undefined
   const cards = { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }
-  const signatures = signCard && new SignedCards(signCard)
   const signed = async (card: AgentCard) => signatures?.of(card) ?? card
   const publicCard = (interfaces: readonly AgentInterface[], tenant?: string) => agentCard(cards, tenantInterfaces(interfaces, tenant === undefined ? tenants.listed : [tenant]))
   const { store = memoryStore(), ids = randomIds } = options
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const clock = withLongTimers(options.clock ?? systemClock)
   const limits = limitsWith(options.limits)
+  const signatures = signCard && new SignedCards(signCard, { limits, clock, logger })
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
   const turns = tenants.listed || authenticate ? new FairTurns(BEGINNING) : undefined
@@ -221,7 +221,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     deleteTaskPushNotificationConfig: (params, call = {}) => answered('deleteTaskPushNotificationConfig', params, call, admitted => deletePushConfig(services, admitted)),
     getExtendedAgentCard: async (params, call = {}) => {
       if (capabilities.extendedAgentCard) counted(metering.stray, call, params, () => checkIsKnown(call))
-      return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, tenants)))
+      return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, { limits, clock, logger, tenants })))
     },
     agentCard: publicCard,
     signedCard: (interfaces, tenant, change = card => card) => ownErrors(logger, {}, 'signedCard', () => signed(change(publicCard(interfaces, tenant)))),

@@ -15,10 +15,12 @@ import { openCalls } from '../../adapters/websocket/open-calls.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import type { SignCard } from '../../runtime/index.ts'
+import { limitsWith } from '../../runtime/limits.ts'
 import { SignedCards } from '../../runtime/signed-cards.ts'
 import { ask, serveAll } from '../fixtures/http-agent.ts'
-import { rejection, say, start, stateName, taskIn } from '../fixtures/runtime-helpers.ts'
+import { recordingLogger, rejection, say, start, stateName, taskIn } from '../fixtures/runtime-helpers.ts'
 import { obedient } from '../fixtures/served-agent.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
 
 /** A card with everything that a card may have. */
 const card: AgentCard = {
@@ -315,7 +317,7 @@ await t.test('extended cards and those of official servers are signed too, and t
 
 await t.test('so many signed cards are kept, those of longest ago go first', async t => {
   const { state, signCard } = counting(async card => card)
-  const cards = new SignedCards(signCard)
+  const cards = new SignedCards(signCard, { limits: limitsWith(), clock: new TestClock(), logger: recordingLogger().logger })
   for (let i = 0; i < 65; i += 1) await cards.of({ ...card, name: `${i}` })
   await cards.of({ ...card, name: '64' })
   await cards.of({ ...card, name: '1' })

@@ -31,6 +31,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a chart may go round for ever', file: 'runtime/compiled-logic.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'if (steps > maxIterations) throw', replace: 'if (steps > 10 * maxIterations) return snapshot; if (steps < 0) throw' },
   { name: 'a step that rejects and is never awaited is not logged', file: 'runtime/steps.ts', unit: 'test/runtime/floating-steps.test.ts', find: 'if (!step.isAwaited && !isStopped) this.#log.notAwaited(name, error)', replace: '' },
   { name: 'work that runs again need not ask what it asked', file: 'runtime/work-run.ts', unit: 'test/runtime/work-again.test.ts', find: 'this.#log.checkEnd()', replace: '' },
+  { name: 'a card that an author never makes is waited for', file: 'runtime/in-time.ts', unit: 'test/runtime/agent-cards.test.ts', find: "return await inTime(given, limits.accessMs, what, clock, 'The agent cannot give its card now.')", replace: 'return await given' },
   { name: 'an authorize without an end is waited for', file: 'runtime/authorize.ts', unit: 'test/runtime/authorize.test.ts', find: "inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)", replace: 'authorize(request)' },
   { name: 'a lost race is taken for written', file: PIPELINE, unit: 'test/runtime/commits.test.ts', find: 'if (!turn.isWritten) return this.#break(LOST_RACE)', replace: '' },
   {

@@ -10,7 +10,7 @@ import type { Authenticate, Caller } from '../../runtime/authentication.ts'
 import type { CallContext } from '../../runtime/call.ts'
 import { defineAgent, negotiation, reply } from '../../runtime/index.ts'
 import { echo } from '../fixtures/agents.ts'
-import { rejection, say, start, taskIn } from '../fixtures/runtime-helpers.ts'
+import { rejection, rest, say, start, taskIn } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket, serve } from '../fixtures/served-agent.ts'
 
 const interfaces = [{ url: 'wss://agent.example/', protocolBinding: 'urn:x', protocolVersion: '1.0' }]
@@ -52,6 +52,28 @@ await t.test('an authenticate is refused that is no function, or says what canno
     [Object.assign(() => undefined, { challenge: 'Bearer\r\nSet-Cookie: a=b' }), /^authenticate\.challenge has to be the value of a header, not "Bearer\\r\\n/]
   ]
   for (const [authenticate, message] of wrong) t.throws(() => start(t, { work: echo }, { authenticate: authenticate as Authenticate }), { name: 'TypeError', message })
+})
+
+await t.test('a card that an author has not made in time is Overloaded, and the next request has it made again', async t => {
+  let made = 0
+  const makers = {
+    extendedCard: (never: Promise<never>) => ({ definition: { extendedCard: () => (made += 1) === 1 ? never : { description: 'Now.' } }, options: {} }),
+    signCard: (never: Promise<never>) => ({ definition: { extendedCard: { description: 'Now.' } }, options: { signCard: async (card: AgentCard) => (made += 1) === 1 ? never : card } })
+  }
+  for (const [name, make] of Object.entries(makers)) {
+    made = 0
+    const { definition, options } = make(new Promise<never>(() => {}))
+    const { runtime, clock, log } = start(t, { work: echo, ...definition }, { ...options, limits: { accessMs: 500 } })
+    const refused = rejection(runtime.getExtendedAgentCard({}, anna))
+    await rest()
+    clock.increment(499)
+    await rest()
+    t.equal(log.length, 0, name)
+    clock.increment(1)
+    t.match(await refused, { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent cannot give its card now. Send the request again later.' })
+    t.match(log, [{ message: `${name} failed`, details: { error: { cause: { message: `${name} gave no answer within 500 ms` } } } }])
+    t.match(await runtime.getExtendedAgentCard({}, anna), { description: 'Now.' })
+  }
 })
 
 /** An agent with an extended card. */
