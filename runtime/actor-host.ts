@@ -9,7 +9,7 @@ import { KeptWith } from './kept-with.ts'
 import type { Logger } from './logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from './store.ts'
 import type { Effect } from './turn.ts'
-import type { Opened, WorkInput } from './work-input.ts'
+import type { ReadOpened, WorkInput } from './work-input.ts'
 
 /**
  * What the actors of a context find behind their chart: the live context that they belong to. Logic is made once for
@@ -39,8 +39,8 @@ export interface ActorHost {
   afterCommit(effect: Effect): void
   /** Resolves when the store takes commits again, if it has refused the newest; nothing to wait for otherwise. Never rejects. */
   writable(taskId: string): Promise<void> | undefined
-  /** Reads the input of a task's work from the store. Reads the journal too, unless the rest of the opening call is `known`. */
-  workInput(taskId: string, known?: Opened): Promise<WorkInput>
+  /** Reads the input of a task's work from the store: with `open` the rest of the opening call, once the size of its journal is checked. */
+  workInput(taskId: string, open?: ReadOpened): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
   readTask(taskId: string): Promise<Task>
   /**

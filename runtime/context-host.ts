@@ -24,7 +24,7 @@ import { taskNotFound } from './task-not-found.ts'
 import type { TaskTimers } from './task-timers.ts'
 import { toldWhenFull } from './told-when-full.ts'
 import type { Effect } from './turn.ts'
-import { checkReadable, type Opened, type WorkInput } from './work-input.ts'
+import { checkReadable, type Opened, type ReadOpened, type WorkInput } from './work-input.ts'
 
 const DEFAULT_HISTORY = 50
 
@@ -151,8 +151,8 @@ export class ContextHost implements ActorHost {
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
 
-  workInput(taskId: string, known?: Opened): Promise<WorkInput> {
-    return this.#loads.input(taskId, known)
+  workInput(taskId: string, open?: ReadOpened): Promise<WorkInput> {
+    return this.#loads.input(taskId, open)
   }
 
   /** A task has ended: its timers end, and the tasks that were loaded for its work no longer count. */
@@ -268,10 +268,10 @@ export class ContextHost implements ActorHost {
     }
   }
 
-  /** Starts the work of a task, with its input if that is known, or what is known of it. */
-  startTask(taskId: string, input?: WorkInput, known?: Opened): void {
+  /** Starts the work of a task: with its input, or with the rest of the opening call, if these are known. */
+  startTask(taskId: string, input?: WorkInput, opened?: Opened): void {
     if (input) return this.begin(input)
-    this.workInput(taskId, known).then(input => this.begin(input), error => this.failTask(taskId, error))
+    this.workInput(taskId, opened && (() => opened)).then(input => this.begin(input), error => this.failTask(taskId, error))
   }
 
   /** Starts the work of a task, unless that has ended. */

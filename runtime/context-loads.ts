@@ -3,7 +3,7 @@ import { receivedBytes } from './request-details.ts'
 import type { ContextKey } from './store.ts'
 import type { TaskLedger } from './task-ledger.ts'
 import type { WorkLoads } from './task-loads.ts'
-import { loadWorkInput, type Opened, type WorkInput } from './work-input.ts'
+import { loadWorkInput, type ReadOpened, type WorkInput } from './work-input.ts'
 
 /** The inputs of the works of one live context, and the tasks that are loaded for them. */
 export class ContextLoads {
@@ -21,10 +21,10 @@ export class ContextLoads {
   }
 
   /** Loads the input of a task's work. The loads of an earlier run of it end. */
-  async input(taskId: string, known?: Opened): Promise<WorkInput> {
+  async input(taskId: string, open?: ReadOpened): Promise<WorkInput> {
     const { store, agent, limits } = this.#services
     this.ended(taskId)
-    const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.of(taskId) }, known)
+    const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.of(taskId) }, open)
     this.#tasks.keepAtLeast(taskId, receivedBytes(input))
     return input
   }

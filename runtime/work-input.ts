@@ -63,6 +63,9 @@ const REQUEST = 'request'
 /** The parts of the call that opened a task which its work gets beside the message. */
 export type Opened = Pick<WorkInput, 'extensions' | 'request'>
 
+/** Reads those parts. */
+export type ReadOpened = () => Opened | Promise<Opened>
+
 /** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. It has no `input`. */
 export function firstWorkInput(
   { taskId, contextId, message, extensions, request }: Pick<WorkInput, 'taskId' | 'contextId' | 'message'> & Opened,
@@ -102,9 +105,10 @@ export interface InputSources {
 /**
  * Gathers what the work of a task of an agent is given, from what is committed. Rejects with InvalidAgentResponse if the
  * agent's schema does not take any more what it took when the task was opened, and with RateLimited if more is stored of the task
- * than `limits.restoredBytes`. Reads the journal unless the rest of the opening call is `known`.
+ * than `limits.restoredBytes`. `open` reads the rest of the opening call: by default from
+ * the journal, whose size is checked before.
  */
-export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources, known?: Opened): Promise<WorkInput> {
+export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources, open: ReadOpened = async () => openedIn(await store.readJournal(key, taskId))): Promise<WorkInput> {
   const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
   if (own) checkReadable(own, limits)
   const stored = await store.readTask(key, taskId)
@@ -113,7 +117,8 @@ export async function loadWorkInput(key: ContextKey, taskId: string, { store, ag
   const { contextId } = key
   const input = agent.input && openedWith(agent.input, message)
   const terms = termsOf(stored.task)
-  const { extensions, request } = known ?? openedIn(await store.readJournal(key, taskId))
+  const opened = open()
+  const { extensions, request } = opened instanceof Promise ? await opened : opened
   const others = await loadOthers(key, taskId, message, store, loads)
   return { taskId, contextId, message, request, input, ...(terms && { terms }), extensions, ...others }
 }

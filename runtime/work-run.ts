@@ -13,7 +13,7 @@ import type { Question } from './questions.ts'
 import { Replay } from './replay.ts'
 import { RunLog } from './run-log.ts'
 import { Steps } from './steps.ts'
-import type { Scope } from './store.ts'
+import type { JournalRow, Scope } from './store.ts'
 import { unheard } from './unheard.ts'
 import type { ReceivedMessage, SpokenStep, WorkArguments, WorkEnd } from './work-arguments.ts'
 import { openedIn, type WorkInput } from './work-input.ts'
@@ -212,9 +212,9 @@ export class WorkRun {
   async #work(input: WorkInput | undefined): Promise<void> {
     try {
       const { taskId } = this.#log
-      const journal = this.#isCatchingUp ? await this.#host.readJournal(taskId) : undefined
-      const given = input ?? (await this.#host.workInput(taskId, journal && openedIn(journal)))
-      if (journal) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal }))
+      let journal: readonly JournalRow[] | undefined
+      const given = input ?? (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
+      if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: journal ?? (await this.#host.readJournal(taskId)) }))
       if (this.#over) return
       fault('P10')
       this.#host.runs(taskId)

@@ -130,6 +130,29 @@ for (const [engine, make] of Object.entries(STORES)) {
   })
 }
 
+await t.test('the journal of work that runs again is read once, and not at all if it is over the limit', async t => {
+  const kept = memoryStore()
+  let reads = 0
+  const readJournal: Store['readJournal'] = (...given) => {
+    reads += 1
+    return kept.readJournal(...given)
+  }
+  const life = (restoredBytes: number) => start(t, { work: asking }, { store: { ...kept, readJournal, close: async () => {} }, limits: { restoredBytes } })
+  const first = life(100_000)
+  const { id: taskId } = taskIn(await first.runtime.sendMessage(saying('go', { contextId: 'c' })))
+  t.match(taskIn(await first.runtime.sendMessage(say('go', { contextId: 'c' }))).status, { state: 'TASK_STATE_INPUT_REQUIRED' })
+  t.equal(reads, 0, 'the work of a new task needs no journal')
+  await closed(first.runtime, first.clock)
+  const second = life(100_000)
+  await second.runtime.sendMessage(say('one', { taskId }))
+  t.equal(reads, 2, 'one for each task of the context')
+  await closed(second.runtime, second.clock)
+  const narrow = life(100)
+  t.match(await reaches(narrow.runtime, taskId, 'input-required'), { id: taskId })
+  t.match(await rejection(narrow.runtime.sendMessage(say('2', { taskId }))), { code: 'UnsupportedOperation' })
+  t.equal(reads, 2)
+})
+
 await t.test('work that crashes and starts again gets it again', async t => {
   let tries = 0
   const { runtime } = start(t, {
