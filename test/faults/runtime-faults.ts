@@ -8,6 +8,9 @@ const TASKS = 'runtime/tasks.ts'
 
 /** Faults of the runtime. */
 export const runtimeFaults: readonly Fault[] = [
+  { name: 'an operation whose capability is off is served', file: 'runtime/runtime.ts', find: 'if (refusal) throw refusal()', replace: '' },
+  { name: 'an extension that is turned off can be activated', file: 'runtime/call.ts', unit: 'test/runtime/agent-cards.test.ts', find: 'supported.reliability && ', replace: '' },
+  { name: 'the metadata of a request is lost when its work runs again', file: 'runtime/work-input.ts', unit: 'test/runtime/request-details.test.ts', find: 'if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })', replace: '' },
   { name: 'an unknown option is ignored', file: 'runtime/check-options.ts', unit: 'test/adapters/options.test.ts', find: 'if (kind === undefined) return checkNames({ [name]: value }, Object.keys(kinds), taker)', replace: 'if (kind === undefined) continue' },
   { name: 'a Map is stored as an empty object', file: 'runtime/json-loss.ts', unit: 'test/runtime/work-again.test.ts', find: "  ['Map', 'an object: Object.fromEntries(map)'],\n", replace: '' },
   { name: 'a result that says nothing completes the task', file: 'runtime/outcomes.ts', unit: 'test/runtime/work.test.ts', find: '  checkResult(given)\n', replace: '' },
