@@ -192,6 +192,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     if (!waits) return goOn(admitted)
     return waits.then(() => {
       if (closing) throw shutDown()
+      call.signal?.throwIfAborted()
       return goOn(admitted)
     })
   }

@@ -397,6 +397,15 @@ await t.test('turns', async t => {
     t.ok(ends.indexOf('quiet') < 64, `it was number ${ends.indexOf('quiet')}`)
   })
 
+  await t.test('are not used by calls whose client has left meanwhile: they do nothing', async t => {
+    const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
+    const gone = new AbortController()
+    const calls = Array.from({ length: 40 }, () => runtime.sendMessage(say('x'), { principal: 'noisy', signal: gone.signal }).catch(() => {}))
+    gone.abort()
+    await Promise.all(calls)
+    t.equal((await runtime.listTasks({}, { principal: 'noisy' })).totalSize, 16)
+  })
+
   await t.test('are not taken without tenants and authenticate: calls begin as they come', async t => {
     const { runtime } = served(t)
     const ends: string[] = []
