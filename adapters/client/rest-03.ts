@@ -16,6 +16,7 @@ import { notIn03 } from './json-rpc-03.ts'
 import { headersFor, jsonText, parsed, tryParse } from './json-rpc.ts'
 import { backOffOptions, type ConnectOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
+import { fromRpcStatus } from './rpc-status.ts'
 import { eventsOf } from './server-sent-events.ts'
 import { Way } from './way.ts'
 
@@ -82,9 +83,15 @@ function resultIn(method: string, answer: unknown): unknown {
   return fromResult03(method, result)
 }
 
-/** The agent's error in JSON: in the form of JSON-RPC, or of some agents its message alone. No task and no event has one. */
+/**
+ * The agent's error in JSON. 0.3 does not say how it is written: as in JSON-RPC, as a `google.rpc.Status` in `error`, or by some
+ * agents as a message alone. No task and no event looks like one.
+ */
 function told(answer: unknown): A2AError | undefined {
-  return isObject(answer) && typeof answer.message === 'string' ? fromWireError(answer) : undefined
+  if (!isObject(answer)) return undefined
+  const { error, message } = answer
+  if (isObject(error)) return fromRpcStatus({ status: error.status, message: error.message, details: error.details })
+  return typeof message === 'string' ? fromWireError(answer) : undefined
 }
 
 /** The error of an answer that is not OK: the agent's own, if it says which, else by the status, in the agent's words. */

@@ -27,6 +27,8 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'an encoded dot segment is resolved', file: 'adapters/http/incoming.ts', unit: 'test/adapters/http-bad-input.test.ts', find: '(?:\\.|%2e){1,2}', replace: '\\.{1,2}' },
   { name: 'a body in a content coding is read as it is', file: 'adapters/http/handler.ts', unit: 'test/adapters/http-bad-input.test.ts', find: 'codingRefusal(request) : undefined)', replace: 'undefined : undefined)' },
   { name: 'a 401 by REST has the body of JSON-RPC', file: 'adapters/http/handler.ts', unit: 'test/adapters/refusals.test.ts', find: 'versions), headers, binding)', replace: "versions), headers, 'JSONRPC')" },
+  { name: 'a client of 0.3 loses the kind of its parts', file: 'adapters/legacy/v03-client.ts', unit: 'test/adapters/legacy-client.test.ts', find: "return { kind: 'text', text: part.text, ...more }", replace: 'return { text: part.text, ...more }' },
+  { name: 'over gRPC of 0.3 a chunk takes the place of those before', file: 'adapters/client/official-grpc-03.ts', unit: 'test/adapters/client-03.test.ts', find: '...others, append: true,', replace: '...others,' },
   { name: 'a card without a version is of 1.0 alone', file: 'adapters/http/agent-card.ts', unit: 'test/adapters/legacy-servers.test.ts', find: "version === '' ? this.#merging?.withCard : undefined", replace: 'undefined' },
   { name: 'a card of both versions is signed in its 1.0 form alone', file: 'adapters/cards/canonical-forms.ts', unit: 'test/adapters/cards.test.ts', find: 'forms : [canonicalJson(content), ...forms]', replace: 'forms : forms' },
   { name: 'a card leaves out what the app serves elsewhere', file: 'adapters/http/interfaces.ts', unit: 'test/adapters/agent-card.test.ts', find: '[...here, ...interfaces]', replace: 'here' },

@@ -188,7 +188,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(170, 'D', '9.3', 'Under one id and session of 0.1 the history and the artifacts go on over the rounds', 'old'),
   row(171, 'D', '5.2, 13.3', 'Cards list every binding that one server has, on any of its ports, and the extended card lists the same', 'open'),
   row(172, 'D', '5.1', 'One server has every binding: a task opened here is read over gRPC, and the other way round', 'open'),
-  row(173, 'D', '8.6.1', 'Beside servers that are not of taskchart the card is served with the same caching headers', 'open')
+  row(173, 'D', '8.6.1', 'Beside servers that are not of taskchart the card is served with the same caching headers', 'open'),
+  row(174, 'D', '9.1', 'A client calls an agent that knows nothing newer than 0.3, by the interfaces of its card', 'client')
 ]
 
 function row(id: number, level: Level, section: string, says: string, ...needs: Need[]): Requirement {

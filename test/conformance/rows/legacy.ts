@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { connect } from '../../../adapters/client/connect.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { JsonSocket } from '../../fixtures/served-agent.ts'
 import { exchange } from '../../../adapters/testing/protocol/exchange.ts'
@@ -7,7 +11,7 @@ import { byName, type Column, type Test } from '../column.ts'
 import { only, row, type Row } from '../row.ts'
 import { webhooks } from '../../../adapters/push/webhooks.ts'
 import { httpReceiver } from '../../fixtures/http-receiver.ts'
-import { until } from '../../fixtures/runtime-helpers.ts'
+import { collect, refusal, say, taskIn, until } from '../../fixtures/runtime-helpers.ts'
 
 type Json = Record<string, unknown>
 
@@ -122,7 +126,21 @@ export const legacy: readonly Row[] = [
     t.match(answer, { status: { state: 'completed' }, history: [{ role: 'user', parts }], artifacts: [{ parts }] })
     t.notMatch(JSON.stringify(answer), '"kind"')
     if (!isRest) t.notMatch(JSON.stringify((await rpc(column, 'tasks.get', { id: (answer as { id: string }).id })).result), '"kind"')
-  }, OLD)
+  }, OLD),
+  row(174, 'D', '9.1', 'A client calls an agent that knows nothing newer than 0.3, by the interfaces of its card', async (t, { address, binding }) => {
+    const old = (await exchange(`${address}${AGENT_CARD_PATH}`, { headers: { 'a2a-version': '0.3' } })).json
+    const server = createServer((_, response) => void response.setHeader('connection', 'close').end(JSON.stringify(old))).listen(0, '127.0.0.1')
+    t.teardown(() => void server.close())
+    await once(server, 'listening')
+    const client = await connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { bindings: [binding.name === '0.3 REST' ? 'HTTP+JSON' : 'JSONRPC'] })
+    t.teardown(() => client.close())
+    t.match(await client.sendMessage(say('hello')), { message: { role: 'ROLE_AGENT' } })
+    const { id } = taskIn(await client.sendMessage(say('ask')))
+    t.match(taskIn(await client.sendMessage(say('blue', { taskId: id }))), { id, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'blue' }] }] })
+    t.match((await collect(client.sendStreamingMessage(say('count 2')))).at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
+    t.match(await refusal(client.getTask({ id: 'nobody' })), { code: 'TaskNotFound' })
+    t.match(await refusal(client.listTasks({})), { code: 'UnsupportedOperation', message: /There is no ListTasks in A2A 0\.3/ })
+  }, OLD_HTTP)
 ]
 
 let messages = 0
