@@ -8,6 +8,8 @@ export interface AgentPlace {
   readonly url: string
   readonly apiKey: string | undefined
   readonly binding?: string | undefined
+  /** Origins beside that of the address which may have the key. */
+  readonly credentialOrigins?: readonly string[] | undefined
 }
 
 /** Connects to an agent, uses it and closes the connection. Throws a usage error for what is no address or binding. */
@@ -24,17 +26,18 @@ export async function withAgent<T>(place: AgentPlace, io: Io, use: (client: Agen
 
 /** Connects to an agent, for who closes the connection. Throws a usage error for what is no address or binding. */
 export async function connectTo(place: AgentPlace, { signal }: Io): Promise<AgentClient> {
-  const { url, apiKey, binding } = place
+  const { url, apiKey, binding, credentialOrigins } = place
   const headers = apiKey === undefined ? {} : { headers: apiKeyHeaders(apiKey) }
   try {
-    return await connect(url, { signal, ...headers, ...(binding !== undefined && { bindings: [binding] }) })
+    return await connect(url, { signal, ...headers, ...(credentialOrigins && { credentialOrigins }), ...(binding !== undefined && { bindings: [binding] }) })
   } catch (error) {
     throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, place)
   }
 }
 
-/** Says what to do where a key is missing or wrong, which only the first call tells over HTTP. Gives other errors as they are. */
+/** Says what to do where a key is missing or wrong, which only the first call tells over HTTP, or may not go. Gives other errors as they are. */
 export function aboutKey(error: unknown, { url, apiKey }: AgentPlace): unknown {
+  if (isA2AError(error) && error.code === 'Forbidden') return new CommandError(error.message.replace('in credentialOrigins', 'with --credential-origin'), { cause: error })
   if (!isA2AError(error) || error.code !== 'Unauthenticated') return error
   const message = apiKey === undefined ? 'wants to know who you are. Give a key with --api-key KEY.' : 'does not know this key. Give another with --api-key KEY.'
   return new CommandError(`The agent at ${url} ${message}`, { cause: error })

@@ -3,12 +3,13 @@ import { sendLine, watchLine } from './paste-lines.ts'
 import { oneLine } from './terminal-text.ts'
 import type { Watched } from './watch-stream.ts'
 
-/** Where hints point to: the agent and its binding, the folder for results, and whether there was a key, which is never shown. */
+/** Where hints point to: the agent and its binding, the folder for results, the origins that may have the key. A key itself is never shown. */
 export interface HintTarget {
   readonly url: string
   readonly out: string | undefined
   readonly apiKey: string | undefined
   readonly binding?: string | undefined
+  readonly credentialOrigins?: readonly string[] | undefined
 }
 
 /** How to answer a task that waits for its client, as lines. */
@@ -35,8 +36,8 @@ function standing(state: TaskState): string {
   return isInterrupted(state) ? 'waits for an answer' : 'goes on without you'
 }
 
-function placeOf({ url, out, binding, apiKey }: HintTarget) {
-  return { url, out, binding, needsKey: apiKey !== undefined }
+function placeOf({ url, out, binding, credentialOrigins, apiKey }: HintTarget) {
+  return { url, out, binding, credentialOrigins, needsKey: apiKey !== undefined }
 }
 
 function hint(what: string, line: string): string[] {

@@ -11,7 +11,7 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 export const sendCommand: Command = {
   name: 'send',
   summary: 'say something to an agent, watch its task, save its artifacts',
-  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--binding NAME] [--json]',
+  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: address, or the http: address of its card. Progress is written to stderr, results to
 stdout, and at the end comes the line that continues the conversation.
 
@@ -32,7 +32,7 @@ const OPTIONS = {
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: [url, text] } = readArguments(args, OPTIONS, ['URL', '"text"'])
-  const { context, task, reference, out, 'api-key': key, binding, json = false } = values
+  const { context, task, reference, out, 'api-key': key, 'credential-origin': credentialOrigins, binding, json = false } = values
   const message: Message = {
     messageId: crypto.randomUUID(),
     role: 'ROLE_USER',
@@ -42,7 +42,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     ...(reference && { referenceTaskIds: reference })
   }
   const stream = (client: AgentClient) => answersOf(message, client, io.signal)
-  return follow({ url, apiKey: readApiKey(key), binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
+  return follow({ url, apiKey: readApiKey(key), credentialOrigins, binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
 }
 
 /** The stream of a message; from an agent that does not stream, its one answer. */

@@ -11,7 +11,7 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 export const watchCommand: Command = {
   name: 'watch',
   summary: 'watch a task until it ends, save its artifacts',
-  usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--binding NAME] [--json]',
+  usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: address, or the http: address of its card; TASK is the task's id. What happens is written to
 stderr, results to stdout. A task that waits for input is watched on while somebody answers it; one that has ended is
 shown as it is.
@@ -22,9 +22,9 @@ ${EXIT_CODES}`,
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { out, 'api-key': key, binding, json = false }, positionals: [url, id] } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
+  const { values: { out, 'api-key': key, 'credential-origin': credentialOrigins, binding, json = false }, positionals: [url, id] } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
   const stream = (client: AgentClient) => eventsOf(id, client, io.signal)
-  return follow({ url, apiKey: readApiKey(key), binding, out, json, stream, goesOnIn: isInterrupted }, io)
+  return follow({ url, apiKey: readApiKey(key), credentialOrigins, binding, out, json, stream, goesOnIn: isInterrupted }, io)
 }
 
 /** A task as it is, then all that happens to it. One that has ended, also while the connection was lost, comes as it is. */

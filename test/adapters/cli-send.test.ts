@@ -1,9 +1,13 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { z } from 'zod'
 import { emit } from 'xstate'
 import { expectedText } from '../../adapters/cli/expected.ts'
+import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { accepted, artifact, data, failed, file, inputRequired, negotiation, offer, rejected, reply, setupWork, text } from '../../runtime/index.ts'
 import { runCommand, type Surroundings } from '../fixtures/run-command.ts'
 import { scripted } from '../fixtures/scripted-agent.ts'
@@ -283,6 +287,27 @@ await t.test('an agent that wants a key', async t => {
     t.equal(code, 0)
     t.match(stderr, / --api-key …\n$/)
     t.notMatch(stderr, 'secret')
+  })
+
+  await t.test('gets it at an origin that its card names only if that is named, too', async t => {
+    const card = {
+      name: 'A', description: '', version: '1', capabilities: {}, defaultInputModes: [], defaultOutputModes: [], skills: [],
+      supportedInterfaces: [{ url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }]
+    }
+    const server = createServer((_, response) => response.end(JSON.stringify(card))).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const place = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    const origin = url.replace('ws:', 'http:').replace(/\/$/, '')
+    t.match(await send(place, ['hi', '--api-key', 'secret']), { code: 1, stderr: `, or name ${origin} with --credential-origin.` })
+    const { code, stderr } = await send(place, ['hi', '--api-key', 'secret', '--credential-origin', origin, '--credential-origin', 'https://a.example'])
+    t.equal(code, 0)
+    t.match(stderr, `--credential-origin ${origin} --credential-origin https://a.example --api-key …\n`)
+    t.match(await send(place, ['hi', '--credential-origin', 'a.example']), { code: 2, stderr: /credentialOrigins has "a\.example", which is no origin/ })
+    t.match(await runCommand(['watch', place, 'nope', '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
+    t.match(await runCommand(['tasks', 'ls', '--url', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 0 })
+    t.match(await runCommand(['tasks', 'cancel', 'nope', '--url', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
+    t.match(await runCommand(['tasks', 'ls', '--db', 'a.db', '--credential-origin', origin]), { code: 2, stderr: /--credential-origin is for --url/ })
   })
 })
 

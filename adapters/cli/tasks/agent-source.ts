@@ -1,7 +1,7 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { AgentClient } from '../../client/connect.ts'
-import { aboutKey, connectTo } from '../agent-connection.ts'
+import { aboutKey, connectTo, type AgentPlace } from '../agent-connection.ts'
 import type { Io } from '../command.ts'
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, TaskSource } from './source.ts'
@@ -10,8 +10,7 @@ import type { Filters, FoundTask, TaskSource } from './source.ts'
 const PAGE = 100
 
 /** The caller's own tasks, as an agent tells them. */
-export async function agentSource(url: string, apiKey: string | undefined, io: Io): Promise<TaskSource> {
-  const place = { url, apiKey }
+export async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
   const client = await connectTo(place, io)
   const { signal } = io
   const told = (error: unknown): never => {

@@ -29,6 +29,8 @@ Where they are:
                   webhooks have been told
   --url URL       the agent's ws: address, or the http: address of its card: your own tasks
   --api-key KEY   show this key (Authorization: Bearer KEY); with --url
+  --credential-origin ORIGIN
+                  send the key to this origin too, if the card names it; with --url; may be given more than once
   --tenant T      only the tasks of this tenant; with --db
   --principal P   only the tasks of this caller; with --db
 

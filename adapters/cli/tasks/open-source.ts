@@ -9,11 +9,12 @@ export const SOURCE_OPTIONS = {
   db: { type: 'string' },
   url: { type: 'string' },
   'api-key': { type: 'string' },
+  'credential-origin': { type: 'string', multiple: true },
   tenant: { type: 'string' },
   principal: { type: 'string' }
 } as const
 
-type SourceValues = { readonly [Name in keyof typeof SOURCE_OPTIONS]?: string | undefined }
+type SourceValues = { readonly [Name in Exclude<keyof typeof SOURCE_OPTIONS, 'credential-origin'>]?: string | undefined } & { readonly 'credential-origin'?: readonly string[] | undefined }
 
 /** Opens what the options name, uses it, and closes it whatever happens. Throws a usage error unless they name one place. */
 export async function withSource<T>(values: SourceValues, report: Report, io: Io, use: (source: TaskSource) => Promise<T>): Promise<T> {
@@ -25,13 +26,13 @@ export async function withSource<T>(values: SourceValues, report: Report, io: Io
   }
 }
 
-async function open({ db, url, 'api-key': key, tenant, principal }: SourceValues, report: Report, io: Io): Promise<TaskSource> {
+async function open({ db, url, 'api-key': key, 'credential-origin': credentialOrigins, tenant, principal }: SourceValues, report: Report, io: Io): Promise<TaskSource> {
   if (db !== undefined && url !== undefined) throw usageError('--db FILE and --url URL exclude each other. Give one of them.')
   if (db !== undefined) {
-    if (key !== undefined) throw usageError('--api-key is for --url; a file takes none.')
+    if (key !== undefined || credentialOrigins) throw usageError(`--${key === undefined ? 'credential-origin' : 'api-key'} is for --url; a file takes none.`)
     return storeSource(db, { tenant, principal }, report, io)
   }
   if (url === undefined) throw usageError('--db FILE or --url URL is missing.')
   if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with --url the tasks are those of the key.')
-  return agentSource(url, readApiKey(key), io)
+  return agentSource({ url, apiKey: readApiKey(key), credentialOrigins }, io)
 }
