@@ -228,6 +228,7 @@ Events
      6  ${at}  input-required: Which day? Events]0;title
 
 Journal
+  request
   step/log in[2J/1
 `.replace('/ x', '/x'))
     t.notMatch(stdout, 'hunter2')
@@ -347,7 +348,7 @@ await t.test('tasks export', async t => {
     const { stdout, stderr } = await tasks(['export', id, ...db])
     t.equal(stderr, '1 task exported.\n')
     t.match(json(stdout), [{
-      tenant: '', principal: 'anonymous', generation: 6, task: { id }, journal: ['step/log in\u001b[2J/1'], wakeAtMs: Date.parse('2026-01-02T04:04:05.006Z'), deadlineAtMs: Date.parse('2026-01-02T04:04:05.006Z'),
+      tenant: '', principal: 'anonymous', generation: 6, task: { id }, journal: ['request', 'step/log in\u001b[2J/1'], wakeAtMs: Date.parse('2026-01-02T04:04:05.006Z'), deadlineAtMs: Date.parse('2026-01-02T04:04:05.006Z'),
       events: [{ generation: 1, statusUpdate: { status: { state: 'TASK_STATE_SUBMITTED' } } }, {}, {}, { generation: 4, artifactUpdate: {} }, {}, { generation: 6 }]
     }])
     t.notMatch(stdout, /hunter2|[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
