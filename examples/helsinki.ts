@@ -1,4 +1,5 @@
-import { defineAgent, failed, prerequisites, progress, rejected, text, textOf } from 'taskchart'
+import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf } from 'taskchart'
+import type { Task, WorkArguments } from 'taskchart'
 
 /** What can be booked, by the first words that fit: what one gets, and how long booking takes. */
 const OFFERS = [
@@ -10,7 +11,8 @@ const OFFERS = [
 
 /**
  * Books the parts of a trip side by side: each message is a task of its own, which waits for the tasks that it is based on
- * (`referenceTaskIds`), and fails if one of them does.
+ * (`referenceTaskIds`), and fails if one of them does. One that says `based on` and refers to none is based on a booking of its
+ * context; the client is asked which if that is not clear.
  */
 export default defineAgent({
   card: {
@@ -32,7 +34,7 @@ export default defineAgent({
     const offer = OFFERS.find(({ asked }) => asked.test(wish))
     if (!offer) return rejected('I book flights, hotels, snowmobiles and spas.')
 
-    const basis = await prerequisites(work)
+    const basis = await basisOf(work, offer)
     work.emit(progress(`Booking: ${offer.kind}.`))
     await work.sleep(offer.seconds * 1000)
     if (/\bigloo\b/i.test(wish)) return failed('All igloos are taken.')
@@ -41,3 +43,12 @@ export default defineAgent({
     return { artifact: { name: `${offer.kind}.txt`, parts: [text([...before, offer.booked].join('\n'))] } }
   }
 })
+
+async function basisOf(work: WorkArguments, { kind }: (typeof OFFERS)[number]): Promise<Task[]> {
+  const wish = textOf(work.message)
+  if (work.message.referenceTaskIds || !/\bbased on\b/i.test(wish)) return prerequisites(work)
+  const named = OFFERS.filter(offer => offer.kind !== kind && offer.asked.test(wish)).map(offer => `${offer.kind}.txt`)
+  const [meant, ...others] = work.earlierArtifacts.filter(({ artifact: { name = '' } }) => named.includes(name))
+  const { taskId } = meant && others.length === 0 ? meant : await artifactToRefine(work, { what: 'booking' })
+  return [await work.readTask(taskId)]
+}

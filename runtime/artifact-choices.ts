@@ -2,6 +2,7 @@ import type { Message, Part } from '../machines/protocol/parts.ts'
 import type { MessageContent } from '../machines/task-events.ts'
 import { isReference, namedArtifacts, type ArtifactReference } from './artifact-references.ts'
 import { checkOptions, functionFor, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from './check-options.ts'
+import { chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
 import type { WorkInput } from './work-input.ts'
 import { textOf } from './words.ts'
 
@@ -9,6 +10,8 @@ import { textOf } from './words.ts'
 export interface ArtifactChoice extends ArtifactReference {
   /** Its name, or the artifactId of one that has none. */
   readonly name: string
+  /** What it says of itself, if that is short. */
+  readonly description?: string
 }
 
 /** How to ask which artifact is meant. */
@@ -24,6 +27,9 @@ export const ASKING_OPTIONS: OptionKinds<AskingOptions> = { what: textSuchAs("'p
 /** How many artifacts a question lists; the others can be named, too. */
 const LISTED = 20
 
+/** How long a description is, in characters, of which the words are looked for in an answer. */
+const LONGEST_DESCRIPTION = 300
+
 const OR = new Intl.ListFormat('en', { type: 'disjunction' })
 
 /**
@@ -34,10 +40,12 @@ export function artifactChoices({ message, earlierArtifacts }: Pick<WorkInput, '
   const newest = new Map<string, ArtifactChoice>()
   for (const { taskId, artifact } of earlierArtifacts) {
     const name = nameOf(artifact)
-    if (!newest.has(name)) newest.set(name, { artifactId: artifact.artifactId, taskId, name })
+    if (newest.has(name)) continue
+    const { artifactId, description = '' } = artifact
+    newest.set(name, { artifactId, taskId, name, ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }) })
   }
   const choices = [...newest.values()]
-  const named = chosenArtifact(choices, message)
+  const named = sole(referredTo(choices, message) ?? namedOrOfTasks(choices, message, namedIn(textOf(message), choices)))
   return named ? [named] : choices
 }
 
@@ -58,14 +66,33 @@ export function whichArtifact(choices: readonly ArtifactChoice[], options: Askin
 }
 
 /**
- * The artifact that a message chooses: by a reference in the metadata of a part, by the `data` part of the question, by its
- * name or id in the text, or else by the task that it refers to. `undefined` if it names none, or more than one.
+ * The artifact that an answer to that question chooses: by a reference in the metadata of a part, by the `data` part of the question,
+ * by its name, its name without the extension or its id in the text, by its place in the list (`2`, `the second one`), by the
+ * task that it refers to, or by words of its name and description. `undefined` if it means none, or more than one.
  */
-export function chosenArtifact(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice | undefined {
+export function chosenArtifact(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
+  return sole(meantArtifacts(choices, answer))
+}
+
+/** The artifacts that an answer may mean, likewise: several if it does not tell them apart. */
+export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[] {
+  const text = textOf(answer)
+  const referred = referredTo(choices, answer)
+  if (referred) return referred
+  const named = namedIn(text, choices, !isNegative(text))
+  const placed = named.length === 0 ? chosenByPlace(choices, text) : undefined
+  const meant = placed ? [placed] : namedOrOfTasks(choices, answer, named)
+  return meant.length > 0 ? meant : chosenByWords(choices, text)
+}
+
+/** What a message refers to in parts; `undefined` if it has no reference. */
+function referredTo(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] | undefined {
   const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
-  if (references.length > 0) return sole(choices.filter(choice => references.some(reference => isSame(reference, choice))))
-  const named = namedIn(textOf(message), choices)
-  return sole(named.length > 0 ? named : choices.filter(({ taskId }) => message.referenceTaskIds?.includes(taskId)))
+  return references.length > 0 ? choices.filter(choice => references.some(reference => isSame(reference, choice))) : undefined
+}
+
+function namedOrOfTasks(choices: readonly ArtifactChoice[], { referenceTaskIds }: Message, named: ArtifactChoice[]): ArtifactChoice[] {
+  return named.length > 0 ? named : choices.filter(({ taskId }) => referenceTaskIds?.includes(taskId))
 }
 
 function question(choices: readonly ArtifactChoice[], what: string, isAgain: boolean): string {
@@ -88,9 +115,13 @@ function isSame(one: ArtifactReference, other: ArtifactReference): boolean {
   return one.taskId === other.taskId && one.artifactId === other.artifactId
 }
 
-/** The choices whose name or id stands in a text as words of their own, in any case; where one holds another, only the longer. */
-function namedIn(text: string, choices: readonly ArtifactChoice[]): ArtifactChoice[] {
-  const labels = [...new Set(choices.flatMap(({ name, artifactId }) => [lower(name), lower(artifactId)]))]
+/**
+ * The choices whose name or id stands in a text as words of their own, in any case; where one holds another, only the longer.
+ * `orStem`: so does the name without its extension.
+ */
+function namedIn(text: string, choices: readonly ArtifactChoice[], orStem = false): ArtifactChoice[] {
+  const labelled = choices.map(choice => ({ choice, labels: labelsOf(choice, orStem) }))
+  const labels = [...new Set(labelled.flatMap(({ labels }) => labels))]
   const said = new Set<string>()
   let rest = text
   for (const label of labels.toSorted((one, other) => other.length - one.length)) {
@@ -98,7 +129,12 @@ function namedIn(text: string, choices: readonly ArtifactChoice[]): ArtifactChoi
     if (without !== rest) said.add(label)
     rest = without
   }
-  return choices.filter(({ name, artifactId }) => said.has(lower(name)) || said.has(lower(artifactId)))
+  return labelled.filter(({ labels }) => labels.some(label => said.has(label))).map(({ choice }) => choice)
+}
+
+function labelsOf({ name, artifactId }: ArtifactChoice, orStem: boolean): string[] {
+  const [, stem] = (orStem && /^(.+)\.[^.\s]+$/s.exec(name)) || []
+  return [name, artifactId, ...(stem === undefined ? [] : [stem, stem.replaceAll(/[_-]+/g, ' ')])].map(lower)
 }
 
 function lower(label: string): string {

@@ -4,7 +4,7 @@ import type { Artifact, Task } from '../machines/protocol/objects.ts'
 import type { Message, Part } from '../machines/protocol/parts.ts'
 import type { ArtifactContent } from '../machines/task-events.ts'
 import { hostOf } from './actor-host.ts'
-import { artifactChoices, chosenArtifact, ASKING_OPTIONS, nameOf, whichArtifact, type ArtifactChoice, type AskingOptions } from './artifact-choices.ts'
+import { artifactChoices, meantArtifacts, ASKING_OPTIONS, nameOf, whichArtifact, type ArtifactChoice, type AskingOptions } from './artifact-choices.ts'
 import { namedArtifacts, type ArtifactReference } from './artifact-references.ts'
 import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from './check-options.ts'
 import { fromPromise } from './from-promise.ts'
@@ -27,8 +27,8 @@ export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 /**
  * The artifact that a task is to refine: the one that its message refers to, else the only one of the tasks that it refers to,
  * else the newest of the context (`work.earlierArtifacts`). If several of different names may be meant, or there is none, the
- * task asks (TASK_STATE_INPUT_REQUIRED), as `whichArtifact` does, until an answer names one: of these by name or by
- * reference, of all that are the caller's by reference. The same again when the work runs again.
+ * task asks (TASK_STATE_INPUT_REQUIRED), as `whichArtifact` does, until an answer means one: of these as `chosenArtifact` reads it,
+ * of all that are the caller's by reference. If an answer may mean several, it asks which of those. The same again when the work runs again.
  */
 export function artifactToRefine(work: WorkArguments, options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
@@ -38,9 +38,14 @@ export async function artifactToRefine(work: WorkArguments, options: RefiningOpt
   const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
   let chosen: ArtifactReference | undefined = choices.length === 1 ? choices[0] : undefined
-  for (let isAgain = false; !chosen; isAgain = true) {
-    const answer = await work.ask(inputRequired(whichArtifact(choices, { ...asking, isAgain })))
-    chosen = chosenArtifact(choices, answer) ?? (await namedElsewhere(work, answer))
+  let open: readonly ArtifactChoice[] = choices
+  let isAgain = false
+  while (!chosen) {
+    const answer: Message = await work.ask(inputRequired(whichArtifact(open, { ...asking, isAgain })))
+    const meant: ArtifactChoice[] = [meantArtifacts(open, answer), meantArtifacts(choices, answer)].find(({ length }) => length > 0) ?? []
+    chosen = meant.length === 1 ? meant[0] : await namedElsewhere(work, answer)
+    isAgain = meant.length === 0 || meant.length === open.length
+    if (meant.length > 0) open = meant
   }
   return read(work.readTask, chosen)
 }

@@ -8,6 +8,7 @@ import { legacy } from './rows/legacy.ts'
 import { oldest } from './rows/oldest.ts'
 import { push } from './rows/push.ts'
 import { reading } from './rows/reading.ts'
+import { refining } from './rows/refining.ts'
 import { security } from './rows/security.ts'
 import { sendMessage } from './rows/send-message.ts'
 import { serialization } from './rows/serialization.ts'
@@ -30,5 +31,6 @@ export const PARTS: Readonly<Record<string, readonly Row[]>> = {
   'The WebSocket binding': customBinding,
   'A2A 0.3': legacy,
   'A2A 0.1': oldest,
+  'Follow-ups': refining,
   'Serving': serving
 }

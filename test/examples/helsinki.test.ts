@@ -101,6 +101,22 @@ await t.test('if the hotel fails the spa does, and says why; the snowmobile goes
   t.match((await reaches(runtime, (await open(runtime, 'Book a whale.')).id, 'rejected')).status.message, { parts: [{ text: /flights, hotels/ }] })
 })
 
+await t.test('a wish that is based on a booking and refers to none finds it in its context, or asks which it is', async t => {
+  const { clock, runtime } = await served(t)
+  const booked = async (task: Task) => {
+    await until(async () => JSON.stringify((await runtime.getTask({ id: task.id })).status).includes('Booking: '), `task ${task.id} books`)
+    clock.increment(5 * SECOND)
+    return ((await reaches(runtime, task.id, 'completed')).artifacts ?? []).map(textOf).join()
+  }
+  await booked(await open(runtime, 'Book a flight to Helsinki.', { contextId }))
+  t.equal(await booked(await open(runtime, 'Based on Task 1, book a hotel.', { contextId })), 'A flight to Helsinki.\nThree nights in a hotel.', 'the only one')
+  t.match(await booked(await open(runtime, 'Based on Task 2, add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/, 'the one that it names')
+  const asked = await open(runtime, 'Based on Task 1, book a snowmobile activity.', { contextId })
+  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], { text: 'Which booking do you mean: spa.txt, hotel.txt, or flight.txt?' })
+  await runtime.sendMessage({ ...say('the flight', { taskId: asked.id }), configuration: { returnImmediately: true } })
+  t.equal(await booked(asked), 'A flight to Helsinki.\nA day with a snowmobile.')
+})
+
 await t.test('killed while the spa waits for the hotel, all goes on from the file', async t => {
   const file = join(t.testdir(), 'trip.db')
   const clock = new TestClock()

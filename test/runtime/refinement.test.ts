@@ -161,6 +161,35 @@ await t.test('the artifact to refine', async t => {
     }
   })
 
+  await t.test('is understood from an answer by its place, its name without the extension, or words of its description', async t => {
+    const drawn = Object.entries({ 'sail.png': 'a boat', '.env': '', 'cat.txt': `a ${'very '.repeat(100)}black animal`, 'my_dog.gif': 'a brown animal', 'dog.png': 'a small animal' })
+    const earlierArtifacts = drawn.map(([name, description]) => ({ taskId: 't', artifact: { artifactId: `${name}!`, name, description, parts: [text('')] } }))
+    const choices = artifactChoices({ message: userMessage('refine'), earlierArtifacts })
+    const answers: Record<string, string | undefined> = {
+      '2': '.env', 'number 3, please': 'cat.txt', 'No. 4': 'my_dog.gif', 'the second one': '.env', 'The 3rd!': 'cat.txt',
+      sail: 'sail.png', 'the SAIL': 'sail.png', 'my dog': 'my_dog.gif', 'the cat': 'cat.txt', 'the boat': 'sail.png', 'the brown animal': 'my_dog.gif',
+      '6': undefined, '0': undefined, '2 of them': undefined, 'the first or the second': undefined, 'wait a second': undefined, the: undefined, 'a black one': undefined,
+      'not the second one': undefined, 'not the cat': undefined, "I don't want the boat": undefined, 'the animal': undefined
+    }
+    for (const [answer, name] of Object.entries(answers)) t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
+    t.equal(artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length, 5, 'a wish is not read as an answer')
+  })
+
+  await t.test('is asked for again among those that an answer did not tell apart', async t => {
+    const { runtime, clock } = start(t, { work: artist() })
+    for (const name of ['small-boat.png', 'big-boat.png', 'ship.png']) {
+      await make(runtime, name)
+      clock.increment(1)
+    }
+    const { id: taskId } = await make(runtime, 'refine')
+    const asked = await make(runtime, 'the boat', { taskId })
+    t.match(asked.status.message?.parts, [{ text: 'Which artifact do you mean: big-boat.png or small-boat.png?' }, { data: {} }, { data: {} }])
+    t.equal(onlyOf(await make(runtime, 'the second', { taskId })).name, 'small-boat.png', 'by its place in the new list')
+    const { id: other } = await make(runtime, 'refine')
+    await make(runtime, 'the boat', { taskId: other })
+    t.equal(onlyOf(await make(runtime, 'the ship, then', { taskId: other })).name, 'ship.png', 'the others can still be meant')
+  })
+
   await t.test('is asked for if there is none; an answer may refer to any that is the caller’s', async t => {
     const { runtime } = start(t, { work: artist({ what: 'picture' }) })
     const foreign = await make(runtime, 'boat', {}, 'bob')
@@ -284,7 +313,7 @@ await t.test('what an answer chooses', t => {
     ['The BOAT.PNG.', 'boat.png'],
     ['my boat.png', 'my boat.png'],
     ['my boat.png, not boat.png', undefined],
-    ['the boat', undefined],
+    ['the boat', 'boat.png'],
     ['sailboat', 'Sailboat'],
     ['sailboats', undefined],
     ['asailboat', undefined],

@@ -189,7 +189,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(171, 'D', '5.2, 13.3', 'Cards list every binding that one server has, on any of its ports, and the extended card lists the same', 'open'),
   row(172, 'D', '5.1', 'One server has every binding: a task opened here is read over gRPC, and the other way round', 'open'),
   row(173, 'D', '8.6.1', 'Beside servers that are not of taskchart the card is served with the same caching headers', 'open'),
-  row(174, 'D', '9.1', 'A client calls an agent that knows nothing newer than 0.3, by the interfaces of its card', 'client')
+  row(174, 'D', '9.1', 'A client calls an agent that knows nothing newer than 0.3, by the interfaces of its card', 'client'),
+  row(175, 'D', '3.4.3', 'A question which artifact is meant is answered by its place in the list, its name without the extension, or a word of its description', 'open')
 ]
 
 function row(id: number, level: Level, section: string, says: string, ...needs: Need[]): Requirement {
