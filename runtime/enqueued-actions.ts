@@ -2,7 +2,7 @@ import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild 
 import type { ActionArgs, AnyMachineSnapshot, EventObject, MachineContext, UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 
-type Args = ActionArgs<MachineContext, EventObject, EventObject>
+type EnqueuedArgs = ActionArgs<MachineContext, EventObject, EventObject>
 type Guard = Parameters<typeof evaluateGuard>[0]
 
 /** XState's `enqueueActions` at run time, with the author's code. */
@@ -15,7 +15,7 @@ export interface EnqueueActions {
  * V8 puts such functions among the long-lived objects, where they keep what they see, an actor with all of its context, until a
  * full garbage collection. What is kept looks long-lived, so V8 makes ever more of it there: a task took half as much again.
  */
-export function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: Args, params: unknown): UnknownAction[] {
+export function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: EnqueuedArgs, params: unknown): UnknownAction[] {
   const actions: UnknownAction[] = []
   const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => void actions.push(make(...given) as UnknownAction)
   const enqueue = Object.assign((action: UnknownAction) => void actions.push(action), {
