@@ -1,5 +1,4 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
-import { isMachine } from './gated-logic.ts'
 
 /** An actor as XState persists it: of a machine with all that is optional here, of other logic without. */
 export interface PersistedSnapshot {
@@ -61,4 +60,8 @@ function childMisfit({ implementations, root }: AnyStateMachine, { children = {}
 /** A state, and all below it. */
 export function states(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(states)]
+}
+
+export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
+  return 'implementations' in logic && 'provide' in logic
 }

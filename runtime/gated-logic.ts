@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import { familyOf, hostOf } from './actor-host.ts'
+import { isMachine } from './chart-fit.ts'
 import { compiled } from './compiled-logic.ts'
 import { oneUnnamed } from './unnamed-actors.ts'
 import { endingWhole } from './whole-step.ts'
@@ -49,10 +50,6 @@ export function heldActions(scope: AnyActorScope): AnyActorScope {
       scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
     }
   }
-}
-
-export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
-  return 'implementations' in logic && 'provide' in logic
 }
 
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
