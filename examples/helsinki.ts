@@ -1,5 +1,4 @@
-import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf } from 'taskchart'
-import type { Task, WorkArguments } from 'taskchart'
+import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf, type Task, type WorkArguments } from 'taskchart'
 
 /** What can be booked, by the first words that fit: what one gets, and how long booking takes. */
 const OFFERS = [

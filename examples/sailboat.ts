@@ -1,5 +1,4 @@
-import { accepted, artifactChoices, chosenArtifact, defineAgent, file, fromPromise, progress, reply, setupWork, textOf, typed, whichArtifact } from 'taskchart'
-import type { ArtifactChoice, Part } from 'taskchart'
+import { accepted, artifactChoices, chosenArtifact, defineAgent, file, fromPromise, progress, reply, setupWork, textOf, typed, whichArtifact, type ArtifactChoice, type Part } from 'taskchart'
 import { assign, emit } from 'xstate'
 import { colourIn, drawSailboat, type ColourName } from './draw-sailboat.ts'
 import { boatOf, freeName, isAboutDrawing, isChange } from './wishes.ts'

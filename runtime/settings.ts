@@ -1,12 +1,12 @@
-import type { Principal } from './authentication.ts'
-import type { Capabilities } from './capabilities.ts'
-import type { Clock } from './clock.ts'
-import type { CountStray } from './counted.ts'
-import type { FairTurns } from './fair-turns.ts'
-import type { Limits } from './limits.ts'
-import type { Logger } from './logger.ts'
+import type { Principal } from './access/authentication.ts'
+import type { FairTurns } from './access/fair-queue.ts'
+import type { Limits } from './access/limits.ts'
+import type { CountStray } from './access/quotas.ts'
+import type { Sharer, Shares } from './access/shares.ts'
+import type { Capabilities } from './agent/capabilities.ts'
+import type { Clock } from './ports/clock.ts'
+import type { Logger } from './ports/logger.ts'
 import type { RuntimeOptions } from './runtime.ts'
-import type { Sharer, Shares } from './shares.ts'
 
 /** What servers of a runtime keep to. */
 export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {

@@ -1,9 +1,9 @@
 import { OPERATIONS, type OperationName } from '../machines/protocol/operations.ts'
-import type { CallContext } from './call.ts'
+import type { CallContext } from './operations/admission.ts'
 import type { Runtime } from './runtime.ts'
-import { spanned, spannedStream, type SpannedCall } from './spanned.ts'
-import type { Telemetry, TelemetrySpan } from './telemetry.ts'
-import { callAttributes } from './trace-attributes.ts'
+import { callAttributes } from './telemetry/attributes.ts'
+import { spanned, spannedStream, type SpannedCall } from './telemetry/spans.ts'
+import type { Telemetry, TelemetrySpan } from './telemetry/telemetry.ts'
 
 type Operation<Result> = (params: unknown, call: CallContext) => Result
 type Answer = Operation<Promise<unknown>>

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { CLOSE_CODES } from '../adapters/websocket/close-codes.ts'
 import { readEnvelope } from '../adapters/json-rpc/envelope.ts'
+import { CLOSE_CODES } from '../adapters/websocket/close-codes.ts'
 import { PING_INTERVAL_MS } from '../adapters/websocket/heartbeat.ts'
 import { HIGH_WATER_BYTES, STUCK_MS } from '../adapters/websocket/outbox.ts'
 import { ERRORS } from '../machines/protocol/errors.ts'
 import { OPERATIONS } from '../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL } from '../machines/protocol/uris.ts'
-import { defaultLimits } from '../runtime/limits.ts'
+import { defaultLimits } from '../runtime/access/limits.ts'
 
 const binding = readFileSync('docs/websocket-binding.md', 'utf8')
 

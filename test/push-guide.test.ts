@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { tsImport } from 'tsx/esm/api'
-import { defaultLimits } from '../runtime/limits.ts'
+import { defaultLimits } from '../runtime/access/limits.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 
 const root = process.cwd()

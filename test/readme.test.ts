@@ -9,7 +9,7 @@ import { tsImport } from 'tsx/esm/api'
 import { WebSocket } from 'ws'
 import { serve } from '../adapters/http/serve.ts'
 import { serveWebSocket } from '../adapters/websocket/server.ts'
-import { isObject } from '../machines/protocol/json.ts'
+import { isObject } from '../machines/protocol/codec/json.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
 import { runCommand } from './fixtures/run-command.ts'
 

@@ -5,10 +5,10 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { tsImport } from 'tsx/esm/api'
-import { createRuntime, type Agent, type Authorize, type Runtime } from '../runtime/index.ts'
-import { defaultLimits } from '../runtime/limits.ts'
 import type { AgentClient } from '../adapters/client/connect.ts'
 import { serve } from '../adapters/http/serve.ts'
+import { defaultLimits } from '../runtime/access/limits.ts'
+import { createRuntime, type Agent, type Authorize, type Runtime } from '../runtime/index.ts'
 import { rejection, say } from './fixtures/runtime-helpers.ts'
 
 const root = process.cwd()

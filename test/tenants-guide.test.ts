@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { tsImport } from 'tsx/esm/api'
+import { defaultLimits, type Quota } from '../runtime/access/limits.ts'
 import type { Runtime } from '../runtime/index.ts'
-import { defaultLimits, type Quota } from '../runtime/limits.ts'
 import { open, rejection } from './fixtures/runtime-helpers.ts'
 
 const guide = readFileSync('docs/tenants.md', 'utf8')

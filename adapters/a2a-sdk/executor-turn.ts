@@ -1,6 +1,6 @@
 import { DefaultExecutionEventBus, type AgentExecutor, type RequestContext } from '@a2a-js/sdk/server'
-import { failed, type WorkWords } from '../../runtime/words.ts'
-import { onAbort } from '../../runtime/on-abort.ts'
+import { failed, type WorkWords } from '../../runtime/authoring/words.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 import { heardOf, type TurnEnd } from './executor-words.ts'
 
 /** What a turn of an executor is run with. */

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as sdk from '@a2a-js/sdk'
 import type { AgentExecutionEvent, RequestContext } from '@a2a-js/sdk/server'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import type { Artifact, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
-import { appendTo } from '../../runtime/task-projection.ts'
-import type { WorkEnd } from '../../runtime/work-arguments.ts'
-import { artifact, failed, progress, rejected, type WorkWords } from '../../runtime/words.ts'
+import { artifact, failed, progress, rejected, type WorkWords } from '../../runtime/authoring/words.ts'
+import type { WorkEnd } from '../../runtime/authoring/work-arguments.ts'
+import { appendTo } from '../../runtime/store/task-record.ts'
 
 /** How a turn of an executor ended: it asks, or the task ends with it. JSON. */
 export type TurnEnd =

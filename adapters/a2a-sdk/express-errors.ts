@@ -1,5 +1,5 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { ERRORS } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { headersFor, rpcStatus, statusText } from '../http/answers.ts'
 import { failureOf } from './sdk-errors.ts'

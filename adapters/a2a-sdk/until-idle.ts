@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 
 /**
  * A stream that ends by itself when nothing has happened for `idleMs`: for readers that never say that they are gone. What

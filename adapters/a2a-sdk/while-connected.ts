@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { User } from '@a2a-js/sdk/server'
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { connectionOf } from '../http/http-call.ts'
 import { noteFailure, toSdkError, type Transport } from './sdk-errors.ts'
 

@@ -1,6 +1,6 @@
 import type { FinishReason, ModelMessage, OutputInterface, StepResult, StreamTextResult, ToolSet } from 'ai'
-import type { SpokenStep } from '../../runtime/work-arguments.ts'
-import { file, progress } from '../../runtime/words.ts'
+import { file, progress } from '../../runtime/authoring/words.ts'
+import type { SpokenStep } from '../../runtime/authoring/work-arguments.ts'
 import type { AnswerOptions, CallOptions } from './answer-options.ts'
 import type { AnswerStream, SaidOfAnswer } from './answer-stream.ts'
 import { aside } from './model-metadata.ts'

@@ -1,5 +1,5 @@
 import type { OutputInterface } from 'ai'
-import type { WorkFunction } from '../../runtime/work-runner.ts'
+import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { checkAnswerOptions, type AnswerOptions } from './answer-options.ts'
 import { answerWithModel } from './answer-with-model.ts'
 import { checkAi } from './peer.ts'

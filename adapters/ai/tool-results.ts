@@ -1,6 +1,6 @@
 import type { ModelMessage, ToolModelMessage, ToolSet } from 'ai'
-import type { WorkArguments } from '../../runtime/work-arguments.ts'
-import { progress } from '../../runtime/words.ts'
+import { progress } from '../../runtime/authoring/words.ts'
+import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import type { AnswerOptions } from './answer-options.ts'
 import type { ModelCall } from './model-call.ts'
 import { aside } from './model-metadata.ts'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
-import { DEFAULT_CHALLENGE, type Authenticate } from '../../runtime/authentication.ts'
+import { DEFAULT_CHALLENGE, type Authenticate } from '../../runtime/access/authentication.ts'
 
 /**
  * Lets in whom one of these knows: they are asked in their order, and the first that knows wins. If none does and one could

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Authenticate, Principal } from '../../runtime/authentication.ts'
-import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/check-options.ts'
+import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
+import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { bearerToken } from './bearer-token.ts'
 import { described } from './described.ts'
 

@@ -1,4 +1,4 @@
-import type { Credentials } from '../../runtime/authentication.ts'
+import type { Credentials } from '../../runtime/access/authentication.ts'
 
 /** What stands after `Authorization: Bearer`; nothing if there is no such header, or another scheme in it. */
 export function bearerToken({ headers }: Credentials): string | undefined {

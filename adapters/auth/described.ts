@@ -1,5 +1,5 @@
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
-import type { Authenticate } from '../../runtime/authentication.ts'
+import type { Authenticate } from '../../runtime/access/authentication.ts'
 
 /** What an `authenticate` function says of itself: the name of its scheme in the card, the scheme, the scopes that it takes, and its challenge. */
 export interface Description {

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 
 /** Where the keys come from that tokens are verified with: exactly one of the three. */
 export type JwtKeys =

@@ -1,4 +1,4 @@
-import type { Authenticate } from '../../runtime/authentication.ts'
+import type { Authenticate } from '../../runtime/access/authentication.ts'
 import { apiKey } from '../auth/api-key.ts'
 import { usageError } from './command.ts'
 

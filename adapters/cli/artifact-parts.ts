@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../machines/protocol/json.ts'
+import type { JsonValue } from '../../machines/protocol/codec/json.ts'
 import type { Artifact } from '../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { systemClock } from '../../runtime/clock.ts'
+import { systemClock } from '../../runtime/ports/clock.ts'
 import { EXIT } from './command.ts'
 import { main } from './main.ts'
 import { stopSignal } from './stopping.ts'

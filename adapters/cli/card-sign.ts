@@ -1,5 +1,5 @@
 import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
-import { decode } from '../../machines/protocol/decode.ts'
+import { decode } from '../../machines/protocol/codec/decode.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { interfacesAt } from '../http/interfaces.ts'
 import { readArguments } from './arguments.ts'

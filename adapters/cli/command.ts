@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Where a command writes: `process.stdout` and `process.stderr`, or what a test gives. */

@@ -1,6 +1,6 @@
 import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 
 /** How long after a change it is told: editors write a file in several steps. */
 export const SETTLE_MS = 50

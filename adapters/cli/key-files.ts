@@ -1,12 +1,12 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { SignCard } from '../../runtime/agent/signed-cards.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
 import { cardSigner, type CardSignerOptions } from '../cards/card-signer.ts'
 import { openVerifier } from '../cards/card-verifier.ts'
 import type { PrivateKey } from '../cards/signing-key.ts'
-import type { SignCard } from '../../runtime/signed-cards.ts'
 import { CommandError, usageError } from './command.ts'
 
 /** Signs by the private key in a file, PEM or JWK. Throws CommandError that says what is wrong with the file or the options. */

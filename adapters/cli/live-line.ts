@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Output } from './command.ts'
 import { cutToWidth } from './cut-to-width.ts'
 import type { Reporter } from './reporter.ts'

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Log, Logger } from '../../runtime/logger.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import type { Log, Logger } from '../../runtime/ports/logger.ts'
 import { usageError, type Output } from './command.ts'
 import { jsonLine, plain } from './terminal-text.ts'
 

@@ -1,7 +1,7 @@
-import type { Clock } from '../../runtime/clock.ts'
-import type { Logger } from '../../runtime/logger.ts'
-import type { Observer } from '../../runtime/observers.ts'
-import { unheld } from '../../runtime/unheld.ts'
+import type { Observer } from '../../runtime/contexts/observers.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
+import { unheld } from '../../runtime/primitives/event-loop.ts'
 
 /** How late a timer has to be for a log line. */
 const STALL_MS = 1000

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import type { Logger } from '../../runtime/logger.ts'
-import { memoryStore } from '../../runtime/memory-store.ts'
-import type { Store } from '../../runtime/store.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { sqliteStore } from '../storage/sqlite.ts'
 
 /** Opens the store of `--db FILE`, or without a file one in memory. `broken` aborts, with the reason, when it cannot go on. */

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Clock } from '../../runtime/clock.ts'
-import { fault } from '../../runtime/fault.ts'
-import type { Logger } from '../../runtime/logger.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
+import { fault } from '../../runtime/primitives/kill-points.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Served } from '../websocket/server.ts'
 

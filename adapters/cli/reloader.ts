@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import { CommandError } from './command.ts'
 import { FileWatch } from './file-watch.ts'
 import { FreshModules } from './fresh-modules.ts'

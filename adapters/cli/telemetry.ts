@@ -1,5 +1,5 @@
-import type { Logger } from '../../runtime/logger.ts'
-import type { Telemetry } from '../../runtime/telemetry.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
+import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import { hasTracerProvider } from '../opentelemetry/registered.ts'
 
 /** What traces an agent that is served, and what has the last spans leave the process. */

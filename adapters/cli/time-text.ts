@@ -1,4 +1,4 @@
-import { canonicalTimestamp } from '../../machines/protocol/timestamps.ts'
+import { canonicalTimestamp } from '../../machines/protocol/codec/timestamps.ts'
 import { usageError } from './command.ts'
 
 const UNITS = { d: 24 * 60 * 60 * 1000, h: 60 * 60 * 1000, m: 60 * 1000, s: 1000 } as const

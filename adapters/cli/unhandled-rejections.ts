@@ -1,4 +1,4 @@
-import type { Logger } from '../../runtime/logger.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 
 /** What tells of rejections that nobody handles: `process`. */
 export interface RejectionSource {

@@ -1,4 +1,4 @@
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 

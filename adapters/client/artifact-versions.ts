@@ -1,5 +1,5 @@
 import type { Artifact, StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import { appendTo } from '../../runtime/task-projection.ts'
+import { appendTo } from '../../runtime/store/task-record.ts'
 
 /** One version of an artifact, as far as it has arrived. */
 export interface ArtifactVersion {

@@ -1,5 +1,5 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { onAbort } from '../../runtime/on-abort.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { Calls } from './calls.ts'
 import { carryThrough, type Means } from './carry-through.ts'
 import { closedHere } from './lost-errors.ts'

@@ -1,5 +1,5 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import { Attempt } from './attempt.ts'
 import { BackOff, type BackOffOptions } from './back-off.ts'
 import type { Carrier } from './carrier.ts'

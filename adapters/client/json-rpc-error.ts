@@ -1,4 +1,4 @@
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /**
  * The error in the text of a JSON-RPC 2.0 response; `undefined` for every other text. Gateways answer with JSON of their own that

@@ -1,5 +1,5 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, ERROR_INFO, isA2AError } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import { ConnectionLost } from './connection-lost.ts'
 

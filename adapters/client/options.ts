@@ -1,7 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import { A_CLOCK, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, withMethods, type Kind, type OptionKinds } from '../../runtime/check-options.ts'
-import { systemClock, type Clock } from '../../runtime/clock.ts'
-import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry.ts'
+import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { A_CLOCK, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, withMethods, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { BackOffOptions } from './back-off.ts'
 import type { CardLimits } from './card-limits.ts'
 

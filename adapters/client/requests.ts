@@ -1,13 +1,13 @@
-import { tryDecode } from '../../machines/protocol/decode.ts'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { StreamResponseSchema, type StreamResponse } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { Schema } from '../../machines/protocol/values.ts'
-import type { Conditions } from '../../runtime/call.ts'
-import { checkNames } from '../../runtime/known-names.ts'
-import type { TraceCarrier } from '../../runtime/telemetry.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { Conditions } from '../../runtime/operations/admission.ts'
+import { checkNames } from '../../runtime/primitives/options.ts'
+import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 
 /** What goes over the wire for a request: its method and params, and service parameters of its own. */
 export interface RequestFrame {

@@ -1,5 +1,5 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { operationOf } from '../../machines/protocol/operations.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import { fromResult03, toCall03 } from '../legacy/v03-client.ts'

@@ -1,6 +1,6 @@
-import { spanned, spannedStream, type SpannedCall } from '../../runtime/spanned.ts'
-import type { Telemetry } from '../../runtime/telemetry.ts'
-import { ATTRIBUTES, callAttributes, INVOKES_AGENT, methodName } from '../../runtime/trace-attributes.ts'
+import { ATTRIBUTES, callAttributes, INVOKES_AGENT, methodName } from '../../runtime/telemetry/attributes.ts'
+import { spanned, spannedStream, type SpannedCall } from '../../runtime/telemetry/spans.ts'
+import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { Calls } from './calls.ts'
 import type { RequestFrame } from './requests.ts'
 

@@ -1,6 +1,6 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
-import type { ActorHost } from '../../runtime/actor-host.ts'
-import { onAbort } from '../../runtime/on-abort.ts'
+import type { ActorHost } from '../../runtime/commits/actor-host.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { SharedAgent } from './shared-agent.ts'
 
 /** A task of another agent that nobody wants any more. */

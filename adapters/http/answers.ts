@@ -1,6 +1,6 @@
 import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
-import { DEFAULT_CHALLENGE } from '../../runtime/authentication.ts'
+import { DEFAULT_CHALLENGE } from '../../runtime/access/authentication.ts'
 import type { Refusal } from './entry.ts'
 import { LightResponse } from './light-response.ts'
 

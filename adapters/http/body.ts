@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/unfinished.ts'
-import { turnEnd } from '../../runtime/turn-end.ts'
+import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/access/unfinished-bytes.ts'
+import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 

@@ -1,10 +1,9 @@
 import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
-import { authorityOf } from '../../runtime/authority.ts'
-import { DEFAULT_CHALLENGE, type Credentials, type Principal } from '../../runtime/authentication.ts'
-import { identify } from '../../runtime/identify.ts'
-import { remembering } from '../../runtime/remembering.ts'
+import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
+import { authorityOf } from '../../runtime/primitives/authority.ts'
+import { remembering } from '../../runtime/primitives/memoize-last.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A request that does not get in, with an HTTP status. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../../runtime/clock.ts'
-import { afterTurns, turnEnd } from '../../runtime/turn-end.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import type { Sink } from './sink.ts'
 
 /** How often a stream says that it lives when it has nothing else to say. */

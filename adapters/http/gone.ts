@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
-import { KeptWith } from '../../runtime/kept-with.ts'
-import { onAbort } from '../../runtime/on-abort.ts'
+import { KeptWith } from '../../runtime/primitives/private-property.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 
 const signals = new KeptWith<Socket, AbortSignal>()
 

@@ -1,6 +1,6 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
+import { spread } from '../../runtime/primitives/jitter.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { spread } from '../../runtime/spread.ts'
 
 /** How long a client whose quota is used up waits for that answer, in milliseconds: meanwhile nothing else comes over its connection. */
 const heldMs = spread(200)

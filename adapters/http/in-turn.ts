@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { KeptWith } from '../../runtime/kept-with.ts'
+import { KeptWith } from '../../runtime/primitives/private-property.ts'
 
 /** The requests of one connection: whether one is being answered, and what begins those behind it. */
 interface Line {

@@ -1,6 +1,6 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import { A2A_JSON } from '../../machines/protocol/media-types.ts'
-import { remembering } from '../../runtime/remembering.ts'
+import { A2A_JSON } from '../../machines/protocol/versions.ts'
+import { remembering } from '../../runtime/primitives/memoize-last.ts'
 import type { Refusal } from './entry.ts'
 
 /** True when a request says that its body is JSON. */

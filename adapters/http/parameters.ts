@@ -1,6 +1,6 @@
+import { checkJson, checkJsonText, isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import { checkJson, checkJsonText, isObject } from '../../machines/protocol/json.ts'
-import { jsonLimitsOf } from '../../runtime/limits.ts'
+import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { bodyOf } from './body.ts'
 import { intakeOf, type HttpCall } from './http-call.ts'

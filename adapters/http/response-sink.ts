@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { onAbort } from '../../runtime/on-abort.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 import { goneWith } from './gone.ts'
 import type { DirectResponse } from './http-call.ts'
 import { HIGH_WATER_BYTES, type Sink, type SinkEvents } from './sink.ts'

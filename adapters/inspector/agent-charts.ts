@@ -1,10 +1,10 @@
 import type { AnyStateMachine } from 'xstate'
 import { contextMachine } from '../../machines/context.machine.ts'
 import { negotiationMachine } from '../../machines/negotiation.machine.ts'
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
-import type { Agent } from '../../runtime/agent.ts'
-import { isNegotiation } from '../../runtime/negotiation.ts'
+import type { Agent } from '../../runtime/agent/define-agent.ts'
+import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 
 /** Which chart of an agent one is; those that its work has for its own actors by the name that it has for them. */
 export type ChartId = 'work' | 'negotiation' | 'task' | 'context' | `child:${string}`

@@ -1,7 +1,7 @@
 import { unwatchFile, watchFile } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Coverage } from './feed.ts'
 
 /** How often the file is looked at, while somebody wants to know. */

@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
-import type { Agent } from '../../runtime/agent.ts'
-import type { Logger } from '../../runtime/logger.ts'
+import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import { chartMermaid } from '../testing/mermaid.ts'
 import { chartsOf } from './agent-charts.ts'
 import type { Chart } from './feed.ts'

@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Observation } from '../../runtime/observers.ts'
-import type { Scope } from '../../runtime/store.ts'
+import type { Observation } from '../../runtime/contexts/observers.ts'
+import type { Scope } from '../../runtime/store/store.ts'
 import type { TaskRow } from './feed.ts'
 
 /** Tasks of one caller that are read. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Direction, Tap } from '../websocket/tap.ts'
 import type { Frame } from './feed.ts'
 import { Ring } from './ring.ts'

@@ -1,5 +1,5 @@
-import { checkOptions, type OptionKinds } from '../../runtime/check-options.ts'
-import { redacted } from '../../runtime/redacting.ts'
+import { redacted } from '../../runtime/ports/redact.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { Beside } from '../http/beside.ts'
 import { drawChart } from './chart-drawing.ts'
 import { Inspector } from './inspector.ts'

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
 import { rowOf } from './actor-entry.ts'

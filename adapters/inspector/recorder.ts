@@ -1,7 +1,7 @@
-import type { Clock } from '../../runtime/clock.ts'
-import type { LiveActors } from '../../runtime/observers.ts'
-import { contextName, type Commit, type Erasure } from '../../runtime/store.ts'
-import { Table } from '../../runtime/table.ts'
+import type { LiveActors } from '../../runtime/contexts/observers.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import { Table } from '../../runtime/primitives/releasing-map.ts'
+import { contextName, type Commit, type Erasure } from '../../runtime/store/store.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 
 /** Contexts that are remembered, the newest. */

@@ -1,6 +1,6 @@
 import { connect, type NetConnectOpts } from 'node:net'
 import { WebSocket, type ClientOptions } from 'ws'
-import type { Logger } from '../../runtime/logger.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Hub } from './hub.ts'
 import type { Redact } from './seen-step.ts'
 import { StatelySink, type Stately } from './stately-sink.ts'

@@ -1,6 +1,6 @@
 import type * as stately from '@statelyai/inspect'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
-import type { LiveActors } from '../../runtime/observers.ts'
+import type { LiveActors } from '../../runtime/contexts/observers.ts'
 import type { Sink } from './hub.ts'
 import { shownEvent, type Redact } from './seen-step.ts'
 

@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Commit, Erasure } from '../../runtime/store.ts'
-import { textOf } from '../../runtime/words.ts'
+import { textOf } from '../../runtime/authoring/words.ts'
+import type { Commit, Erasure } from '../../runtime/store/store.ts'
 import type { TaskRow } from './feed.ts'
 import type { Redact } from './seen-step.ts'
 

@@ -1,7 +1,7 @@
+import { checkJson, checkJsonText, isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import { checkJson, checkJsonText, isObject } from '../../machines/protocol/json.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
-import { jsonLimitsOf, type Limits } from '../../runtime/limits.ts'
+import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
 
 /** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
 export type RequestId = string | number

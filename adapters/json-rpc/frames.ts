@@ -1,7 +1,7 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
-import { onceATurn } from '../../runtime/once-a-turn.ts'
+import { onceATurn } from '../../runtime/primitives/event-loop.ts'
 import type { RequestId } from './envelope.ts'
 import { jsonPieces } from './json-pieces.ts'
 

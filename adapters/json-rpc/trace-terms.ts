@@ -1,5 +1,5 @@
-import type { CallContext } from '../../runtime/call.ts'
-import type { Telemetry, TraceCarrier } from '../../runtime/telemetry.ts'
+import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { Telemetry, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 
 /** What a request says of the trace that it belongs to, and how it came. */
 export type TraceTerms = Pick<CallContext, 'trace' | 'binding'>

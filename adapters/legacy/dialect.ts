@@ -1,7 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import { isObject } from '../../machines/protocol/json.ts'
-import type { CallContext } from '../../runtime/call.ts'
-import type { Kind } from '../../runtime/check-options.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { Kind } from '../../runtime/primitives/options.ts'
 import type { Method } from '../json-rpc/method.ts'
 
 /** An older version of A2A that servers speak beside 1.0. */

@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { optionalText, present, required } from '../../machines/protocol/fields.ts'
-import { complain, wanted } from '../../machines/protocol/issues.ts'
-import { oneOf } from '../../machines/protocol/message.ts'
-import { bytes, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
+import { optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import { complain, wanted } from '../../machines/protocol/codec/issues.ts'
+import { oneOf } from '../../machines/protocol/codec/message.ts'
+import { bytes, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/codec/values.ts'
 
 /** One of these words. */
 export function word<const Word extends string>(...words: [Word, ...Word[]]): Schema<Word> {

@@ -1,9 +1,9 @@
+import type { Metadata } from '../../machines/protocol/codec/values.ts'
 import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
-import type { Metadata } from '../../machines/protocol/values.ts'
 import type { Artifact01, Event01, Message01, State01, Status01, Task01 } from './v01-objects.ts'
 import { toPart01 } from './v01-parts.ts'
 

@@ -1,5 +1,5 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { STATES_01 } from './v01-answers.ts'
 

@@ -1,4 +1,4 @@
-import type { Metadata } from '../../machines/protocol/values.ts'
+import type { Metadata } from '../../machines/protocol/codec/values.ts'
 import type { Part01 } from './v01-parts.ts'
 
 /** A task's state in 0.1. */

@@ -1,5 +1,5 @@
 import type * as z from 'zod'
-import { isObject, type JsonValue } from '../../machines/protocol/json.ts'
+import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
 import type { Part01Schema } from './parts.ts'
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /**
  * The form of 0.3 in the drafts after it: without `kind`, and with files as `{ name, mediaType, fileWithBytes }`. Under this

@@ -1,5 +1,5 @@
 import type { AgentCard, AgentSkill } from '../../machines/protocol/card.ts'
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { OAuthFlows, SecurityRequirement, SecurityScheme } from '../../machines/protocol/security.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 

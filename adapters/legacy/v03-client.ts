@@ -1,7 +1,7 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import { asCurrentCard } from './v03-card.ts'
 
 type Json = Record<string, unknown>

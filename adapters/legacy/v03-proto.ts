@@ -1,4 +1,4 @@
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Artifact03, Event03, File03, Message03, Part03, PushConfig03, Status03, Task03 } from './v03-objects.ts'
 
 type Json = Record<string, unknown>

@@ -1,8 +1,8 @@
-import { list } from '../../machines/protocol/collections.ts'
-import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/fields.ts'
-import type { JsonLimits } from '../../machines/protocol/json.ts'
-import { message } from '../../machines/protocol/message.ts'
-import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/values.ts'
+import { list } from '../../machines/protocol/codec/collections.ts'
+import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
+import { message } from '../../machines/protocol/codec/message.ts'
+import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/codec/values.ts'
 import { checkedParams } from './checked-params.ts'
 import { Part03Schema, word } from './parts.ts'
 

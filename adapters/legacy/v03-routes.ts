@@ -1,4 +1,4 @@
-import { isObject } from '../../machines/protocol/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { RestRequest } from './dialect.ts'
 import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from './v03-proto.ts'
 import { method03, type Method03 } from './v03-requests.ts'

@@ -1,6 +1,6 @@
 import type { Context, Span } from '@opentelemetry/api'
-import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry.ts'
-import { ATTRIBUTES } from '../../runtime/trace-attributes.ts'
+import { ATTRIBUTES } from '../../runtime/telemetry/attributes.ts'
+import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import { openTelemetryApi, type Api } from './api.ts'
 
 /**

@@ -2,7 +2,7 @@ import { request as requestHttp, type ClientRequest, type IncomingMessage } from
 import { request as requestHttps } from 'node:https'
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import type { WebhookAnswer, WebhookPost } from '../../runtime/webhook-sender.ts'
+import type { WebhookAnswer, WebhookPost } from '../../runtime/ports/webhook-sender.ts'
 import type { CheckedAddress } from './webhook-address.ts'
 
 /** How much of an answer is read, which nobody looks at: so much that a friendly receiver need not be cut off. */

@@ -1,5 +1,5 @@
-import { checkOptions, functionFor, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/check-options.ts'
-import type { WebhookSender } from '../../runtime/webhook-sender.ts'
+import type { WebhookSender } from '../../runtime/ports/webhook-sender.ts'
+import { checkOptions, functionFor, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { post } from './post.ts'
 import { checkedAddress, parsedAddress, systemResolve, type AddressRules } from './webhook-address.ts'
 
@@ -13,7 +13,7 @@ export interface WebhooksOptions {
 
 const OPTIONS: OptionKinds<WebhooksOptions> = { allowLoopback: TRUE_OR_FALSE, resolve: functionFor('a function that gives the IP addresses of a host') }
 
-export type { WebhookAnswer, WebhookPost, WebhookSender } from '../../runtime/webhook-sender.ts'
+export type { WebhookAnswer, WebhookPost, WebhookSender } from '../../runtime/ports/webhook-sender.ts'
 
 /**
  * Tells webhooks by HTTP, for `createRuntime({ push: webhooks() })`. Only `https:` addresses of the public internet are

@@ -1,4 +1,4 @@
-import { fault } from '../../runtime/fault.ts'
+import { fault } from '../../runtime/primitives/kill-points.ts'
 import type { CommitRows, LogRow, TaskRows } from './commit-rows.ts'
 import { reading } from './damage.ts'
 import type { Database, Statement } from './driver.ts'

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Kind } from '../../runtime/check-options.ts'
+import type { Kind } from '../../runtime/primitives/options.ts'
 
 /** What a cell of a table holds. */
 export type Value = string | number | null

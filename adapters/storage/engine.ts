@@ -1,5 +1,5 @@
-import { fault } from '../../runtime/fault.ts'
-import type { Due, Erasure } from '../../runtime/store.ts'
+import { fault } from '../../runtime/primitives/kill-points.ts'
+import type { Due, Erasure } from '../../runtime/store/store.ts'
 import type { CommitRows } from './commit-rows.ts'
 import { CommitWriter } from './commit-writer.ts'
 import { BUSY_MS, rollBack, type Database } from './driver.ts'

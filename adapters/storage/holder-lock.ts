@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
-import type { Database, DriverName } from './driver.ts'
-import { driverOf, sqliteCode } from './driver.ts'
+import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
 import { createPrivately } from './file-header.ts'
 import { reasonOf, StorageError } from './storage-error.ts'
 

@@ -1,8 +1,7 @@
 import type {
   ContextKey, JournalRow, MessageRow, OpenOf, ReadOptions, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
-} from '../../runtime/store.ts'
-import type { SendRow } from '../../runtime/sends.ts'
-import type { StoredWebhook } from '../../runtime/webhook-rows.ts'
+} from '../../runtime/store/store.ts'
+import type { SendRow, StoredWebhook } from '../../runtime/store/rows.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { openCounts } from './open-counts.ts'

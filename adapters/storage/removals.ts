@@ -1,5 +1,5 @@
-import { fault } from '../../runtime/fault.ts'
-import type { Due, Erasure } from '../../runtime/store.ts'
+import { fault } from '../../runtime/primitives/kill-points.ts'
+import type { Due, Erasure } from '../../runtime/store/store.ts'
 import { unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { storedText } from './stored-text.ts'

@@ -1,4 +1,4 @@
-import { fault } from '../../runtime/fault.ts'
+import { fault } from '../../runtime/primitives/kill-points.ts'
 import { rollBack, type Database } from './driver.ts'
 import { APPLICATION_ID } from './file-header.ts'
 import { StorageError } from './storage-error.ts'

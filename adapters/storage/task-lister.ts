@@ -1,6 +1,6 @@
 import { TASK_STATES } from '../../machines/protocol/states.ts'
-import { fitting } from '../../runtime/status-order.ts'
-import type { TaskPlace, TaskQuery } from '../../runtime/store.ts'
+import { fitting } from '../../runtime/store/memory/status-index.ts'
+import type { TaskPlace, TaskQuery } from '../../runtime/store/store.ts'
 import type { Database } from './driver.ts'
 import { originalText, storedText } from './stored-text.ts'
 

@@ -1,5 +1,5 @@
-import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../runtime/store.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/task-projection.ts'
+import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../runtime/store/store.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
 import { DamagedRow } from './damage.ts'
 import type { Database, Statement, Value } from './driver.ts'
 import { originalText } from './stored-text.ts'

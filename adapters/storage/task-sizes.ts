@@ -1,4 +1,4 @@
-import type { TaskChoice, TaskSize } from '../../runtime/store.ts'
+import type { TaskChoice, TaskSize } from '../../runtime/store/store.ts'
 import type { Database } from './driver.ts'
 import { originalText, storedText } from './stored-text.ts'
 

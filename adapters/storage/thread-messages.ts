@@ -1,5 +1,5 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Due, Erasure } from '../../runtime/store.ts'
+import type { Due, Erasure } from '../../runtime/store/store.ts'
 import type { CommitRows } from './commit-rows.ts'
 import type { DriverName } from './driver.ts'
 import type { Reads } from './reads.ts'

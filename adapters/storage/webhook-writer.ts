@@ -1,5 +1,5 @@
-import type { Scope } from '../../runtime/store.ts'
-import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../runtime/webhook-rows.ts'
+import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../runtime/store/rows.ts'
+import type { Scope } from '../../runtime/store/store.ts'
 import { reading, unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { storedText } from './stored-text.ts'

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import type { Agent } from '../../runtime/agent.ts'
+import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { agentTests, type AgentTestOptions } from './agent-tests.ts'
 import type { Coverage } from './coverage.ts'
 import { PathError } from './path-error.ts'

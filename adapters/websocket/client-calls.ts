@@ -1,5 +1,5 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
-import { isObject } from '../../machines/protocol/json.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'

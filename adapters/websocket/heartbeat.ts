@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws'
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 
 /** How often a client is pinged. */
 export const PING_INTERVAL_MS = 30_000

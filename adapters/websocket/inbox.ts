@@ -1,4 +1,4 @@
-import { readingCost, type FairTurns } from '../../runtime/fair-turns.ts'
+import { readingCost, type FairTurns } from '../../runtime/access/fair-queue.ts'
 import type { FrameRate } from './frame-rate.ts'
 import type { Intake } from './intake.ts'
 

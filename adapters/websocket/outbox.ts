@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { Clock } from '../../runtime/clock.ts'
-import { afterTurns, turnEnd } from '../../runtime/turn-end.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import type { Intake } from './intake.ts'
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../../runtime/clock.ts'
-import { spread } from '../../runtime/spread.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import { spread } from '../../runtime/primitives/jitter.ts'
 import type { Intake } from './intake.ts'
 
 /** Requests of a client that its quota refuses one after the other, before it is read more slowly. */

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { onAbort } from '../../runtime/on-abort.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 
 /** What stops the streams of one connection. Those of streams that have ended are used again: to make one takes as long as to tell an event. */
 export class StreamStops {

@@ -1,4 +1,4 @@
-import { defaultLimits } from '../../runtime/limits.ts'
+import { defaultLimits } from '../../runtime/access/limits.ts'
 import { completed, taskIdIn, waiting } from '../checks.ts'
 import { express, ours, oursDurable, type Contender } from '../contenders.ts'
 import { median } from '../figures.ts'

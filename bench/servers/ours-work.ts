@@ -1,7 +1,6 @@
-import { setupWork } from '../../runtime/setup-work.ts'
-import type { WorkGenerator } from '../../runtime/work-generator.ts'
-import type { WorkFunction } from '../../runtime/work-runner.ts'
-import { artifact, text, textOf } from '../../runtime/words.ts'
+import { setupWork } from '../../runtime/authoring/setup-work.ts'
+import { artifact, text, textOf } from '../../runtime/authoring/words.ts'
+import type { WorkFunction, WorkGenerator } from '../../runtime/work/function-work.ts'
 import { ARTIFACT_TEXT, CHUNK_TEXT, errandIn, nextTurn } from '../errands.ts'
 
 /** Hands over one artifact: work as a function. */

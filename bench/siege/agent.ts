@@ -1,8 +1,8 @@
 import { setTimeout as elapsed } from 'node:timers/promises'
 import { apiKey } from '../../adapters/auth/ready.ts'
-import { defineAgent } from '../../runtime/agent.ts'
-import { inputRequired } from '../../runtime/questions.ts'
-import { artifact, progress, text, textOf } from '../../runtime/words.ts'
+import { defineAgent } from '../../runtime/agent/define-agent.ts'
+import { inputRequired } from '../../runtime/authoring/questions.ts'
+import { artifact, progress, text, textOf } from '../../runtime/authoring/words.ts'
 import { nextTurn } from '../errands.ts'
 import { KEYS } from './keys.ts'
 

@@ -1,9 +1,9 @@
 import type * as z from 'zod'
-import { list } from './collections.ts'
-import { filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './fields.ts'
-import { message } from './message.ts'
+import { list } from './codec/collections.ts'
+import { filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './codec/fields.ts'
+import { message } from './codec/message.ts'
+import { flag, nonEmptyText, struct, text } from './codec/values.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from './security.ts'
-import { flag, nonEmptyText, struct, text } from './values.ts'
 
 /** Where and how an agent is reached (§4.4.6). */
 export const AgentInterfaceSchema = message({

@@ -1,12 +1,12 @@
 import type * as z from 'zod'
-import { tryDecode, type Decoded } from './decode.ts'
-import { required } from './fields.ts'
-import { isObject, type JsonValue } from './json.ts'
-import { message, oneOf } from './message.ts'
+import { tryDecode, type Decoded } from './codec/decode.ts'
+import { required } from './codec/fields.ts'
+import { isObject, type JsonValue } from './codec/json.ts'
+import { message, oneOf } from './codec/message.ts'
+import { pathText } from './codec/paths.ts'
+import { identifier, int32, struct, timestamp } from './codec/values.ts'
 import type { Message, Part } from './parts.ts'
-import { pathText } from './paths.ts'
 import { NEGOTIATION_EXTENSION } from './uris.ts'
-import { identifier, int32, struct, timestamp } from './values.ts'
 
 /** An offer as it travels: in a data part of an agent's message, `{ data: { [NEGOTIATION_EXTENSION]: { offer } } }`. */
 export const OfferSchema = message({

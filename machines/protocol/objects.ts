@@ -1,9 +1,9 @@
 import type * as z from 'zod'
-import { filled, filledList, filledText, optionalFlag, optionalId, optionalList, optionalText, present, required } from './fields.ts'
-import { message, oneOf } from './message.ts'
+import { filled, filledList, filledText, optionalFlag, optionalId, optionalList, optionalText, present, required } from './codec/fields.ts'
+import { message, oneOf } from './codec/message.ts'
+import { enumeration, identifier, int32, nonEmptyText, struct, timestamp } from './codec/values.ts'
 import { MessageSchema, partsField } from './parts.ts'
 import { TASK_STATES } from './states.ts'
-import { enumeration, identifier, int32, nonEmptyText, struct, timestamp } from './values.ts'
 
 /** A task's state by its name or number on the wire (§4.1.3). */
 export const TaskStateSchema = enumeration(TASK_STATES)

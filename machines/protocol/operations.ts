@@ -1,6 +1,6 @@
+import type { Schema } from './codec/values.ts'
 import * as push from './push.ts'
 import * as requests from './requests.ts'
-import type { Schema } from './values.ts'
 
 /** What each operation takes, by its name in the runtime. */
 export interface OperationRequests {

@@ -1,9 +1,9 @@
 import type * as z from 'zod'
-import { optionalId, optionalList, optionalText, present, required, requiredOrNull } from './fields.ts'
-import { list } from './collections.ts'
-import { isObject } from './json.ts'
-import { message, oneOf } from './message.ts'
-import { bytes, enumeration, identifier, json, nonEmptyText, struct, text } from './values.ts'
+import { list } from './codec/collections.ts'
+import { optionalId, optionalList, optionalText, present, required, requiredOrNull } from './codec/fields.ts'
+import { isObject } from './codec/json.ts'
+import { message, oneOf } from './codec/message.ts'
+import { bytes, enumeration, identifier, json, nonEmptyText, struct, text } from './codec/values.ts'
 
 /** The roles with their numbers in the proto (§4.1.5); `ROLE_UNSPECIFIED` is never sent, so it is not here. */
 export const ROLES = { ROLE_USER: { number: 1 }, ROLE_AGENT: { number: 2 } } as const

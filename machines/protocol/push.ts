@@ -1,7 +1,7 @@
 import type * as z from 'zod'
-import { filledList, optional, optionalId, optionalText, present, required } from './fields.ts'
-import { message } from './message.ts'
-import { identifier, int32, nonEmptyText } from './values.ts'
+import { filledList, optional, optionalId, optionalText, present, required } from './codec/fields.ts'
+import { message } from './codec/message.ts'
+import { identifier, int32, nonEmptyText } from './codec/values.ts'
 
 /** How a webhook wants to be authenticated to (§4.3.2). */
 export const AuthenticationInfoSchema = message({ scheme: required(nonEmptyText), credentials: optionalText })

@@ -1,11 +1,10 @@
 import * as z from 'zod'
-import { optional, optionalFlag, optionalId, optionalList, optionalText, present, required } from './fields.ts'
-import { message } from './message.ts'
+import { optional, optionalFlag, optionalId, optionalList, optionalText, present, required } from './codec/fields.ts'
+import { message } from './codec/message.ts'
+import { flag, identifier, int32, nonEmptyText, struct, timestamp, type Metadata } from './codec/values.ts'
 import { TaskStateSchema } from './objects.ts'
-import { MessageSchema } from './parts.ts'
-import type { Message } from './parts.ts'
+import { MessageSchema, type Message } from './parts.ts'
 import { TaskPushNotificationConfigSchema } from './push.ts'
-import { flag, identifier, int32, nonEmptyText, struct, timestamp, type Metadata } from './values.ts'
 
 const historyLength = present(int32())
 

@@ -1,8 +1,8 @@
 import type * as z from 'zod'
-import { map } from './collections.ts'
-import { filled, optionalFlag, optionalList, optionalMap, optionalText, required } from './fields.ts'
-import { message, oneOf } from './message.ts'
-import { nonEmptyText, text } from './values.ts'
+import { map } from './codec/collections.ts'
+import { filled, optionalFlag, optionalList, optionalMap, optionalText, required } from './codec/fields.ts'
+import { message, oneOf } from './codec/message.ts'
+import { nonEmptyText, text } from './codec/values.ts'
 
 /** A list of strings as the proto has it, in an object of its own. */
 export const StringListSchema = message({ list: optionalList(text) })

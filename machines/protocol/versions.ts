@@ -1,3 +1,6 @@
+/** The media type that A2A has for its JSON (§11.1). */
+export const A2A_JSON = 'application/a2a+json'
+
 /** The version of A2A that this folder describes, as it stands in `A2A-Version` and in Agent Cards (§3.6). */
 export const PROTOCOL_VERSION = '1.0'
 

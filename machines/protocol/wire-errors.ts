@@ -1,6 +1,5 @@
-import { A2AError, BAD_REQUEST, ERRORS, ERROR_INFO, RETRY_INFO, errorCodeOf } from './errors.ts'
-import type { A2AErrorOptions, ErrorCode, ErrorDetail, FieldViolation } from './errors.ts'
-import { isObject } from './json.ts'
+import { isObject } from './codec/json.ts'
+import { A2AError, BAD_REQUEST, ERROR_INFO, errorCodeOf, ERRORS, RETRY_INFO, type A2AErrorOptions, type ErrorCode, type ErrorDetail, type FieldViolation } from './errors.ts'
 
 /** An error as JSON-RPC carries it (§9.5); `data` is an array of `google.rpc` messages, for clients of 0.1 within an object. */
 export interface WireError {

@@ -8,25 +8,25 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import t from 'tap'
 import { statusAnswer } from '../../adapters/http/answers.ts'
-import { bodyOf } from '../../adapters/http/body.ts'
 import { BodySink } from '../../adapters/http/body-sink.ts'
+import { bodyOf } from '../../adapters/http/body.ts'
 import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
 import { goneWith } from '../../adapters/http/gone.ts'
 import { ResponseSink } from '../../adapters/http/response-sink.ts'
+import { httpHandler, serve } from '../../adapters/http/serve.ts'
 import type { Sink, SinkEvents } from '../../adapters/http/sink.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { httpHandler, serve } from '../../adapters/http/serve.ts'
-import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { memoryStore } from '../../runtime/memory-store.ts'
-import type { Store } from '../../runtime/store.ts'
-import { artifact, reply } from '../../runtime/words.ts'
+import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import { artifact, reply } from '../../runtime/authoring/words.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
 import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../fixtures/http-agent.ts'
 import { brief, deferred, generationOf, open, reaches, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 import { standsStill } from '../fixtures/stands-still.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
-import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json', 'a2a-version': '1.0' }
 
@@ -646,7 +646,7 @@ await t.test("streams are whole where hono's Response stands in place of the glo
     getRequestListener(() => {}, { overrideGlobalObjects: true })
     const { serve } = await import(${here('../../adapters/http/serve.js')})
     const { createRuntime } = await import(${here('../../runtime/runtime.js')})
-    const { defineAgent } = await import(${here('../../runtime/agent.js')})
+    const { defineAgent } = await import(${here('../../runtime/agent/define-agent.js')})
     const served = await serve(createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: () => ({ message: 'done' }) }) }), { port: 0 })
     const body = JSON.stringify({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } })
     const answer = await fetch(served.url + 'message:stream', { method: 'POST', body, headers: { 'content-type': 'application/json', 'a2a-version': '1.0' } })

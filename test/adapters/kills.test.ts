@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { FaultPoint } from '../../runtime/fault.ts'
+import type { FaultPoint } from '../../runtime/primitives/kill-points.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { converse, persistentClient, tasksIn, violations } from '../fixtures/kill-oracle.ts'
-import { KilledHost } from '../fixtures/killed-host.ts'
 import type { AgentName } from '../fixtures/killed-agents.ts'
+import { KilledHost } from '../fixtures/killed-host.ts'
 
 /** The moments at which a process can be killed while somebody talks to its agent. */
 const POINTS: readonly FaultPoint[] = ['P0', 'P1', 'P2', 'P3', 'P4', 'P5', 'P6', 'P7', 'P8', 'P9', 'P10', 'P11', 'P14']

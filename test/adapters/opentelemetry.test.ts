@@ -13,10 +13,10 @@ import { tracedCalls } from '../../adapters/client/traced-calls.ts'
 import { delegate, remoteAgent, type RemoteEvent } from '../../adapters/delegation/index.ts'
 import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
+import { Turn } from '../../runtime/commits/turn.ts'
+import { ContextTraces } from '../../runtime/contexts/work-spans.ts'
 import { A2AError, accepted, artifact, createRuntime, defineAgent, failed, fromPromise, inputRequired, progress, rejected, reply, setupWork, typed, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
-import type { CallContext } from '../../runtime/call.ts'
-import { ContextTraces } from '../../runtime/context-traces.ts'
-import { Turn } from '../../runtime/turn.ts'
+import type { CallContext } from '../../runtime/operations/admission.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
 import { lastingStore, lives } from '../fixtures/lives.ts'
@@ -180,7 +180,7 @@ await t.test('an error is told by its code, on both sides and over each binding'
 })
 
 await t.test('an error of our own is told by its class alone', async t => {
-  const store = { ...(await import('../../runtime/memory-store.ts')).memoryStore(), readTask: () => Promise.reject(new RangeError('secret')) }
+  const store = { ...(await import('../../runtime/store/memory/memory-store.ts')).memoryStore(), readTask: () => Promise.reject(new RangeError('secret')) }
   const { runtime } = start(t, { work: () => ({}) }, { telemetry, store })
   await t.rejects(runtime.getTask({ id: 't' }), { code: 'InternalError' })
   t.equal(spanNamed(await traces.ended(), 'GetTask').attributes['error.type'], 'InternalError')

@@ -15,8 +15,7 @@ import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { agentTests, planFor } from '../../adapters/testing/index.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { artifact, artifactToRefine, createRuntime, defineAgent, file, inputRequired, memoryStore, negotiation, offer, setupWork, whichArtifact, type RuntimeOptions, type WorkArguments } from '../../runtime/index.ts'
-import { checkOptions, kindOf } from '../../runtime/check-options.ts'
-import { nearest } from '../../runtime/known-names.ts'
+import { checkOptions, kindOf, nearest } from '../../runtime/primitives/options.ts'
 import { echo } from '../fixtures/agents.ts'
 
 const agent = defineAgent({ card: { name: 'A' }, work: echo })

@@ -7,10 +7,10 @@ import { WebSocket } from 'ws'
 import { httpHandler } from '../../adapters/http/handler.ts'
 import { serve } from '../../adapters/http/serve.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
-import type { Authenticate, Principal } from '../../runtime/authentication.ts'
+import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
 import { ask, OpenStream, rpc, serveAll } from '../fixtures/http-agent.ts'
-import { deferred, rejection, say, start, until } from '../fixtures/runtime-helpers.ts'
 import { frameOf, OPCODES, RawSocket, type FrameParts } from '../fixtures/raw-socket.ts'
+import { deferred, rejection, say, start, until } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket, obedient } from '../fixtures/served-agent.ts'
 
 const byName: Authenticate = ({ headers }) => (headers['x-name'] ? { id: headers['x-name'] } : undefined)

@@ -12,7 +12,7 @@ import { openForWriting, prepareFile } from '../../adapters/storage/open-file.ts
 import { readSqlite, sqliteStore, StorageError, type StoreReader } from '../../adapters/storage/sqlite.ts'
 import { reasonOf, troubleOf } from '../../adapters/storage/storage-error.ts'
 import { createRuntime, defineAgent, text } from '../../runtime/index.ts'
-import type { Commit } from '../../runtime/store.ts'
+import type { Commit } from '../../runtime/store/store.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { contextKey, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
@@ -311,7 +311,7 @@ async function idsInCopy(file: string): Promise<string[] | undefined> {
 await t.test('a process that is killed at any moment of a commit, a sweep, an erasure, a migration or a mark has lost nothing that it told of, and its file alone is refused', async t => {
   const dir = t.testdir({
     'kill.mjs': `
-      const { onFault } = await import(${JSON.stringify(new URL('../../runtime/fault.js', HERE).href)})
+      const { onFault } = await import(${JSON.stringify(new URL('../../runtime/primitives/kill-points.js', HERE).href)})
       let left = Number(process.env.KILL_AFTER)
       onFault(point => { if (point === process.env.KILL_AT && (left -= 1) === 0) process.kill(process.pid, 'SIGKILL') })`
   })

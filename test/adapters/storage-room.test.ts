@@ -10,7 +10,7 @@ import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/open-file.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { vacuumFile } from '../../adapters/storage/vacuum.ts'
-import type { Commit } from '../../runtime/store.ts'
+import type { Commit } from '../../runtime/store/store.ts'
 import { edit, ending, opening, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const MIB = 1024 * 1024

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { agentTests, bargainClause, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
 import { walkBargain } from '../../adapters/testing/negotiation/run.ts'
 import { WAYS } from '../../adapters/testing/ways.ts'
-import { isNegotiation } from '../../runtime/negotiation.ts'
 import { accepted, artifact, declined, defineAgent, negotiation, offer, reply, setupWork, text, typed } from '../../runtime/index.ts'
+import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
 
 const card = { name: 'Gardener' }

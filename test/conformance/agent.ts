@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
-import type { AgentDefinition } from '../../runtime/agent.ts'
-import type { NegotiateFunction } from '../../runtime/negotiation-function.ts'
-import { authRequired, inputRequired } from '../../runtime/questions.ts'
-import type { WorkFunction } from '../../runtime/work-runner.ts'
-import { accepted, artifact, failed, progress, rejected, reply, textOf } from '../../runtime/words.ts'
+import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
+import { authRequired, inputRequired } from '../../runtime/authoring/questions.ts'
+import { accepted, artifact, failed, progress, rejected, reply, textOf } from '../../runtime/authoring/words.ts'
+import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
+import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
 
 /** An agent that does what its messages say, and a way to let go what it holds. */

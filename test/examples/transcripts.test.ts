@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { systemClock, type Clock } from '../../runtime/clock.ts'
+import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { until } from '../fixtures/runtime-helpers.ts'
 

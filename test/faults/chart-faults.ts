@@ -45,7 +45,7 @@ export const chartFaults: readonly Fault[] = [
     replace: `return { decision: 'accepted' }`
   },
   { name: 'a code of the wire is another', file: 'machines/protocol/errors.ts', find: 'TaskNotCancelable: row(-32002', replace: 'TaskNotCancelable: row(-32004' },
-  { name: 'half a surrogate pair is taken', file: 'machines/protocol/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'return value.isWellFormed() ?', replace: 'return value !== undefined ?' },
-  { name: 'JSON may hold any number of values', file: 'machines/protocol/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'nodes += frame.values.length', replace: 'nodes += 0' },
-  { name: 'large text is parsed before it is checked', file: 'machines/protocol/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'if (text.length <= SCANNED_LENGTH)', replace: 'if (text.length > 0)' }
+  { name: 'half a surrogate pair is taken', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'return value.isWellFormed() ?', replace: 'return value !== undefined ?' },
+  { name: 'JSON may hold any number of values', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'nodes += frame.values.length', replace: 'nodes += 0' },
+  { name: 'large text is parsed before it is checked', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'if (text.length <= SCANNED_LENGTH)', replace: 'if (text.length > 0)' }
 ]

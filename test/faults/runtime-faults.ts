@@ -1,25 +1,25 @@
 import type { Fault } from './fault.ts'
 
-const PIPELINE = 'runtime/commit-pipeline.ts'
-const SENDS = 'runtime/send-once.ts'
-const TIMERS = 'runtime/task-timers.ts'
-const REPLAY = 'runtime/replay.ts'
-const TASKS = 'runtime/tasks.ts'
+const PIPELINE = 'runtime/commits/commit-pipeline.ts'
+const SENDS = 'runtime/operations/deduplication.ts'
+const TIMERS = 'runtime/timers/task-timers.ts'
+const REPLAY = 'runtime/work/replay.ts'
+const TASKS = 'runtime/operations/tasks.ts'
 
 /** Faults of the runtime. */
 export const runtimeFaults: readonly Fault[] = [
   { name: 'an operation whose capability is off is served', file: 'runtime/runtime.ts', find: 'if (refusal) throw refusal()', replace: '' },
-  { name: 'an extension that is turned off can be activated', file: 'runtime/call.ts', unit: 'test/runtime/agent-cards.test.ts', find: 'supported.reliability && ', replace: '' },
-  { name: 'the metadata of a request is lost when its work runs again', file: 'runtime/work-input.ts', unit: 'test/runtime/request-details.test.ts', find: 'if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })', replace: '' },
-  { name: 'an unknown option is ignored', file: 'runtime/check-options.ts', unit: 'test/adapters/options.test.ts', find: 'if (kind === undefined) return checkNames({ [name]: value }, Object.keys(kinds), taker)', replace: 'if (kind === undefined) continue' },
-  { name: 'a Map is stored as an empty object', file: 'runtime/json-loss.ts', unit: 'test/runtime/work-again.test.ts', find: "  ['Map', 'an object: Object.fromEntries(map)'],\n", replace: '' },
-  { name: 'a result that says nothing completes the task', file: 'runtime/outcomes.ts', unit: 'test/runtime/work.test.ts', find: '  checkResult(given)\n', replace: '' },
-  { name: 'a state without a way on is not warned of', file: 'runtime/chart-check.ts', unit: 'test/runtime/agent.test.ts', find: "target.some(to => to !== node && isWithin(commonPath(source, to)))", replace: 'target.length > 0' },
+  { name: 'an extension that is turned off can be activated', file: 'runtime/operations/admission.ts', unit: 'test/runtime/agent-cards.test.ts', find: 'supported.reliability && ', replace: '' },
+  { name: 'the metadata of a request is lost when its work runs again', file: 'runtime/work/work-input.ts', unit: 'test/runtime/request-details.test.ts', find: 'if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })', replace: '' },
+  { name: 'an unknown option is ignored', file: 'runtime/primitives/options.ts', unit: 'test/adapters/options.test.ts', find: 'if (kind === undefined) return checkNames({ [name]: value }, Object.keys(kinds), taker)', replace: 'if (kind === undefined) continue' },
+  { name: 'a Map is stored as an empty object', file: 'runtime/primitives/json-loss.ts', unit: 'test/runtime/work-again.test.ts', find: "  ['Map', 'an object: Object.fromEntries(map)'],\n", replace: '' },
+  { name: 'a result that says nothing completes the task', file: 'runtime/authoring/checked-words.ts', unit: 'test/runtime/work.test.ts', find: '  checkResult(given)\n', replace: '' },
+  { name: 'a state without a way on is not warned of', file: 'runtime/agent/chart-check.ts', unit: 'test/runtime/agent.test.ts', find: "target.some(to => to !== node && isWithin(commonPath(source, to)))", replace: 'target.length > 0' },
   { name: 'an agent is taken for a runtime', file: 'runtime/runtime-options.ts', unit: 'test/adapters/options.test.ts', find: "if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return", replace: 'if (isObject(given)) return' },
-  { name: 'posts to webhooks know no tenants', file: 'runtime/webhook-outlet.ts', unit: 'test/runtime/push.test.ts', find: 'services.sharesByTenant ?', replace: 'false as boolean ?' },
-  { name: 'history is read whatever it holds', file: 'runtime/task-history.ts', unit: 'test/runtime/work-again.test.ts', find: 'if (bytes > left) break', replace: '' },
-  { name: 'tasks keep what their clients send, however much', file: 'runtime/place-message.ts', unit: 'test/runtime/shares.test.ts', find: 'contexts.makeRoomIn(live)\n      return', replace: 'return' },
-  { name: 'a user with a large message takes every turn', file: 'runtime/fair-turns.ts', unit: 'test/adapters/reading.test.ts', find: 'if (debt > 0) this.#debts.set(user, debt)', replace: '' },
+  { name: 'posts to webhooks know no tenants', file: 'runtime/webhooks/delivery-queue.ts', unit: 'test/runtime/push.test.ts', find: 'services.sharesByTenant ?', replace: 'false as boolean ?' },
+  { name: 'history is read whatever it holds', file: 'runtime/work/context-history.ts', unit: 'test/runtime/work-again.test.ts', find: 'if (bytes > left) break', replace: '' },
+  { name: 'tasks keep what their clients send, however much', file: 'runtime/operations/route-message.ts', unit: 'test/runtime/shares.test.ts', find: 'contexts.makeRoomIn(live)\n      return', replace: 'return' },
+  { name: 'a user with a large message takes every turn', file: 'runtime/access/fair-queue.ts', unit: 'test/adapters/reading.test.ts', find: 'if (debt > 0) this.#debts.set(user, debt)', replace: '' },
   {
     name: 'a turn is told before it is written', file: PIPELINE,
     find: `this.#store.commit(commit).then(
@@ -29,53 +29,53 @@ export const runtimeFaults: readonly Fault[] = [
     replace: `this.#store.commit(commit).catch((error: unknown) => this.#break(error))
     this.#settle(turn, true)`
   },
-  { name: 'a context whose commits are refused comes back at once', file: 'runtime/contexts.ts', unit: 'test/runtime/commits.test.ts', find: 'isRefused ? awayAfter(broken, clock.now() - backAtMs) : 0', replace: '0' },
-  { name: 'a step is begun while the store refuses commits', file: 'runtime/steps.ts', unit: 'test/runtime/commits.test.ts', find: 'if (refused) await refused', replace: '' },
-  { name: 'a chart may go round for ever', file: 'runtime/compiled-logic.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'if (steps > maxIterations) throw', replace: 'if (steps > 10 * maxIterations) return snapshot; if (steps < 0) throw' },
-  { name: 'a step that rejects and is never awaited is not logged', file: 'runtime/steps.ts', unit: 'test/runtime/floating-steps.test.ts', find: 'if (!step.isAwaited && !isStopped) this.#log.notAwaited(name, error)', replace: '' },
-  { name: 'work that runs again need not ask what it asked', file: 'runtime/work-run.ts', unit: 'test/runtime/work-again.test.ts', find: 'this.#log.checkEnd()', replace: '' },
-  { name: 'a card that an author never makes is waited for', file: 'runtime/in-time.ts', unit: 'test/runtime/agent-cards.test.ts', find: "return await inTime(given, limits.accessMs, what, clock, 'The agent cannot give its card now.')", replace: 'return await given' },
-  { name: 'an authorize without an end is waited for', file: 'runtime/authorize.ts', unit: 'test/runtime/authorize.test.ts', find: "inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)", replace: 'authorize(request)' },
+  { name: 'a context whose commits are refused comes back at once', file: 'runtime/contexts/context-registry.ts', unit: 'test/runtime/commits.test.ts', find: 'isRefused ? awayAfter(broken, clock.now() - backAtMs) : 0', replace: '0' },
+  { name: 'a step is begun while the store refuses commits', file: 'runtime/work/journal.ts', unit: 'test/runtime/commits.test.ts', find: 'if (refused) await refused', replace: '' },
+  { name: 'a chart may go round for ever', file: 'runtime/xstate/compiled-machine.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'if (steps > maxIterations) throw', replace: 'if (steps > 10 * maxIterations) return snapshot; if (steps < 0) throw' },
+  { name: 'a step that rejects and is never awaited is not logged', file: 'runtime/work/journal.ts', unit: 'test/runtime/floating-steps.test.ts', find: 'if (!step.isAwaited && !isStopped) this.#log.notAwaited(name, error)', replace: '' },
+  { name: 'work that runs again need not ask what it asked', file: 'runtime/work/work-run.ts', unit: 'test/runtime/work-again.test.ts', find: 'this.#log.checkEnd()', replace: '' },
+  { name: 'a card that an author never makes is waited for', file: 'runtime/access/time-limit.ts', unit: 'test/runtime/agent-cards.test.ts', find: "return await inTime(given, limits.accessMs, what, clock, 'The agent cannot give its card now.')", replace: 'return await given' },
+  { name: 'an authorize without an end is waited for', file: 'runtime/access/authorization.ts', unit: 'test/runtime/authorize.test.ts', find: "inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)", replace: 'authorize(request)' },
   { name: 'a lost race is taken for written', file: PIPELINE, unit: 'test/runtime/commits.test.ts', find: 'if (!turn.isWritten) return this.#break(LOST_RACE)', replace: '' },
   {
-    name: 'the event of a chunk is skipped', file: 'runtime/context-host.ts',
+    name: 'the event of a chunk is skipped', file: 'runtime/contexts/context-host.ts',
     find: 'if (event) this.#context.pipeline.turn.log.push(event)',
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
   },
-  { name: 'a restored task counts its generations anew', file: 'runtime/take-up.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { state, bytes, snapshotBytes: row.snapshot.length })' },
-  { name: 'a page of tasks has no bound in bytes', file: 'runtime/list-tasks.ts', unit: 'test/adapters/large-answers.test.ts', find: ', bytes: PAGE_BYTES', replace: '' },
-  { name: 'a restored task counts its bytes anew', file: 'runtime/take-up.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { generation, state })' },
-  { name: 'the snapshot of a context is made once', file: 'runtime/saved-context.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
-  { name: 'a generation that has to match is not looked at', file: 'runtime/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
-  { name: 'the terms of a deal do not reach the work', file: 'runtime/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, ...opened }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, ...opened }, undefined)' },
-  { name: 'a context leaves memory though it is due', file: 'runtime/live-context.ts', find: 'return this.nextWakeMs > this.#services.clock.now()', replace: 'return true' },
-  { name: 'who waits for a task is forgotten when it leaves memory', file: 'runtime/contexts.ts', find: 'this.#wakes.expect(live.nextWakeMs)', replace: '' },
-  { name: 'a timer that has fired stays among those to come', file: 'runtime/event-clock.ts', find: 'if (this.#drop(timer)) callback()', replace: 'callback()' },
-  { name: 'a delayed event that was due is not counted against the task that ends the process', file: 'runtime/context-host.ts', unit: 'test/runtime/recovery.test.ts', find: 'if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)\n    else delivery.run()', replace: 'delivery.run()' },
+  { name: 'a restored task counts its generations anew', file: 'runtime/contexts/resume-tasks.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { state, bytes, snapshotBytes: row.snapshot.length })' },
+  { name: 'a page of tasks has no bound in bytes', file: 'runtime/operations/list-tasks.ts', unit: 'test/adapters/large-answers.test.ts', find: ', bytes: PAGE_BYTES', replace: '' },
+  { name: 'a restored task counts its bytes anew', file: 'runtime/contexts/resume-tasks.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { generation, state })' },
+  { name: 'the snapshot of a context is made once', file: 'runtime/snapshots/snapshot-text.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
+  { name: 'a generation that has to match is not looked at', file: 'runtime/contexts/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
+  { name: 'the terms of a deal do not reach the work', file: 'runtime/contexts/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, ...opened }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, ...opened }, undefined)' },
+  { name: 'a context leaves memory though it is due', file: 'runtime/contexts/live-context.ts', find: 'return this.nextWakeMs > this.#services.clock.now()', replace: 'return true' },
+  { name: 'who waits for a task is forgotten when it leaves memory', file: 'runtime/contexts/context-registry.ts', find: 'this.#wakes.expect(live.nextWakeMs)', replace: '' },
+  { name: 'a timer that has fired stays among those to come', file: 'runtime/timers/delayed-events.ts', find: 'if (this.#drop(timer)) callback()', replace: 'callback()' },
+  { name: 'a delayed event that was due is not counted against the task that ends the process', file: 'runtime/contexts/context-host.ts', unit: 'test/runtime/recovery.test.ts', find: 'if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)\n    else delivery.run()', replace: 'delivery.run()' },
   { name: 'a timer is lost when its task is restored', file: TIMERS, find: 'for (const { set } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) set()', replace: 'for (const { set, dueMs } of timers) if (dueMs > this.#context.clock.now() + 1000) set()' },
   { name: 'a deadline is ignored', file: TIMERS, unit: 'test/runtime/deadlines.test.ts', find: `this.#setDeadline(taskId, deadlineAtMs)
     return`, replace: 'return' },
   { name: 'a deadline is lost when its task is restored', file: TIMERS, unit: 'test/runtime/deadlines.test.ts', find: 'return dueMs === undefined ? events : [...events, { dueMs, set: () => this.#setDeadline(taskId, dueMs) }]', replace: 'return events' },
-  { name: 'a sleep begins anew when the work runs again', file: 'runtime/run-log.ts', unit: 'test/runtime/work-again.test.ts', find: 'const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs', replace: 'const untilMs = this.#host.clock.now() + delayMs' },
-  { name: 'an answer is not kept', file: 'runtime/asking.ts', find: 'this.#log.keep(open.key, given)', replace: '' },
-  { name: 'an answer is given to the wrong question', file: 'runtime/asking.ts', find: `const open = { key: String(ordinal), question`, replace: `const open = { key: 'answer', question` },
+  { name: 'a sleep begins anew when the work runs again', file: 'runtime/work/journal.ts', unit: 'test/runtime/work-again.test.ts', find: 'const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs', replace: 'const untilMs = this.#host.clock.now() + delayMs' },
+  { name: 'an answer is not kept', file: 'runtime/work/question-queue.ts', find: 'this.#log.keep(open.key, given)', replace: '' },
+  { name: 'an answer is given to the wrong question', file: 'runtime/work/question-queue.ts', find: `const open = { key: String(ordinal), question`, replace: `const open = { key: 'answer', question` },
   { name: 'the words of a run are counted off by one', file: REPLAY, find: 'if (ordinal > this.#upTo) return word', replace: 'if (ordinal >= this.#upTo) return word' },
   { name: 'an artifact is told again when the work runs again', file: REPLAY, find: 'if (isDeepStrictEqual(said.append ? artifact : whole, said.artifact)) return undefined', replace: '' },
-  { name: 'the result of a step is not kept', file: 'runtime/steps.ts', find: 'this.#log.keep(key, { result })', replace: '' },
-  { name: 'canceled work is not told to stop', file: 'runtime/work-run.ts', unit: 'test/runtime/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
-  { name: 'messages are not remembered', file: 'runtime/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
+  { name: 'the result of a step is not kept', file: 'runtime/work/journal.ts', find: 'this.#log.keep(key, { result })', replace: '' },
+  { name: 'canceled work is not told to stop', file: 'runtime/work/work-run.ts', unit: 'test/runtime/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
+  { name: 'messages are not remembered', file: 'runtime/operations/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
   { name: 'a message is taken twice while the first is under way', file: SENDS, find: 'underWay.set(name, { fingerprint: send.fingerprint, end })', replace: '' },
-  { name: 'a task is read by anybody', file: 'runtime/memory-contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
-  { name: 'a page of a list begins with the end of the one before', file: 'runtime/status-order.ts', find: 'const last = tasks.at(-1)', replace: 'const last = tasks.at(-2) ?? tasks.at(-1)' },
-  { name: 'a task that lives is removed with the old ones', file: 'runtime/memory-contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
-  { name: 'what is appended to an artifact takes its place', file: 'runtime/task-projection.ts', find: 'const known = append ? artifacts.get(artifact.artifactId) : undefined', replace: 'const known = append ? undefined : artifacts.get(artifact.artifactId)' },
-  { name: 'of a history the oldest messages are shown', file: 'runtime/newest.ts', find: 'return count === 0 ? [] : list.slice(-count)', replace: 'return list.slice(0, count)' },
+  { name: 'a task is read by anybody', file: 'runtime/store/memory/contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
+  { name: 'a page of a list begins with the end of the one before', file: 'runtime/store/memory/status-index.ts', find: 'const last = tasks.at(-1)', replace: 'const last = tasks.at(-2) ?? tasks.at(-1)' },
+  { name: 'a task that lives is removed with the old ones', file: 'runtime/store/memory/contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
+  { name: 'what is appended to an artifact takes its place', file: 'runtime/store/task-record.ts', find: 'const known = append ? artifacts.get(artifact.artifactId) : undefined', replace: 'const known = append ? undefined : artifacts.get(artifact.artifactId)' },
+  { name: 'of a history the oldest messages are shown', file: 'runtime/store/task-record.ts', find: 'return count === 0 ? [] : list.slice(-count)', replace: 'return list.slice(0, count)' },
   { name: 'a long poll never answers', file: TASKS, find: 'services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)', replace: 'services.clock.setTimeout(() => {}, services.limits.longPollMs)' },
   { name: 'a cursor ahead of the log is taken', file: TASKS, find: 'if (afterGeneration > generation) throw aheadOfTask(generation)', replace: '' },
-  { name: 'a refusal has another code', file: 'runtime/place-message.ts', find: 'return new A2AError(\'UnsupportedOperation\', `Task ${id} ${why}`', replace: 'return new A2AError(\'InvalidRequest\', `Task ${id} ${why}`' },
-  { name: 'a stream repeats what its reader has', file: 'runtime/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' },
-  { name: 'one principal may have all of the live contexts', file: 'runtime/shares.ts', unit: 'test/runtime/shares.test.ts', find: 'amount, most.user)) return', replace: 'amount, most.whole)) return' },
-  { name: 'a message refers to any number of tasks', file: 'runtime/send-message.ts', unit: 'test/runtime/references.test.ts', find: 'if (distinct.length > limit)', replace: 'if (distinct.length > limit * 1000)' },
-  { name: 'tasks are loaded for a work whatever they hold', file: 'runtime/task-loads.ts', unit: 'test/runtime/references.test.ts', find: 'this.#given + task.bytes > referencedBytes ||', replace: '' },
-  { name: 'a task starts again whatever is stored of it', file: 'runtime/work-input.ts', unit: 'test/runtime/references.test.ts', find: 'if (bytes + journalBytes > restoredBytes)', replace: 'if (bytes < 0)' }
+  { name: 'a refusal has another code', file: 'runtime/operations/route-message.ts', find: 'return new A2AError(\'UnsupportedOperation\', `Task ${id} ${why}`', replace: 'return new A2AError(\'InvalidRequest\', `Task ${id} ${why}`' },
+  { name: 'a stream repeats what its reader has', file: 'runtime/streams/task-tail.ts', find: 'filter(event => event.generation > generation)', replace: 'filter(event => event.generation >= generation)' },
+  { name: 'one principal may have all of the live contexts', file: 'runtime/access/shares.ts', unit: 'test/runtime/shares.test.ts', find: 'amount, most.user)) return', replace: 'amount, most.whole)) return' },
+  { name: 'a message refers to any number of tasks', file: 'runtime/operations/send-message.ts', unit: 'test/runtime/references.test.ts', find: 'if (distinct.length > limit)', replace: 'if (distinct.length > limit * 1000)' },
+  { name: 'tasks are loaded for a work whatever they hold', file: 'runtime/work/task-loads.ts', unit: 'test/runtime/references.test.ts', find: 'this.#given + task.bytes > referencedBytes ||', replace: '' },
+  { name: 'a task starts again whatever is stored of it', file: 'runtime/work/work-input.ts', unit: 'test/runtime/references.test.ts', find: 'if (bytes + journalBytes > restoredBytes)', replace: 'if (bytes < 0)' }
 ]

@@ -1,12 +1,10 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { createActor, fromPromise, waitFor } from 'xstate'
-import type { DoneActorEvent, ErrorActorEvent, SnapshotFrom } from 'xstate'
-import { negotiationMachine } from '../../machines/negotiation.machine.ts'
+import { createActor, fromPromise, waitFor, type DoneActorEvent, type ErrorActorEvent, type SnapshotFrom } from 'xstate'
 import type { Arrival, ContextRequest, Matter, NegotiationFact, NegotiationMachineEvent, NegotiationOutcome, Opinion, StandingOffer } from '../../machines/negotiation-events.ts'
+import { negotiationMachine } from '../../machines/negotiation.machine.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { configurationsOf, lastTurn, pathsOf, same, testChartPaths } from '../fixtures/chart-paths.ts'
-import type { Chart } from '../fixtures/chart-paths.ts'
+import { configurationsOf, lastTurn, pathsOf, same, testChartPaths, type Chart } from '../fixtures/chart-paths.ts'
 import { testCompiled } from '../fixtures/compiled-paths.ts'
 
 type Request = ContextRequest & { arrived: Arrival }

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { fruitless, mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest } from '../../machines/supervision.ts'
-import type { Recovery, RestartPolicy } from '../../machines/supervision.ts'
+import { fruitless, mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Recovery, type RestartPolicy } from '../../machines/supervision.ts'
 
 const atMs = 10_000
 const periodMs = 5000

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { z } from 'zod'
 import { createMachine, fromPromise, type AnyStateMachine } from 'xstate'
-import { nearest } from '../../runtime/known-names.ts'
 import { accepted, defineAgent, negotiation, progress, reply, setupWork, type AgentDefinition } from '../../runtime/index.ts'
+import { nearest } from '../../runtime/primitives/options.ts'
 import { echo } from '../fixtures/agents.ts'
 
 const card = { name: 'A' }

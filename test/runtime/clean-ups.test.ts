@@ -1,5 +1,5 @@
 import t from 'tap'
-import { CleanUps } from '../../runtime/clean-ups.ts'
+import { CleanUps } from '../../runtime/work/cleanup.ts'
 import { deferred, open, recordingLogger, rest, start } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 

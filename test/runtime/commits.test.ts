@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { fromPromise } from 'xstate'
 import { z } from 'zod'
 import { accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
-import type { Commit, Store, TaskEvent } from '../../runtime/store.ts'
+import type { Commit, Store, TaskEvent } from '../../runtime/store/store.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import {

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { assign, cancel, emit, fromCallback, raise, sendParent, sendTo, spawnChild, type EventObject } from 'xstate'
-import { hostOf } from '../../runtime/actor-host.ts'
+import { hostOf } from '../../runtime/commits/actor-host.ts'
 import { artifact, memoryStore, setupWork } from '../../runtime/index.ts'
-import type { Store } from '../../runtime/store.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { anyone, lives, type Lives } from '../fixtures/lives.ts'
 import { rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

@@ -1,7 +1,6 @@
 import t, { type Test } from 'tap'
 import { inputRequired, memoryStore, progress, reply, type Store } from '../../runtime/index.ts'
-import type { ErasedData } from '../../runtime/erase.ts'
-import { erase } from '../../runtime/erase.ts'
+import { erase, type ErasedData } from '../../runtime/operations/erase.ts'
 import { steeredWork } from '../fixtures/agents.ts'
 import { failOnLooseErrors } from '../fixtures/lives.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'

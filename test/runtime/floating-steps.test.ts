@@ -1,10 +1,10 @@
 /* oxlint-disable require-yield -- generators that say nothing are among what is tested */
 import t, { type Test } from 'tap'
-import type { AgentDefinition } from '../../runtime/agent.ts'
-import { fromPromise } from '../../runtime/from-promise.ts'
+import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
+import { fromPromise } from '../../runtime/work/promise-actor.ts'
 import { inputRequired } from '../../runtime/index.ts'
-import { setupWork } from '../../runtime/setup-work.ts'
-import type { Step } from '../../runtime/work-arguments.ts'
+import { setupWork } from '../../runtime/authoring/setup-work.ts'
+import type { Step } from '../../runtime/authoring/work-arguments.ts'
 import { failOnLooseErrors } from '../fixtures/lives.ts'
 import { deferred, reaches, rest, say, start, taskIn } from '../fixtures/runtime-helpers.ts'
 

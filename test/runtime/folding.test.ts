@@ -1,7 +1,7 @@
 import t from 'tap'
-import { fold, unfold } from '../../runtime/folding.ts'
 import { memoryStore } from '../../runtime/index.ts'
-import type { Commit, MessageRow, Store, TaskEvent } from '../../runtime/store.ts'
+import { fold, unfold } from '../../runtime/store/memory/context.ts'
+import type { Commit, MessageRow, Store, TaskEvent } from '../../runtime/store/store.ts'
 import { painter } from '../fixtures/agents.ts'
 import { reaches, say, start, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { memoryStore } from '../../runtime/memory-store.ts'
-import { TimeIndex } from '../../runtime/time-index.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
+import { TimeIndex } from '../../runtime/store/memory/time-index.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
 
 interface Entry {

@@ -4,12 +4,12 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { acceptance, declining, offerOf, proposal, type Offer } from '../../adapters/client/connect.ts'
 import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { jsonSchemaOf } from '../../runtime/json-schema.ts'
+import { jsonSchemaOf } from '../../runtime/authoring/json-schema.ts'
 import {
   accepted, declined, defineAgent, memoryStore, negotiation, offer, rejected, reply, text,
   type NegotiationAnswer, type NegotiationOptions, type RespondArguments, type Runtime, type RuntimeOptions, type StandardSchema, type Store
 } from '../../runtime/index.ts'
-import type { AgentDefinition } from '../../runtime/agent.ts'
+import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { failOnLooseErrors, lives } from '../fixtures/lives.ts'
 import { deferred, heldStore, messageIn, refusal, rejection, rest, say, start, taskIn, textOf, until, withGenerations } from '../fixtures/runtime-helpers.ts'

@@ -1,8 +1,8 @@
 import t from 'tap'
-import type { Observer } from '../../runtime/observers.ts'
 import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
-import { obedient } from '../fixtures/served-agent.ts'
+import type { Observer } from '../../runtime/contexts/observers.ts'
 import { open, reaches, rest, say, start, taskIn } from '../fixtures/runtime-helpers.ts'
+import { obedient } from '../fixtures/served-agent.ts'
 
 /** An observer that notes what it is told, shortly. */
 function noting(): { told: string[]; observer: Observer } {

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { createActor, createMachine, fromPromise, type AnyActorLogic, type AnyActorRef, type EventObject } from 'xstate'
-import { taskMachine } from '../../machines/task.machine.ts'
 import type { WorkOutcome } from '../../machines/task-events.ts'
-import { admitted, type MessagePolicy, type OutsideEvent } from '../../runtime/outside-event.ts'
+import { taskMachine } from '../../machines/task.machine.ts'
+import { admitted, type MessagePolicy, type OutsideEvent } from '../../runtime/contexts/external-events.ts'
 import { userMessage } from '../fixtures/runtime-helpers.ts'
 
 const taskId = 't'

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { fromCallback } from 'xstate'
+import { rehearse, type Verdict } from '../../runtime/contexts/restore-dry-run.ts'
 import { defineAgent, setupWork, type AgentDefinition } from '../../runtime/index.ts'
-import { rehearse, type Verdict } from '../../runtime/rehearse.ts'
-import type { Store } from '../../runtime/store.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { collect, open, rest, say, taskIn } from '../fixtures/runtime-helpers.ts'
 

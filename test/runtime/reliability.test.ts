@@ -1,10 +1,10 @@
 import t from 'tap'
-import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { memoryStore } from '../../runtime/memory-store.ts'
-import { progress, setupWork, text } from '../../runtime/index.ts'
-import type { CallContext, Conditions } from '../../runtime/call.ts'
-import { collect, deferred, generationOf, messageIn, next, open, reaches, refusal, rest, say, start, taskIn, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
 import { assign, emit } from 'xstate'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { progress, setupWork, text } from '../../runtime/index.ts'
+import type { CallContext, Conditions } from '../../runtime/operations/admission.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
+import { collect, deferred, generationOf, messageIn, next, open, reaches, refusal, rest, say, start, taskIn, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
 
 const extensions = [RELIABILITY_EXTENSION]
 const given = (conditions: Conditions): CallContext => ({ extensions, conditions })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { restartPolicy } from '../../runtime/restart.ts'
+import { restartPolicy } from '../../runtime/agent/policies.ts'
 
 await t.test('work is never started again unless its author says so', async t => {
   t.strictSame(restartPolicy(), { type: 'temporary', intensity: 1, periodMs: 5000 })

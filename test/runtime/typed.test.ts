@@ -7,7 +7,7 @@ import {
   accepted, answerOf, authRequired, createRuntime, data, dataOf, defineAgent, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, typed,
   type AgentDefinition, type AuthorizationReceived, type QuestionOptions, type StandardSchema
 } from '../../runtime/index.ts'
-import { jsonSchemaOf } from '../../runtime/json-schema.ts'
+import { jsonSchemaOf } from '../../runtime/authoring/json-schema.ts'
 import { lives } from '../fixtures/lives.ts'
 import { collect, deferred, messageIn, open, reaches, recordingLogger, refusal, rejection, say, start, stateName, taskIn, textOf, userMessage } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { assign, createMachine, fromCallback, sendTo, setup, spawnChild, type AnyStateMachine } from 'xstate'
 import { defineAgent, fromPromise, setupWork, textOf as wordsOf, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
-import { onFault } from '../../runtime/fault.ts'
-import type { StoredWork } from '../../runtime/migration.ts'
-import { keepSpawnIdsApart } from '../../runtime/spawn-ids.ts'
+import { onFault } from '../../runtime/primitives/kill-points.ts'
+import type { StoredWork } from '../../runtime/snapshots/migration.ts'
+import { keepSpawnIdsApart } from '../../runtime/xstate/actor-creation.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { deferred, open, reaches, refusal, rest, say, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { Wakes } from '../../runtime/contexts/wake-scheduler.ts'
 import { memoryStore } from '../../runtime/index.ts'
-import { withLongTimers } from '../../runtime/long-timers.ts'
-import type { ContextKey, Store, Wake } from '../../runtime/store.ts'
-import { Wakes } from '../../runtime/wakes.ts'
+import { withLongTimers } from '../../runtime/ports/clock.ts'
+import type { ContextKey, Store, Wake } from '../../runtime/store/store.ts'
 import { deferred, recordingLogger, rest, until } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 

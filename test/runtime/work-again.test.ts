@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { accepted, artifact, authRequired, fromPromise, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, textOf as wordsOf, type Question, type Runtime, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkWords } from '../../runtime/index.ts'
-import type { Store } from '../../runtime/store.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lastingStore, lives, type Lives } from '../fixtures/lives.ts'
 import { brief, collect, deferred, invalidOutput, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

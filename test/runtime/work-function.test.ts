@@ -1,9 +1,9 @@
 import t from 'tap'
 import { assign, createMachine, emit, fromCallback, fromPromise, fromTransition, sendParent, setup, toPromise, type AnyActorRef } from 'xstate'
 import { z } from 'zod'
+import { answerTo } from '../../runtime/authoring/questions.ts'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, text, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
-import { answerTo } from '../../runtime/questions.ts'
-import { runOf } from '../../runtime/work-runner.ts'
+import { runOf } from '../../runtime/work/function-work.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../fixtures/lives.ts'
 import { brief, collect, deferred, heldStore, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Started } from '../fixtures/runtime-helpers.ts'
 

@@ -1,10 +1,10 @@
 import t from 'tap'
 import { assign, createMachine, emit, fromCallback, fromPromise, raise, sendTo, spawnChild } from 'xstate'
 import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
+import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { A2AError, accepted, artifact, data, failed, inputRequired, progress, rejected, reply, setupWork, text } from '../../runtime/index.ts'
-import type { AgentDefinition } from '../../runtime/agent.ts'
-import type { NegotiateFunction } from '../../runtime/negotiation-function.ts'
-import type { WorkFunction } from '../../runtime/work-runner.ts'
+import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
+import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

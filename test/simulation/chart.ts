@@ -1,6 +1,6 @@
 import { assign, emit, enqueueActions, type AnyStateMachine } from 'xstate'
+import type { Produced, Progress } from '../../runtime/authoring/words.ts'
 import { fromPromise, progress, setupWork, textOf, type AuthorizationReceived } from '../../runtime/index.ts'
-import type { Produced, Progress } from '../../runtime/words.ts'
 import type { Reach } from './outside.ts'
 import { chunks, given, RESULT } from './sayings.ts'
 import { scriptOf, type Op } from './script.ts'

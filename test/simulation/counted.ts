@@ -1,4 +1,4 @@
-import type { Store } from '../../runtime/store.ts'
+import type { Store } from '../../runtime/store/store.ts'
 
 /** A store that says whether it is at work on something, for engines that take real time. */
 export function counted(engine: Store): { readonly store: Store; readonly isBusy: () => boolean } {

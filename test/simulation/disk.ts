@@ -1,4 +1,4 @@
-import { contextName, type Commit, type Store } from '../../runtime/store.ts'
+import { contextName, type Commit, type Store } from '../../runtime/store/store.ts'
 import type { WorldConfig } from './config.ts'
 import type { Journal } from './journal.ts'
 import type { Ledger } from './ledger.ts'

@@ -1,5 +1,5 @@
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import { contextName, type Commit, type ContextKey, type MessageRow, type TaskEvent, type TaskRow } from '../../runtime/store.ts'
+import { contextName, type Commit, type ContextKey, type MessageRow, type TaskEvent, type TaskRow } from '../../runtime/store/store.ts'
 import { mayFollow } from './life-cycle.ts'
 import type { Violations } from './violations.ts'
 

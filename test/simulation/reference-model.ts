@@ -1,7 +1,7 @@
 import type { Task } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { TaskEvent } from '../../runtime/store.ts'
-import { textOf } from '../../runtime/words.ts'
+import { textOf } from '../../runtime/authoring/words.ts'
+import type { TaskEvent } from '../../runtime/store/store.ts'
 import type { LedgerTask } from './ledger.ts'
 import { scriptOf, type Op } from './script.ts'
 

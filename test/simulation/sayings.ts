@@ -1,5 +1,5 @@
 import type { Message } from '../../machines/protocol/parts.ts'
-import { artifact, text, textOf, type Produced } from '../../runtime/words.ts'
+import { artifact, text, textOf, type Produced } from '../../runtime/authoring/words.ts'
 
 /** What work returns that has done all of its script. */
 export const RESULT = { artifact: { artifactId: 'result', parts: [text('result')] }, message: 'done' }

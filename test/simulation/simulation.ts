@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { memoryStore } from '../../runtime/memory-store.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { commands } from './commands.ts'
 import type { WorldConfig } from './config.ts'
 import type { Requests } from './requests.ts'

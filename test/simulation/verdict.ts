@@ -1,8 +1,8 @@
 import { isTerminal } from '../../machines/protocol/states.ts'
-import { textOf } from '../../runtime/words.ts'
+import { textOf } from '../../runtime/authoring/words.ts'
+import type { LedgerTask } from './ledger.ts'
 import { brief, courseOf, departureFrom, seenAt, seenOf, type Circumstances } from './reference-model.ts'
 import { codeOf, type Request } from './requests.ts'
-import type { LedgerTask } from './ledger.ts'
 import type { World } from './world.ts'
 
 /** What a client says of a request that it cannot send again: to this agent, which is reliable, it always can. */

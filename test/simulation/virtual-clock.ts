@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 
 /** Where simulated time begins. */
 const START_MS = Date.parse('2026-01-02T03:04:05.000Z')

@@ -1,13 +1,13 @@
-import type { AgentDefinition } from '../../runtime/agent.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Question } from '../../runtime/questions.ts'
+import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
+import type { Question } from '../../runtime/authoring/questions.ts'
+import type { WorkArguments, WorkEnd } from '../../runtime/authoring/work-arguments.ts'
 import { authRequired, failed, inputRequired, isA2AError, progress, rejected, textOf } from '../../runtime/index.ts'
-import type { WorkArguments, WorkEnd } from '../../runtime/work-arguments.ts'
-import type { WorkGenerator } from '../../runtime/work-generator.ts'
+import type { WorkGenerator } from '../../runtime/work/function-work.ts'
 import { chartOf } from './chart.ts'
 import type { Reach } from './outside.ts'
-import { scriptOf } from './script.ts'
 import { chunks, given, RESULT } from './sayings.ts'
+import { scriptOf } from './script.ts'
 
 /** Work that does what the message says which opened its task: as a function, as a generator and as a statechart. */
 export function worksIn(outside: Reach): Readonly<Record<'function' | 'generator' | 'chart', AgentDefinition['work'] & {}>> {

@@ -1,7 +1,7 @@
 import type { Artifact, Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import type { TaskEvent } from '../../../runtime/store.ts'
+import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { artifactParts, bytesIn, type Given } from '../artifact-parts.ts'
 import { messageText } from '../message-text.ts'
 import { shortly } from '../results.ts'

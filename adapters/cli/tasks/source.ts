@@ -1,5 +1,5 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Scope, TaskEvent, TaskQuery } from '../../../runtime/store.ts'
+import type { Scope, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
 import type { ShownWebhook } from './webhook-lines.ts'
 
 /** Which tasks of a list are meant. Filters combine. */

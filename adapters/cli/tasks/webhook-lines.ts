@@ -1,4 +1,4 @@
-import type { StoredWebhook, WebhookProgress } from '../../../runtime/webhook-rows.ts'
+import type { StoredWebhook, WebhookProgress } from '../../../runtime/store/rows.ts'
 import { oneLine } from '../terminal-text.ts'
 import { momentText } from '../time-text.ts'
 

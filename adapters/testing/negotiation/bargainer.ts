@@ -3,7 +3,7 @@ import { movePart, offerIn, type Offer } from '../../../machines/protocol/negoti
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
-import { messageOf } from '../../../runtime/outcomes.ts'
+import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import type { Caller } from '../callers.ts'
 import { CONTEXT } from '../world.ts'
 import { comparable, type Answer, type Heard } from './model.ts'

@@ -1,7 +1,7 @@
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
-import type { Negotiation } from '../../../runtime/negotiation.ts'
-import { checkedTerms } from '../../../runtime/terms.ts'
-import { accepted, declined, offer, rejected, reply, type Words } from '../../../runtime/words.ts'
+import { accepted, declined, offer, rejected, reply, type Words } from '../../../runtime/authoring/words.ts'
+import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
+import { checkedTerms } from '../../../runtime/negotiation/proposals.ts'
 import type { Named } from '../cases.ts'
 import type { BargainMove, Response } from './moves.ts'
 

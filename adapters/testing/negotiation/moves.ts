@@ -1,6 +1,6 @@
 import type { Terms } from '../../../machines/negotiation-events.ts'
-import type { Words } from '../../../runtime/words.ts'
-import type { NegotiationAnswer } from '../../../runtime/negotiation.ts'
+import type { Words } from '../../../runtime/authoring/words.ts'
+import type { NegotiationAnswer } from '../../../runtime/negotiation/negotiation.ts'
 
 /** What the author's `respond` may come to: an answer, or an Error that it throws. */
 export type Response = NegotiationAnswer<object> | Error

@@ -1,4 +1,4 @@
-import type { Negotiation } from '../../../runtime/negotiation.ts'
+import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { placesFrom, type Place, type Taken } from '../graph.ts'
 import { shortestWays, simpleWays, type PathKind } from '../path-kinds.ts'
 import { requestsOf, responsesOf, type BargainCases } from './cases.ts'

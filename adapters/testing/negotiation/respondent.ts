@@ -1,6 +1,6 @@
-import type { Agent } from '../../../runtime/agent.ts'
-import { roundsIn } from './plan.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import type { Response } from './moves.ts'
+import { roundsIn } from './plan.ts'
 
 /** The negotiation of an agent. */
 export type Bargaining = Extract<Agent['negotiate'], { readonly type: 'negotiation' }>

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Agent } from '../../../runtime/agent.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import { callerOf, type Caller } from '../callers.ts'
 import { newDisk } from '../disk.ts'

@@ -1,5 +1,5 @@
 import { AgentCardSchema } from '../../../machines/protocol/card.ts'
-import { tryDecode } from '../../../machines/protocol/decode.ts'
+import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import type { Binding } from '../../client/bindings.ts'

@@ -1,5 +1,5 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
 import { Refusal, type Note } from './caller.ts'
 import { fieldsOf } from './fields-of.ts'
 

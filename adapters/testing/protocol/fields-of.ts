@@ -1,4 +1,4 @@
-import { isObject } from '../../../machines/protocol/json.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 
 /** The members of what came from outside: none of what is no object. */
 export function fieldsOf(value: unknown): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
 
 /** The longest frame that is read. */

@@ -1,5 +1,5 @@
 import type { AgentInterface } from '../../../machines/protocol/card.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Binding } from '../../client/bindings.ts'
 import { fieldsOf, itemsOf } from './fields-of.ts'
 

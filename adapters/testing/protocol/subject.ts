@@ -1,7 +1,7 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { SendMessageConfiguration, SendMessageRequest } from '../../../machines/protocol/requests.ts'
-import { isObject } from '../../../machines/protocol/json.ts'
 import { Course } from './course.ts'
 import { stateIn } from './listening.ts'
 import type { Trial } from './trial.ts'

@@ -1,6 +1,6 @@
 import { serve } from '../../../adapters/http/serve.ts'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
-import { reply } from '../../../runtime/words.ts'
+import { reply } from '../../../runtime/authoring/words.ts'
 import { start } from '../../fixtures/runtime-helpers.ts'
 import { clientOf } from '../client.ts'
 import { openColumn, type Column, type Runtime, type Test } from '../column.ts'

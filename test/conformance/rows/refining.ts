@@ -1,6 +1,6 @@
-import { artifactToRefine, refined } from '../../../runtime/refining.ts'
-import type { WorkFunction } from '../../../runtime/work-runner.ts'
-import { textOf } from '../../../runtime/words.ts'
+import { textOf } from '../../../runtime/authoring/words.ts'
+import type { WorkFunction } from '../../../runtime/work/function-work.ts'
+import { artifactToRefine, refined } from '../../../runtime/work/refining.ts'
 import { row, type Row } from '../row.ts'
 
 /** Draws what a message names (`draw dog.png`), and refines what was drawn before. */

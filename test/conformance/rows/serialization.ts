@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import { decode } from '../../../machines/protocol/decode.ts'
+import { membersOf, schemaOf } from '../../../adapters/testing/protocol/emitted.ts'
+import { decode } from '../../../machines/protocol/codec/decode.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { taskIn, textOf, userMessage } from '../../fixtures/runtime-helpers.ts'
 import { read } from '../client.ts'
 import { except, lastRow, newer, row, type Row } from '../row.ts'
-import { membersOf, schemaOf } from '../../../adapters/testing/protocol/emitted.ts'
 import { withoutDefaults } from './emitted.ts'
 import { NOT_03 } from './reasons.ts'
 

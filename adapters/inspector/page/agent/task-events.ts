@@ -1,8 +1,7 @@
 import type { Task } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
-import { ArtifactList } from '../../../../runtime/artifact-list.ts'
-import { applyEvent, copyOf as copyOfArtifact, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/task-projection.ts'
-import type { TaskEvent } from '../../../../runtime/store.ts'
+import type { TaskEvent } from '../../../../runtime/store/store.ts'
+import { applyEvent, ArtifactList, copyOf as copyOfArtifact, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/store/task-record.ts'
 
 /** How many events of a task are kept one by one. */
 const MOST_EVENTS = 5000

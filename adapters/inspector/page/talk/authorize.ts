@@ -1,5 +1,5 @@
 import { computed } from '@preact/signals'
-import type { JsonValue } from '../../../../machines/protocol/json.ts'
+import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import { askHub, authorized } from '../feed/feed.ts'
 
 /** Why the last authorization was not taken. */

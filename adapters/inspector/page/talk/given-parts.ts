@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../../../machines/protocol/json.ts'
+import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
 
 /** Bytes of a file that are encoded at once: `String.fromCharCode` takes no more arguments. */

@@ -1,15 +1,15 @@
 import { useMemo, useState } from 'preact/hooks'
-import { answerSchemaOf } from '../../../client/answer-schema.ts'
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { TaskStatus } from '../../../../machines/protocol/objects.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
-import { isObject } from '../../../../machines/protocol/json.ts'
+import { answerSchemaOf } from '../../../client/answer-schema.ts'
 import { hello } from '../feed/feed.ts'
 import { jsonText } from '../frame/wording.ts'
+import { authorize } from './authorize.ts'
+import { SchemaField } from './schema-field.tsx'
 import { fieldOf, startOf } from './schema-fields.ts'
 import { formValue } from './schema-values.ts'
-import { SchemaField } from './schema-field.tsx'
 import { sendParts, isSending } from './sending.ts'
-import { authorize } from './authorize.ts'
 
 /** The form for what a task waits for: made from the schema of its question, or from the choices in it, else for text. */
 export function QuestionForm({ taskId, status }: { readonly taskId: string; readonly status: TaskStatus }) {

@@ -1,4 +1,4 @@
-import { isObject, type JsonValue } from '../../../../machines/protocol/json.ts'
+import { isObject, type JsonValue } from '../../../../machines/protocol/codec/json.ts'
 
 /** A JSON Schema as a form shows it. What a form has nothing for is `json`, a box for JSON text. */
 export type Field =

@@ -1,4 +1,4 @@
-import { isObject, type JsonValue } from '../../../../machines/protocol/json.ts'
+import { isObject, type JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Draft, Field } from './schema-fields.ts'
 
 /** What a form says: a value, nothing, or what is wrong with it and where. */

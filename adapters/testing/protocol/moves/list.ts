@@ -1,6 +1,6 @@
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { ListTasksResponse, Task } from '../../../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../../../machines/protocol/requests.ts'
-import { isObject } from '../../../../machines/protocol/json.ts'
 import { Subject } from '../subject.ts'
 import type { Trial } from '../trial.ts'
 import { Unanswered } from '../unanswered.ts'

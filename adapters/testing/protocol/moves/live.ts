@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
-import { isObject } from '../../../../machines/protocol/json.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
+import { fieldsOf } from '../fields-of.ts'
 import type { Listening } from '../listening.ts'
 import type { Subject } from '../subject.ts'
 import { outcomeText, refusalText } from '../wording.ts'
 import { noteStopped } from './opening.ts'
-import { fieldsOf } from '../fields-of.ts'
 
 /** Lets the task go on, with streams that listen. */
 export async function follow(subject: Subject): Promise<void> {

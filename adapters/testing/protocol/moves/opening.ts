@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { Artifact, StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
-import { isObject } from '../../../../machines/protocol/json.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
+import { fieldsOf } from '../fields-of.ts'
 import { stateIn, type Rest } from '../listening.ts'
 import type { Subject } from '../subject.ts'
 import { Unanswered } from '../unanswered.ts'
 import { refusalText } from '../wording.ts'
-import { fieldsOf } from '../fields-of.ts'
 
 /** From this time between the first and the last event on one can tell progress from an answer at the end. */
 const TELLING_MS = 250

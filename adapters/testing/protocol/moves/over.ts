@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { ErrorCode } from '../../../../machines/protocol/errors.ts'
-import { isObject } from '../../../../machines/protocol/json.ts'
-import { outcomeText } from '../wording.ts'
-import type { Subject } from '../subject.ts'
 import { fieldsOf, itemsOf } from '../fields-of.ts'
+import type { Subject } from '../subject.ts'
+import { outcomeText } from '../wording.ts'
 
 /** Reads twice: reading changes nothing of what stands still (§3.3.1). */
 export async function read(subject: Subject): Promise<void> {

@@ -1,0 +1,241 @@
+import type { FieldViolation } from '../errors.ts'
+import { pathText } from './paths.ts'
+
+/** Any value that JSON text can express. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [member: string]: JsonValue }
+
+/** What `checkJson` allows, and the name it reports the value under. */
+export interface JsonLimits {
+  /** What the value is called in the violation's field; default `params`. */
+  readonly root?: string
+  /** Containers inside each other, the outermost being 1; default 64. */
+  readonly depth?: number
+  /** Members of all objects together; default 10,000. */
+  readonly keys?: number
+  /** All values together: members of objects, elements of lists, and the value itself; default 200,000. */
+  readonly nodes?: number
+  /** UTF-16 units in a string or a name, except in what carries bytes: the value of a member called `raw`, in 0.3 `bytes` or `fileWithBytes`; default 512 Ki. */
+  readonly stringLength?: number
+}
+
+/** A container on the way to the value being looked at: what is in it, and how much of that was looked at. */
+interface Frame {
+  /** The members' names; `undefined` for an array. */
+  readonly names: readonly string[] | undefined
+  readonly values: readonly unknown[]
+  seen: number
+}
+
+/** A container that is open in text: where its current member begins, or the index of its current element. */
+interface OpenText {
+  readonly isObject: boolean
+  at: number
+  isNamed: boolean
+}
+
+const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, nodes: 200_000, stringLength: 512 * 1024 }
+/** Text up to this length is parsed without a look: whatever it holds, that takes a few milliseconds. */
+const SCANNED_LENGTH = 64 * 1024
+/** Values and members that the text around a member may hold beside it, such as the method of a JSON-RPC request. */
+const AROUND = 1000
+const BYTES_NAMES: ReadonlySet<unknown> = new Set(['raw', 'bytes', 'fileWithBytes'])
+const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
+
+/** Says that a value is a JSON object: neither null nor an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Says that a name must not be a member of any object, because assigning to it could reach a prototype. */
+export function isForbiddenName(name: string): boolean {
+  return FORBIDDEN_NAMES.has(name)
+}
+
+/**
+ * Looks through parsed JSON, before anything is decoded, for what no request needs: deep nesting, very many values or
+ * members, very long strings, strings with half a surrogate pair, numbers that a double cannot hold, and the names
+ * `__proto__`, `constructor` and `prototype`.
+ *
+ * Gives the first violation, or `undefined`. It never recurses, and stops at the first violation, so that
+ * hostile input costs no more than honest input of its size.
+ */
+export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolation | undefined {
+  const allowed = { ...DEFAULTS, ...limits }
+  const open: Frame[] = []
+  const wrong = firstWrong(value, allowed, open)
+  return wrong === undefined ? undefined : { field: pathText(allowed.root, open.map(stepOf)), description: wrong }
+}
+
+/**
+ * Looks through JSON text, before it is parsed, for more values, more members or deeper nesting than `checkJson` allows: parsing
+ * 4 MiB of empty containers takes ten times as long as this, and holds up every other caller. It stops at the bound, and
+ * counts a member that is given twice twice. Text of at most 64 Ki characters passes, and so may text that is not JSON.
+ *
+ * With `member` the bounds are those of this member of the outermost object. The text may then nest one level deeper
+ * and hold 1,000 values and members more.
+ */
+export function checkJsonText(text: string, limits: JsonLimits = {}, member?: string): FieldViolation | undefined {
+  if (text.length <= SCANNED_LENGTH) return undefined
+  const allowed = { ...DEFAULTS, ...limits }
+  const { depth, keys, nodes } = allowed
+  const open: OpenText[] = []
+  const wrong = firstExcess(text, allowed, member === undefined ? allowed : { depth: depth + 1, keys: keys + AROUND, nodes: nodes + AROUND }, open)
+  if (wrong === undefined) return undefined
+  const [first, ...rest] = open.map(({ isObject, at }) => (isObject ? nameAt(text, at) : at))
+  const path = first === undefined ? [] : [first, ...rest]
+  const field = first !== undefined && first === member ? pathText(member, rest) : pathText(allowed.root, path)
+  return { field, description: wrong }
+}
+
+type Bounds = Pick<Required<JsonLimits>, 'depth' | 'keys' | 'nodes'>
+
+/** Says which bound the text exceeds first, in terms of `told`; `open` is then the way to the container that does. */
+function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds, open: OpenText[]): string | undefined {
+  let values = 1
+  let members = 0
+  let top: OpenText | undefined
+  for (let at = 0; at < text.length; at += 1) {
+    switch (text.charAt(at)) {
+      case '"':
+        if (top?.isObject && !top.isNamed) top.at = at
+        at = endOfString(text, at)
+        break
+      case ':':
+        members += 1
+        if (members > keys) return leave(open, tooMany(told.keys, 'members'))
+        if (top) top.isNamed = true
+        break
+      case ',':
+        values += 1
+        if (values > nodes) return leave(open, tooMany(told.nodes, 'values'))
+        if (top?.isObject) top.isNamed = false
+        else if (top) top.at += 1
+        break
+      case '[':
+      case '{':
+        values += 1
+        if (open.length === depth) return tooDeep(told.depth)
+        top = text[at] === '{' ? { isObject: true, at, isNamed: false } : { isObject: false, at: 0, isNamed: false }
+        open.push(top)
+        break
+      case ']':
+      case '}':
+        // An empty container has no value, which its beginning has counted.
+        if (isEmptyAt(text, at)) values -= 1
+        if (values > nodes) return leave(open, tooMany(told.nodes, 'values'))
+        open.pop()
+        top = open.at(-1)
+    }
+  }
+  return undefined
+}
+
+/** Whether the container that ends here has nothing but white space in it. */
+function isEmptyAt(text: string, at: number): boolean {
+  let before = at - 1
+  while (text.charCodeAt(before) <= 0x20) before -= 1
+  return text[before] === '[' || text[before] === '{'
+}
+
+/** The name that begins at a quote; the empty one where the text is not JSON. */
+function nameAt(text: string, at: number): string {
+  try {
+    return String(JSON.parse(text.slice(at, endOfString(text, at) + 1)))
+  } catch {
+    return ''
+  }
+}
+
+/** Where the string ends that begins here; the length of the text if it does not end. */
+function endOfString(text: string, from: number): number {
+  const end = text.indexOf('"', from + 1)
+  if (end < 0) return text.length
+  if (text[end - 1] !== '\\') return end
+  let at = from + 1
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at
+}
+
+/** Says what is wrong with the first bad value; `open` is then the way to it. */
+function firstWrong(value: unknown, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
+  const wrong = wrongValue(value, undefined, allowed)
+  if (wrong !== undefined) return wrong
+  if (isContainer(value)) open.push(frameOf(value))
+  let keys = 0
+  let nodes = 1
+  for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
+    if (frame.seen === 0) {
+      if (open.length > allowed.depth) return leave(open, tooDeep(allowed.depth))
+      keys += frame.names?.length ?? 0
+      if (keys > allowed.keys) return leave(open, tooMany(allowed.keys, 'members'))
+      nodes += frame.values.length
+      if (nodes > allowed.nodes) return leave(open, tooMany(allowed.nodes, 'values'))
+    }
+    const wrong = nextWrong(frame, allowed, open)
+    if (wrong !== undefined) return wrong
+  }
+  return undefined
+}
+
+/** Goes through the rest of one container up to its next inner container, which it opens, or closes it. */
+function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
+  const { names, values } = frame
+  while (frame.seen < values.length) {
+    const name = names?.[frame.seen]
+    const value = values[frame.seen]
+    frame.seen += 1
+    const wrong = (name === undefined ? undefined : wrongName(name, allowed)) ?? wrongValue(value, name, allowed)
+    if (wrong !== undefined) return wrong
+    if (isContainer(value)) {
+      open.push(frameOf(value))
+      return undefined
+    }
+  }
+  open.pop()
+  return undefined
+}
+
+function wrongName(name: string, { stringLength }: Required<JsonLimits>): string | undefined {
+  if (isForbiddenName(name)) return 'must not have this name'
+  if (name.length > stringLength) return tooLong(stringLength)
+  return name.isWellFormed() ? undefined : 'must have a name without half a surrogate pair'
+}
+
+/** What is wrong with a string or number; `name` is that of the member, if it is one. */
+function wrongValue(value: unknown, name: string | undefined, { stringLength }: Required<JsonLimits>): string | undefined {
+  if (typeof value === 'number') return Math.abs(value) === Infinity ? 'must be a number that a double can hold' : undefined
+  if (typeof value !== 'string') return undefined
+  if (value.length > stringLength && !BYTES_NAMES.has(name)) return tooLong(stringLength)
+  return value.isWellFormed() ? undefined : 'must be text without half a surrogate pair'
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function frameOf(container: object): Frame {
+  if (Array.isArray(container)) return { names: undefined, values: container, seen: 0 }
+  return { names: Object.keys(container), values: Object.values(container), seen: 0 }
+}
+
+function stepOf({ names, seen }: Frame): string | number {
+  return names?.[seen - 1] ?? seen - 1
+}
+
+/** Reports the container on top as a whole, not a member of it. */
+function leave(open: unknown[], wrong: string): string {
+  open.pop()
+  return wrong
+}
+
+function tooDeep(depth: number): string {
+  return `must not be nested more than ${depth} deep`
+}
+
+function tooMany(most: number, what: 'members' | 'values'): string {
+  return `must not bring the whole to more than ${most} ${what}`
+}
+
+function tooLong(stringLength: number): string {
+  return `must not be longer than ${stringLength} characters`
+}

@@ -1,0 +1,85 @@
+import * as z from 'zod'
+import { canonicalBase64 } from './base64.ts'
+import { complain, wanted } from './issues.ts'
+import { isObject, type JsonValue } from './json.ts'
+import { canonicalTimestamp } from './timestamps.ts'
+
+/** Checks one kind of value and gives it in canonical form; every type of the protocol follows from one. */
+export type Schema<T> = z.ZodType<T>
+
+/** A `google.protobuf.Struct`: a JSON object whose names are its author's, so they are never changed (§4.6). */
+export type Metadata = Record<string, unknown>
+
+const MAX_INT32 = 2 ** 31 - 1
+const LONGEST_ID = 128
+const DECIMAL = /^-?(?:0|[1-9]\d{0,9})$/
+
+const NON_EMPTY = 'a non-empty string'
+const ID = `an id of 1 to ${LONGEST_ID} characters without control characters`
+
+/** Any string. */
+export const text: Schema<string> = z.string({ error: wanted('a string') })
+
+/** A string of at least one character. */
+export const nonEmptyText: Schema<string> = z.string({ error: wanted(NON_EMPTY) }).check(z.minLength(1, { error: wanted(NON_EMPTY) }))
+
+/** An id: 1 to 128 characters, none of them a control character (C0 or DEL). */
+export const identifier: Schema<string> = z.string({ error: wanted(ID) }).check(z.refine(isIdentifier, { error: wanted(ID) }))
+
+/** True or false, in no other spelling. */
+export const flag: Schema<boolean> = z.boolean({ error: wanted('true or false') })
+
+/** Any JSON value, null included, taken as it is. */
+export const json: Schema<JsonValue> = z.custom<JsonValue>(isJson, { error: wanted('a JSON value') })
+
+/** A JSON object, taken as it is: nothing inside is renamed, dropped or copied. */
+export const struct: Schema<Metadata> = z.custom<Metadata>(isObject, { error: wanted('an object') })
+
+/** Bytes as base64, which come out canonical: standard alphabet, padded. */
+export const bytes: Schema<string> = canonical(canonicalBase64, 'base64')
+
+/** A moment as RFC 3339, which comes out as `YYYY-MM-DDTHH:mm:ss.sssZ` (§5.6.1). */
+export const timestamp: Schema<string> = canonical(canonicalTimestamp, 'an RFC 3339 timestamp in the years 0001 to 9999')
+
+/** A whole number from `min` to `max`, both included; it may come as decimal text (ProtoJSON's int32). */
+export function int32(min = 0, max = MAX_INT32): Schema<number> {
+  const error = wanted(`a whole number from ${min} to ${max}`)
+  const inRange = (value: number) => Number.isInteger(value) && value >= min && value <= max
+  return z.pipe(z.transform(numberOf), z.number({ error }).check(z.refine(inRange, { error })))
+}
+
+/** One of the names of an enum; it may come as its number in the proto. */
+export function enumeration<Name extends string>(table: Readonly<Record<Name, { readonly number: number }>>): Schema<Name> {
+  const names = Object.keys(table).filter((name): name is Name => Object.hasOwn(table, name))
+  const byNumber = new Map<unknown, string>(names.map(name => [table[name].number, name]))
+  const nameOf = (value: unknown) => byNumber.get(value) ?? value
+  return z.pipe(z.transform(nameOf), z.enum(names, { error: wanted(`one of ${names.join(', ')}`) }))
+}
+
+function canonical(canonicalise: (value: string) => string | undefined, what: string): Schema<string> {
+  const error = wanted(what)
+  return z.pipe(z.string({ error }), z.transform((value: string, context) => {
+    const result = canonicalise(value)
+    if (result === undefined) complain(context, [], error({ input: value }))
+    return result ?? value
+  }))
+}
+
+function isIdentifier(value: string): boolean {
+  if (value.length === 0 || value.length > LONGEST_ID) return false
+  for (let index = 0; index < value.length; index += 1) {
+    const unit = value.charCodeAt(index)
+    if (unit < 0x20 || unit === 0x7f) return false
+  }
+  return true
+}
+
+function isJson(value: unknown): boolean {
+  return value === null || ['string', 'number', 'boolean', 'object'].includes(typeof value)
+}
+
+/** Adds zero so that -0, which JSON can write, is 0. */
+function numberOf(value: unknown): unknown {
+  if (typeof value === 'number') return value + 0
+  return typeof value === 'string' && DECIMAL.test(value) ? Number(value) + 0 : value
+}

@@ -1,0 +1,77 @@
+import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { optionalList, optionalMap } from '../../machines/protocol/codec/fields.ts'
+import { message } from '../../machines/protocol/codec/message.ts'
+import { violationsText } from '../../machines/protocol/errors.ts'
+import { SecurityRequirementSchema, SecuritySchemeSchema, type SecurityScheme } from '../../machines/protocol/security.ts'
+import { INPUT_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { DEFAULT_CHALLENGE, type Authenticate } from '../access/authentication.ts'
+import { shownInput } from '../authoring/input-schema.ts'
+import { isNegotiation, negotiationExtension } from '../negotiation/negotiation.ts'
+import type { Capabilities } from './capabilities.ts'
+import type { Agent } from './define-agent.ts'
+
+/** What a card says of how callers show who they are. */
+export type CardSecurity = Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>
+
+const CardSecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
+
+/** What `authenticate` says for the card. Throws TypeError if it is no function, or says what cannot stand in a card or a header. */
+export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
+  if (typeof authenticate !== 'function') throw new TypeError('authenticate has to be a function that tells who calls: ({ headers }) => ({ id }).')
+  const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
+  if (!isHeaderText(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
+  const { value, violations } = tryDecode(CardSecuritySchema, { securitySchemes, securityRequirements }, 'authenticate')
+  if (violations) throw new TypeError(violationsText(violations))
+  for (const { schemes = {} } of value.securityRequirements ?? []) {
+    const unknown = Object.keys(schemes).find(name => !Object.hasOwn(value.securitySchemes ?? {}, name))
+    if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is none of its securitySchemes.`)
+  }
+  return value
+}
+
+/**
+ * The `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one for each scheme in the card, else `Bearer`.
+ */
+export function challengeOf({ challenge, securitySchemes = {} }: Authenticate, described: CardSecurity): string {
+  const challenges = new Set(Object.values(described.securitySchemes ?? securitySchemes).map(schemeChallenge).filter(isHeaderText))
+  return challenge ?? (challenges.size > 0 ? [...challenges].join(', ') : DEFAULT_CHALLENGE)
+}
+
+/** The challenge of a scheme, empty for client certificates, which are no headers. */
+function schemeChallenge(scheme: SecurityScheme): string {
+  if ('mtlsSecurityScheme' in scheme) return ''
+  if ('apiKeySecurityScheme' in scheme) return `ApiKey ${scheme.apiKeySecurityScheme.location}="${scheme.apiKeySecurityScheme.name}"`
+  const name = 'httpAuthSecurityScheme' in scheme ? scheme.httpAuthSecurityScheme.scheme : 'Bearer'
+  return name.toLowerCase() === 'basic' ? `${name} realm="agent"` : name
+}
+
+function isHeaderText(text: string): boolean {
+  return /^[\x20-\x7e]+$/.test(text)
+}
+
+/** What a card says whose author has described it so: its own words, and where it has none those of `authenticate`. */
+export function securityOf(described: CardSecurity, said: CardSecurity): CardSecurity {
+  const securitySchemes = described.securitySchemes ?? said.securitySchemes
+  // Requirements name schemes: those of authenticate say nothing of schemes that are the author's own.
+  const securityRequirements = described.securityRequirements ?? (described.securitySchemes ? undefined : said.securityRequirements)
+  return { ...(securitySchemes && { securitySchemes }), ...(securityRequirements && { securityRequirements }) }
+}
+
+/** What the cards of one runtime are made of: its agent, and what its `authenticate` says for them. */
+export interface CardSource {
+  readonly agent: Agent
+  readonly security: CardSecurity
+  readonly capabilities: Capabilities
+}
+
+/** The card (§4.4.1) of an agent where it is served: what the author says, and the interfaces and capabilities that are there. */
+export function agentCard({ agent, security, capabilities }: CardSource, interfaces: readonly AgentInterface[], described = agent.card): AgentCard {
+  const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, sends that are taken once, conditional sends, long poll.' }
+  const schema = shownInput(agent)
+  const wanted = { uri: INPUT_EXTENSION, description: 'What the message that opens a task has to hold.', params: { schema } }
+  const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
+  const ours = agent.capabilities?.extensions === false ? [] : [reliability, ...(schema ? [wanted] : []), ...negotiation]
+  const offered = { ...capabilities, extensions: [...ours, ...agent.extensions] }
+  return { ...described, ...securityOf(described, security), supportedInterfaces: [...interfaces], capabilities: offered }
+}

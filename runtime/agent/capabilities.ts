@@ -1,0 +1,58 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { OPERATIONS, type Capability, type Operation, type OperationName } from '../../machines/protocol/operations.ts'
+import { checkNames } from '../primitives/options.ts'
+
+/**
+ * Capabilities of the card (§4.4.3) that an author turns off. Each is on by default where it can be offered. Without all four
+ * an agent declares nothing.
+ */
+export interface CapabilityChoices {
+  /** SendStreamingMessage and SubscribeToTask. `false`: both are refused with UnsupportedOperation. */
+  readonly streaming?: boolean
+  /**
+   * Webhooks, which `createRuntime({ push })` sends. `false`: none is sent, and whatever asks for one is refused with
+   * PushNotificationNotSupported. `true`: `createRuntime` throws TypeError without `push`.
+   */
+  readonly pushNotifications?: boolean
+  /** GetExtendedAgentCard, which needs `extendedCard`. `false`: it is refused with UnsupportedOperation. */
+  readonly extendedAgentCard?: boolean
+  /** The extensions that taskchart adds to the card by itself. `false`: the card lists none of them, and no client can activate one. */
+  readonly extensions?: boolean
+}
+
+/** Which capabilities a runtime offers. */
+export type Capabilities = Readonly<Record<Capability, boolean>>
+
+const MEMBERS = Object.keys({ streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: true } satisfies Record<keyof CapabilityChoices, true>)
+
+/** Checks what an author turns off. Throws TypeError that says what to write instead. */
+export function checkCapabilities(given: unknown, { extendedCard, negotiates }: { readonly extendedCard: unknown; readonly negotiates: boolean }): void {
+  if (!isObject(given)) throw new TypeError('capabilities has to be an object such as { streaming: false }.')
+  checkNames(given, MEMBERS, 'capabilities')
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== undefined && typeof value !== 'boolean') throw new TypeError(`capabilities.${name} has to be true or false, not ${JSON.stringify(value)}.`)
+  }
+  const { extendedAgentCard, extensions } = given as CapabilityChoices
+  if (extendedAgentCard && extendedCard === undefined) throw new TypeError('capabilities.extendedAgentCard is true, but there is no extended card. Add extendedCard, or leave the capability out.')
+  if (extensions === false && negotiates) throw new TypeError('capabilities.extensions cannot be false with a negotiation(…), whose offers travel in an extension. Leave it out, or use a function as negotiate.')
+}
+
+/** The capabilities of a runtime with this agent; `pushes`: whether it is given what sends webhooks. Throws TypeError if it needs that and has none. */
+export function capabilitiesOf({ capabilities = {}, extendedCard }: { readonly capabilities?: CapabilityChoices; readonly extendedCard?: unknown }, pushes: boolean): Capabilities {
+  const { streaming = true, pushNotifications = pushes, extendedAgentCard = extendedCard !== undefined } = capabilities
+  if (pushNotifications && !pushes) throw new TypeError('capabilities.pushNotifications is true, but nothing sends webhooks. Add createRuntime({ push: webhooks() }), or leave the capability out.')
+  return { streaming, pushNotifications, extendedAgentCard }
+}
+
+const REFUSALS: Readonly<Record<Capability, (capabilities: Capabilities) => A2AError>> = {
+  streaming: () => new A2AError('UnsupportedOperation', 'This agent does not stream. Send the message with SendMessage, and read the task with GetTask.'),
+  pushNotifications: ({ streaming }) => new A2AError('PushNotificationNotSupported', `This agent sends no push notifications. ${streaming ? 'Subscribe to the task, or poll it' : 'Poll the task'} with GetTask.`),
+  extendedAgentCard: () => new A2AError('UnsupportedOperation', 'This agent has no extended card. Its public card says all.')
+}
+
+/** The operations that are refused for want of a capability (§3.3.4), each with what makes its error. */
+export function refusedOperations(capabilities: Capabilities): ReadonlyMap<OperationName, () => A2AError> {
+  const operations: readonly Operation[] = Object.values(OPERATIONS)
+  return new Map(operations.flatMap(({ name, capability }) => (capability && !capabilities[capability] ? [[name, () => REFUSALS[capability](capabilities)] as const] : [])))
+}

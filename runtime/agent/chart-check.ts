@@ -1,0 +1,166 @@
+import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
+import { messageOf } from '../authoring/checked-words.ts'
+import { shownSchema } from '../authoring/json-schema.ts'
+import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
+import { contextLoss } from '../primitives/json-loss.ts'
+import { nearest } from '../primitives/options.ts'
+import { states } from '../xstate/persisted-snapshot.ts'
+
+const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
+const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
+const TAGS = [...ASKING, ...ENDING]
+
+/** The members of a state's meta that taskchart reads. */
+const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<keyof WorkMeta, true>)
+
+/** What brings an answer to a chart. */
+const ANSWERS = ['message.received', 'authorization.received']
+
+/** Refuses a chart that cannot do what its author means. Throws TypeError that names the state, and says what to write instead. */
+export function checkChart(machine: AnyStateMachine): void {
+  const loss = contextLoss(machine.config.context, undefined)
+  if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
+  for (const node of states(machine.root)) {
+    const fault = invokeFault(node) ?? nameFault(node) ?? tagFault(node) ?? endFault(node) ?? metaFault(node) ?? answerFault(node)
+    if (fault !== undefined) throw new TypeError(`The state ${nameOf(node)} ${fault}`)
+  }
+}
+
+/** Charts that were warned of: each is, once. */
+const warned = new WeakSet<AnyStateMachine>()
+
+/** Warns on the console of states in which a task would stay until it is canceled. A chart that means that works all the same. */
+export function warnOfChart(machine: AnyStateMachine): void {
+  if (warned.has(machine)) return
+  warned.add(machine)
+  for (const node of states(machine.root)) {
+    const doubt = wayOnDoubt(node)
+    if (doubt !== undefined) console.warn(`taskchart: The state ${nameOf(node)} ${doubt}`)
+  }
+}
+
+function wayOnDoubt(node: AnyStateNode): string | undefined {
+  if (node.type !== 'atomic') return undefined
+  const asks = ASKING.find(tag => node.tags.includes(tag))
+  const answer = asks === 'auth-required' ? 'authorization.received' : 'message.received'
+  const others = around(node)
+  if (!others.some(each => leaves(each, node))) {
+    return asks === undefined
+      ? "has no way on: no event, timer or actor leads out of it. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
+      : `asks, but no answer leads on: its task asks until it is canceled. Add a target: on: { '${answer}': 'next' }.`
+  }
+  if (asks === undefined || others.some(hearsAnswer)) return undefined
+  return `asks, but hears no answer of the client: only events from within the agent lead on. Add on: { '${answer}': … }, or on: { '${answer}': {} } if that is meant.`
+}
+
+/** Whether an answer is heard, or something else leads on that the agent does not have to send. */
+function hearsAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
+  return always !== undefined || invoke.length > 0 || [...transitions.keys()].some(name => name.startsWith('xstate.after.') || ANSWERS.some(type => hears(name, type)))
+}
+
+/** Whether a transition of one state leads out of another, which is in it, or there at the same time. */
+function leaves(source: AnyStateNode, node: AnyStateNode): boolean {
+  const isWithin = (path: readonly string[]) => path.length < node.path.length && path.every((key, i) => key === node.path[i])
+  return [...source.transitions, ['', source.always ?? []] as const].some(
+    // A state that this one is in is not done before this one has been left.
+    ([name, all]) => !(name.startsWith('xstate.done.state.') && isWithin(source.path)) && all.some(({ target = [] }) => target.some(to => to !== node && isWithin(commonPath(source, to))))
+  )
+}
+
+function commonPath(source: AnyStateNode, to: AnyStateNode): readonly string[] {
+  if (source === to) return source.path.slice(0, -1)
+  const end = source.path.findIndex((key, i) => key !== to.path[i])
+  return end < 0 ? source.path : source.path.slice(0, end)
+}
+
+function nameOf({ machine, path }: AnyStateNode): string {
+  return [machine.id, ...path].join('.')
+}
+
+/** Logic that stands in the chart itself, or nowhere: only what has a name is found again after a restart. */
+function invokeFault({ config, machine }: AnyStateNode): string | undefined {
+  for (const { src } of [config.invoke ?? []].flat() as { src: unknown }[]) {
+    if (typeof src !== 'string') return "invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."
+    if (!Object.hasOwn(machine.implementations.actors as Record<string, AnyActorLogic>, src)) return `invokes ${src}, of which there is no actor. Give it: setupWork({ actors: { ${src}: fromPromise(…) } }).`
+  }
+  return undefined
+}
+
+/** A time that is none: XState would take it as over at once. */
+function nameFault({ config, machine }: AnyStateNode): string | undefined {
+  const name = Object.keys((config.after ?? {}) as object).find(name => Number.isNaN(Number(name)) && !Object.hasOwn(machine.implementations.delays, name))
+  return name && `goes on after ${name}, of which there is no delay. Give it: setupWork({ delays: { ${name}: 1000 } }).`
+}
+
+function tagFault({ tags, type }: AnyStateNode): string | undefined {
+  const [asks, ends] = [ASKING, ENDING].map(all => all.filter(tag => tags.includes(tag))) as [string[], string[]]
+  for (const tag of tags) {
+    const meant = TAGS.includes(tag) ? undefined : nearest(tag, TAGS)
+    if (meant !== undefined) return `is tagged '${tag}'. Is '${meant}' meant?`
+  }
+  if (asks.length === 2) return 'is tagged input-required and auth-required: it can ask for one of them. Make it two states.'
+  if (ends.length === 2) return 'is tagged failed and rejected: a task ends in one of them. Make it two states.'
+  if (asks.length > 0 && ends.length > 0) return `is tagged ${asks[0]} and ${ends[0]}: who asks has not ended. Make it two states.`
+  if (asks.length > 0 && type === 'final') return `is final, and tagged ${asks[0]}: nothing is heard in it any more. Leave out type: 'final', and go on from there on 'message.received'.`
+  if (ends.length > 0 && type !== 'final') return `is tagged ${ends[0]}, but is not final: the task would not end there. Add type: 'final'.`
+  return undefined
+}
+
+/** What a state would do in which the chart has ended. */
+function endFault({ type, parent, config }: AnyStateNode): string | undefined {
+  if (type !== 'final' || parent?.parent || parent?.type !== 'compound') return undefined
+  const member = (['on', 'after', 'always', 'invoke'] as const).find(member => Object.keys((config[member] ?? {}) as object).length > 0)
+  return member && `is final: the chart has ended there, and its ${member} never counts. Leave it out, or make it a state that is not final.`
+}
+
+function metaFault(node: AnyStateNode): string | undefined {
+  const { meta, tags } = node
+  const { prompt, reason, schema, jsonSchema }: WorkMeta = meta ?? {}
+  const asks = ASKING.some(tag => tags.includes(tag))
+  const ends = ENDING.some(tag => tags.includes(tag))
+  const misspelled = Object.keys(meta ?? {}).map(name => [name, nearest(name, META)]).find(([name, meant]) => meant !== undefined && meant !== name)
+  if (misspelled && (asks || ends)) return `has ${misspelled[0]} in its meta. Is ${misspelled[1]} meant?`
+  for (const [member, value] of Object.entries({ prompt, schema, jsonSchema })) {
+    if (value !== undefined && !asks) return `has a ${member} in its meta, but asks nothing. Tag it: tags: 'input-required'.`
+  }
+  if (reason !== undefined && !ends) return "has a reason in its meta, but is no end that needs one. Tag it: type: 'final', tags: 'failed', or 'rejected'."
+  const name = `of the state ${nameOf(node)}`
+  shownSchema({ schema, jsonSchema }, { schema: `schema ${name}`, jsonSchema: `jsonSchema ${name}` })
+  return [prompt, reason].every(isSayable) ? undefined : "has words in its meta that cannot be said. Give text, a part, parts, or a function of the context: prompt: 'Which day?'."
+}
+
+function isSayable(words: unknown): boolean {
+  if (words === undefined || typeof words === 'function') return true
+  try {
+    return messageOf(words) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** A question that nothing in the chart would hear the answer of, in a state that nothing else leads out of. */
+function answerFault(node: AnyStateNode): string | undefined {
+  const misspelled = [...node.transitions.keys()].find(name => nearest(name, ANSWERS) !== undefined && !ANSWERS.includes(name))
+  if (misspelled !== undefined) return `hears '${misspelled}'. Is '${nearest(misspelled, ANSWERS)}' meant?`
+  const asks = ASKING.find(tag => node.tags.includes(tag))
+  if (asks === undefined || around(node).some(goesOn)) return undefined
+  return `asks, but hears no answer. Add on: { '${asks === 'auth-required' ? 'authorization.received' : 'message.received'}': … } to it.`
+}
+
+/** The states that may take what comes while this one asks: it, those in it and those around it, and where states are there at the same time, all of those. */
+function around(node: AnyStateNode): AnyStateNode[] {
+  const outer: AnyStateNode[] = []
+  for (let each = node.parent; each; each = each.parent) outer.push(each)
+  return [...outer, ...states(outer.findLast(({ type }) => type === 'parallel') ?? node)]
+}
+
+/** Whether an answer, an actor or the state itself leads on; any other event does if the chart may send it to itself, as it does its times. */
+function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean {
+  if (always || invoke.length > 0) return true
+  const sendsToItself = Object.keys(machine.implementations.actors).length > 0 || states(machine.root).some(({ entry }) => entry.length > 0)
+  return [...transitions.keys()].some(name => sendsToItself || ANSWERS.some(type => hears(name, type)))
+}
+
+function hears(name: string, type: string): boolean {
+  return name === type || name === '*' || (name.endsWith('.*') && type.startsWith(name.slice(0, -1)))
+}

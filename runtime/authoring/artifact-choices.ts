@@ -1,0 +1,175 @@
+import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { MessageContent } from '../../machines/task-events.ts'
+import { checkOptions, functionFor, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../primitives/options.ts'
+import type { WorkInput } from '../work/work-input.ts'
+import { chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
+import { textOf } from './words.ts'
+
+/** Names one artifact of all: its id is unique only within its task (§4.1.7). */
+export interface ArtifactReference {
+  readonly taskId: string
+  readonly artifactId: string
+}
+
+/**
+ * The artifacts that a message names in the metadata of its parts, in either of the two forms in use:
+ * `{ "referenceArtifacts": [{ "artifactId", "taskId" }] }`, or `artifactId` and `taskId` directly.
+ */
+export function namedArtifacts(message: Message): ArtifactReference[] {
+  return message.parts.flatMap(({ metadata }) => {
+    if (!metadata) return []
+    const { referenceArtifacts } = metadata
+    const candidates: unknown[] = Array.isArray(referenceArtifacts) ? referenceArtifacts : [metadata]
+    return candidates.filter(isReference).map(({ taskId, artifactId }) => ({ taskId, artifactId }))
+  })
+}
+
+/** Whether a value names an artifact; it may have other members, too. */
+export function isReference(value: unknown): value is ArtifactReference {
+  return (
+    typeof value === 'object' && value !== null &&
+    'taskId' in value && typeof value.taskId === 'string' &&
+    'artifactId' in value && typeof value.artifactId === 'string'
+  )
+}
+
+/** An artifact that a message may mean: what tells it from the others, little enough for a chart's context. */
+export interface ArtifactChoice extends ArtifactReference {
+  /** Its name, or the artifactId of one that has none. */
+  readonly name: string
+  /** What it says of itself, if that is short. */
+  readonly description?: string
+}
+
+/** How to ask which artifact is meant. */
+export interface AskingOptions {
+  /** What the artifacts are, in one word. Default `artifact`. */
+  readonly what?: string
+  /** The question in words of your own. `isAgain`: the answer before named none. */
+  readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
+}
+
+export const ASKING_OPTIONS: OptionKinds<AskingOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
+
+/** How many artifacts a question lists; the others can be named, too. */
+const LISTED = 20
+
+/** How long a description is, in characters, of which the words are looked for in an answer. */
+const LONGEST_DESCRIPTION = 300
+
+const OR = new Intl.ListFormat('en', { type: 'disjunction' })
+
+/**
+ * The artifacts that the message which opened a task may mean, newest first: the newest of each name. One if the message
+ * names it; if there are several or none, nobody but the client can tell.
+ */
+export function artifactChoices({ message, earlierArtifacts }: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
+  const newest = new Map<string, ArtifactChoice>()
+  for (const { taskId, artifact } of earlierArtifacts) {
+    const name = nameOf(artifact)
+    if (newest.has(name)) continue
+    const { artifactId, description = '' } = artifact
+    newest.set(name, { artifactId, taskId, name, ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }) })
+  }
+  const choices = [...newest.values()]
+  const named = sole(referredTo(choices, message) ?? namedOrOfTasks(choices, message, namedIn(textOf(message), choices)))
+  return named ? [named] : choices
+}
+
+/** What an artifact goes by: its name, or its id if it has none. */
+export function nameOf({ artifactId, name }: { readonly artifactId: string; readonly name?: string | undefined }): string {
+  return name || artifactId
+}
+
+/**
+ * Asks which artifact is meant: in words, and with a data part for each, newest first. A client chooses by sending one of
+ * these parts back, whose metadata refers to the artifact, or by its name.
+ */
+export function whichArtifact(choices: readonly ArtifactChoice[], options: AskingOptions & { readonly isAgain?: boolean } = {}): MessageContent {
+  checkOptions(options, { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE }, 'whichArtifact', "whichArtifact(choices, { what: 'picture' })")
+  const { what = 'artifact', prompt, isAgain = false } = options
+  const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)
+  return { parts: [{ text }, ...choices.slice(0, LISTED).map(partOf)] }
+}
+
+/**
+ * The artifact that an answer to that question chooses: by a reference in the metadata of a part, by the `data` part of the question,
+ * by its name, its name without the extension or its id in the text, by its place in the list (`2`, `the second one`), by the
+ * task that it refers to, or by words of its name and description. `undefined` if it means none, or more than one.
+ */
+export function chosenArtifact(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
+  return sole(meantArtifacts(choices, answer))
+}
+
+/** The artifacts that an answer may mean, likewise: several if it does not tell them apart. */
+export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[] {
+  const text = textOf(answer)
+  const referred = referredTo(choices, answer)
+  if (referred) return referred
+  const named = namedIn(text, choices, !isNegative(text))
+  const placed = named.length === 0 ? chosenByPlace(choices, text) : undefined
+  const meant = placed ? [placed] : namedOrOfTasks(choices, answer, named)
+  return meant.length > 0 ? meant : chosenByWords(choices, text)
+}
+
+/** What a message refers to in parts; `undefined` if it has no reference. */
+function referredTo(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] | undefined {
+  const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
+  return references.length > 0 ? choices.filter(choice => references.some(reference => isSame(reference, choice))) : undefined
+}
+
+function namedOrOfTasks(choices: readonly ArtifactChoice[], { referenceTaskIds }: Message, named: ArtifactChoice[]): ArtifactChoice[] {
+  return named.length > 0 ? named : choices.filter(({ taskId }) => referenceTaskIds?.includes(taskId))
+}
+
+function question(choices: readonly ArtifactChoice[], what: string, isAgain: boolean): string {
+  const again = `There is no ${what} of that name`
+  if (choices.length === 0) return isAgain ? `${again}.` : `Which ${what} do you mean? There is none here yet.`
+  const names = choices.slice(0, LISTED).map(({ name }) => name)
+  const list = OR.format(names.length < choices.length ? [...names, 'another'] : names)
+  return isAgain ? `${again}, or you named several. Say ${list}.` : `Which ${what} do you mean: ${list}?`
+}
+
+function partOf({ artifactId, taskId, name }: ArtifactChoice): Part {
+  return { data: { artifactId, taskId, name }, metadata: { artifactId, taskId } }
+}
+
+function sole<T>(list: readonly T[]): T | undefined {
+  return list.length === 1 ? list[0] : undefined
+}
+
+function isSame(one: ArtifactReference, other: ArtifactReference): boolean {
+  return one.taskId === other.taskId && one.artifactId === other.artifactId
+}
+
+/**
+ * The choices whose name or id stands in a text as words of their own, in any case; where one holds another, only the longer.
+ * `orStem`: so does the name without its extension.
+ */
+function namedIn(text: string, choices: readonly ArtifactChoice[], orStem = false): ArtifactChoice[] {
+  const labelled = choices.map(choice => ({ choice, labels: labelsOf(choice, orStem) }))
+  const labels = [...new Set(labelled.flatMap(({ labels }) => labels))]
+  const said = new Set<string>()
+  let rest = text
+  for (const label of labels.toSorted((one, other) => other.length - one.length)) {
+    const without = rest.replaceAll(wordsOf(label), '\n')
+    if (without !== rest) said.add(label)
+    rest = without
+  }
+  return labelled.filter(({ labels }) => labels.some(label => said.has(label))).map(({ choice }) => choice)
+}
+
+function labelsOf({ name, artifactId }: ArtifactChoice, orStem: boolean): string[] {
+  const [, stem] = (orStem && /^(.+)\.[^.\s]+$/s.exec(name)) || []
+  return [name, artifactId, ...(stem === undefined ? [] : [stem, stem.replaceAll(/[_-]+/g, ' ')])].map(lower)
+}
+
+function lower(label: string): string {
+  return label.toLowerCase()
+}
+
+/** Only what is written with spaces between its words has any around it. */
+function wordsOf(label: string): RegExp {
+  const literal = label.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`)
+  return new RegExp(String.raw`(?<![\p{Script=Latin}\p{N}_])${literal}(?![\p{Script=Latin}\p{N}_])`, 'giu')
+}

@@ -1,0 +1,222 @@
+import type { AnyMachineSnapshot } from 'xstate'
+import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { optionalId, optionalList, optionalText, present } from '../../machines/protocol/codec/fields.ts'
+import { checkJson, isObject } from '../../machines/protocol/codec/json.ts'
+import { message } from '../../machines/protocol/codec/message.ts'
+import { nonEmptyText, struct, type Schema } from '../../machines/protocol/codec/values.ts'
+import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
+import { partsField, type Part } from '../../machines/protocol/parts.ts'
+import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
+import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
+import { contextLoss, jsonLoss, kindIn } from '../primitives/json-loss.ts'
+import { nearest } from '../primitives/options.ts'
+import { isQuestion, type Question } from './questions.ts'
+import type { WorkResult } from './words.ts'
+
+/** The words of a negotiation alone. */
+const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
+
+/** The members of a result. */
+const RESULT = Object.keys({ artifact: true, artifacts: true, message: true, metadata: true } satisfies Record<keyof WorkResult, true>)
+
+/** How many members of another object an error names. */
+const SHOWN = 5
+
+/** The members that a message and an artifact have in common. */
+const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
+const MessageContentSchema = message(content)
+const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalText, description: optionalText, ...content })
+
+/** A question as the task's chart takes it. */
+export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
+
+/**
+ * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
+ * type promised: what is not valid A2A is refused with InvalidAgentResponse, naming the member.
+ */
+export function workEventOf(words: unknown): WorkWord {
+  const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
+  if (word.type === 'artifact') {
+    const produced: WorkWord = { type: 'work.produced', artifact: artifactOf(word.artifact) }
+    if (word.append === true) produced.append = true
+    if (word.lastChunk === true) produced.lastChunk = true
+    return produced
+  }
+  return {
+    type: 'work.progressed',
+    ...(word.message !== undefined && { message: messageOf(word.message) }),
+    ...(word.metadata !== undefined && { metadata: metadataOf(word.metadata) })
+  }
+}
+
+/** What a question says to the task, with the JSON Schema of its answer, if it has one. */
+export function questionEventOf({ type, message, answerSchema }: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
+  const said = messageOf(message)
+  const shown = answerSchema ? { ...said, metadata: { ...said.metadata, [ANSWER_SCHEMA]: answerSchema } } : said
+  return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: shown }
+}
+
+/** A value as JSON gives it back; `undefined` stays. Throws InvalidAgentResponse for one that JSON cannot hold. */
+export function plainValue<T>(value: T, name: string): T {
+  return value === undefined ? value : plain(value, name)
+}
+
+/** The same for a value that its author's code gets back: it must be what JSON keeps, so that a Map does not come back as {}. */
+export function keptValue<T>(value: T, name: string): T {
+  const kept = plainValue(value, name)
+  const loss = jsonLoss(value, name)
+  if (loss !== undefined) throw noted(`The agent's code produced a value that cannot be stored: ${loss}`)
+  return kept
+}
+
+/** Throws for a context in which a step of a chart has put what JSON does not keep: after a restart it would be another one. */
+export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSnapshot): AnyMachineSnapshot {
+  const loss = contextLoss(snapshot.context, before?.context)
+  if (loss !== undefined) throw noted(`The agent's chart has a context that cannot be stored: ${loss}`)
+  return snapshot
+}
+
+/** What a work's return or output means; `undefined` is a result without artifacts. */
+export function outcomeOf(result: unknown): WorkOutcome {
+  const given = result ?? {}
+  if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
+  checkResult(given)
+  if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
+    return endedFor(given.type, 'reason' in given ? given.reason : undefined)
+  }
+  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${String(given.type)}(…), which a negotiation answers; work returns { message: '…' }`)
+  const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
+  if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
+  const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]
+  return {
+    state: 'completed',
+    artifacts: all.map(artifactOf),
+    ...(words !== undefined && { message: messageOf(words) }),
+    ...(metadata !== undefined && { metadata: metadataOf(metadata) })
+  }
+}
+
+/** Refuses an object that says nothing of a result: it would complete the task without what its author made. */
+function checkResult(given: object): void {
+  if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type))) return
+  if (isQuestion(given)) throw invalid('result must not be a question: await ask(…) in a function, or yield* it in a generator, and return what comes of it')
+  if (kindIn(given) === 'Error') throw invalid("result must not be an error: throw it, or return failed('…') with a reason for the client")
+  if (RESULT.some(member => member in given)) return
+  const [name, ...others] = Object.keys(given)
+  if (name === undefined && kindIn(given) === 'Object') return
+  const meant = name === undefined ? undefined : nearest(name, RESULT)
+  const found = name === undefined ? `is a ${kindIn(given)}` : `has ${[name, ...others].slice(0, SHOWN).join(', ')}`
+  throw invalid(`result ${found}, and none of ${RESULT.join(', ')}. ${meant === undefined ? "Return { artifact: text('…') }, or data(…) for a value" : `Is ${meant} meant?`}`)
+}
+
+/** An end that is not success, with the author's reason. */
+export function endedFor(state: 'rejected' | 'failed', reason: unknown): WorkOutcome {
+  return { state, message: messageOf(reason ?? `The task was ${state} without a reason.`) }
+}
+
+/** What a negotiation's answer means. */
+export function decisionOf(answer: unknown, request: ContextRequest, opensTasks: boolean): NegotiationOutcome {
+  const wanted = opensTasks ? 'answer reply(…), accepted(…) or rejected(…)' : 'answer reply(…), for the agent has no work'
+  const word = wordOf(answer, opensTasks ? ['reply', 'accepted', 'rejected'] : ['reply'], wanted)
+  if (word.type === 'reply') return { request, decision: 'replied', reply: messageOf(word.message) }
+  if (word.type === 'rejected') return { request, decision: 'rejected', reason: messageOf(word.reason) }
+  return { request, decision: 'accepted', ...(word.terms !== undefined && { terms: metadataOf(word.terms) }) }
+}
+
+/** A message's content out of what an author may write for it. */
+export function messageOf(words: unknown): MessageContent {
+  return owned(checked(MessageContentSchema, withParts(words), 'message'), 'message')
+}
+
+/** An artifact's content out of what an author may write for it. */
+export function artifactOf(words: unknown): ArtifactContent {
+  return owned(checked(ArtifactContentSchema, withParts(words), 'artifact'), 'artifact')
+}
+
+function metadataOf(metadata: unknown): Record<string, unknown> {
+  return boundedStruct(checked(struct, metadata, 'metadata'), 'metadata')
+}
+
+function withParts(words: unknown): unknown {
+  if (typeof words === 'string') return { parts: [{ text: words }] }
+  if (Array.isArray(words)) return { parts: words }
+  return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
+}
+
+/** A word of one of these types, as an author's code has to say it. */
+export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
+  const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
+  if (typeof type !== 'string' || !types.includes(type)) throw noted(`The agent's code has to ${wanted}.`)
+  return value as Record<string, unknown>
+}
+
+function checked<T>(schema: Schema<T>, value: unknown, name: string): T {
+  const { value: valid, violations } = tryDecode(schema, value, name)
+  if (!violations) return valid
+  throw invalid(violationsText(violations))
+}
+
+/** The content with free-form JSON of its own, so that it can be sent, and the author's later changes do not reach it. */
+function owned<T extends { parts: Part[]; metadata?: Record<string, unknown> }>(given: T, name: string): T {
+  if (!given.metadata && !given.parts.some(hasJson)) return given
+  const parts = given.parts.map((part, i) => (hasJson(part) ? boundedPart(part, `${name}.parts[${i}]`) : part))
+  return { ...given, parts, ...(given.metadata && { metadata: boundedStruct(given.metadata, `${name}.metadata`) }) }
+}
+
+function hasJson(part: Part): boolean {
+  return 'data' in part || part.metadata !== undefined
+}
+
+function boundedPart(part: Part, name: string): Part {
+  const data = 'data' in part ? { data: bounded(part.data, `${name}.data`) } : {}
+  const metadata = part.metadata && { metadata: boundedStruct(part.metadata, `${name}.metadata`) }
+  return { ...part, ...data, ...metadata }
+}
+
+/** A value as JSON gives it back, within the bounds that JSON from clients has. Text may be as long as the author wants. */
+function bounded<T>(value: T, name: string): T {
+  const own = plain(value, name)
+  const violation = checkJson(own, { root: name, stringLength: Infinity })
+  if (violation) throw invalid(`${violation.field} ${violation.description}`)
+  return own
+}
+
+/** The same for metadata, which stays an object. */
+function boundedStruct(value: Record<string, unknown>, name: string): Record<string, unknown> {
+  const own: unknown = bounded(value, name)
+  if (isObject(own)) return own
+  throw invalid(`${name} must be an object, also after its toJSON`)
+}
+
+function plain<T>(value: T, name: string): T {
+  const json = jsonOf(value, name)
+  if (json === undefined) throw invalid(`${name} must be JSON: not a function, a symbol or what a toJSON makes nothing of`)
+  return JSON.parse(json) as T
+}
+
+function jsonOf(value: unknown, name: string): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    throw invalid(`${name} must be JSON: without cycles and BigInt`)
+  }
+}
+
+function invalid(what: string): A2AError {
+  return noted(`The agent's code produced something that is not valid A2A: ${what}.`)
+}
+
+/** The errors that are made here. An author's own InvalidAgentResponse, of another agent say, is an error like others. */
+const invalidOutputs = new WeakSet<object>()
+
+function noted(text: string): A2AError {
+  const error = new A2AError('InvalidAgentResponse', text)
+  invalidOutputs.add(error)
+  return error
+}
+
+/** Whether an error says that what the author's code handed over is not valid A2A. */
+export function isInvalidOutput(error: unknown): error is A2AError {
+  return typeof error === 'object' && error !== null && invalidOutputs.has(error)
+}

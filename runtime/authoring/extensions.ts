@@ -1,0 +1,74 @@
+import { AgentExtensionSchema, type AgentExtension } from '../../machines/protocol/card.ts'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
+import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { checkNames } from '../primitives/options.ts'
+
+/** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
+export interface Extensions {
+  /** Taskchart's and the author's: what a client may activate. */
+  readonly supported: readonly string[]
+  /** Whether the reliability extension is among them. */
+  readonly reliability: boolean
+  /** Those that the author declares. */
+  readonly own: readonly string[]
+  /** Those of the author's that every client has to declare. */
+  readonly required: readonly string[]
+}
+
+/** What no author may declare, for we do. */
+const OURS: readonly string[] = [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION, INPUT_EXTENSION]
+
+/** What nothing is activated looks like. */
+export const NO_EXTENSIONS: readonly string[] = []
+
+/** The extensions of a runtime whose agent declares these; `ours`: those that taskchart adds. */
+export function extensionsWith(declared: readonly AgentExtension[], ours: readonly string[] = [RELIABILITY_EXTENSION]): Extensions {
+  const own = declared.map(({ uri }) => uri)
+  const required = declared.filter(({ required }) => required).map(({ uri }) => uri)
+  return { supported: [...ours, ...own], reliability: ours.includes(RELIABILITY_EXTENSION), own, required }
+}
+
+/** The extensions of a runtime whose agent declares none. */
+export const OUR_EXTENSIONS = extensionsWith([])
+
+/** The author's extensions that a client has activated: those that it asked for. Throws ExtensionSupportRequired if it left out one that is required. */
+export function activatedOf({ own, required }: Extensions, asked: readonly string[] = NO_EXTENSIONS): readonly string[] {
+  if (own.length === 0) return NO_EXTENSIONS
+  const missing = required.filter(uri => !asked.includes(uri))
+  if (missing.length === 0) return own.filter(uri => asked.includes(uri))
+  const uris = missing.join(',')
+  throw new A2AError('ExtensionSupportRequired', `This agent can be used only with ${missing.join(' and ')}. Send A2A-Extensions: ${uris}, if you support that.`, {
+    metadata: { requiredExtensions: uris }
+  })
+}
+
+/** Checks the extensions that an author declares. Throws TypeError that names the one that cannot be. */
+export function declaredExtensions(given: readonly AgentExtension[]): readonly AgentExtension[] {
+  if (!Array.isArray(given)) throw new TypeError("extensions has to be a list: [{ uri: 'https://example.com/ext/v1' }].")
+  const extensions = given.map((extension, i) => declared(extension, `extensions[${i}]`))
+  const twice = extensions.find(({ uri }, i) => extensions.findIndex(other => other.uri === uri) < i)
+  if (twice) throw new TypeError(`extensions names ${twice.uri} twice.`)
+  return extensions
+}
+
+const EXTENSION = Object.keys({ uri: true, description: true, required: true, params: true } satisfies Record<keyof AgentExtension, true>)
+
+function declared(given: unknown, name: string): AgentExtension {
+  const { value, violations } = tryDecode(AgentExtensionSchema, given, name)
+  if (violations) throw new TypeError(violationsText(violations))
+  checkNames(given as object, EXTENSION, name)
+  const { uri, params } = value
+  // It travels in a header, among others, with commas between them.
+  if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(uri)) throw new TypeError(`${name}.uri must be a URI without spaces and commas, not ${JSON.stringify(uri)}.`)
+  if (OURS.includes(uri)) throw new TypeError(`${name}.uri is one of taskchart's own, which are declared by themselves.`)
+  return { ...value, ...(params && { params: plain(params, name) }) }
+}
+
+function plain(params: Record<string, unknown>, name: string): Record<string, unknown> {
+  try {
+    return JSON.parse(JSON.stringify(params))
+  } catch {
+    throw new TypeError(`${name}.params must be JSON: without cycles and BigInt.`)
+  }
+}

@@ -1,0 +1,181 @@
+import type { Artifact, TaskArtifactUpdateEvent } from '../../machines/protocol/objects.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import type { ArtifactContent, TaskFact } from '../../machines/task-events.ts'
+import type { Share } from '../access/shares.ts'
+import { UNCOUNTED_BYTES } from '../access/unfinished-bytes.ts'
+import { agentMessage } from '../authoring/words.ts'
+import { timestamp, type Clock } from '../ports/clock.ts'
+import type { Ids } from '../ports/ids.ts'
+import type { TaskEvent, TaskRow } from '../store/store.ts'
+
+/** Where a task that lives stands: the number and state of its newest event. */
+interface LedgerEntry {
+  generation: number
+  state: TaskState
+  /** Of its events and messages. */
+  bytes: number
+  /** Whether something had no room in it: nothing has from then on. */
+  isFull: boolean
+  /** Bytes that it keeps in memory: of its messages, and of its snapshot. */
+  messageBytes: number
+  snapshotBytes: number
+  /** Metadata of the task itself, which its first event carries. */
+  readonly metadata: Record<string, unknown> | undefined
+}
+
+/** The tasks of one context that have not ended: gives each of their facts the task's next generation, the time, and ids. */
+export class TaskLedger {
+  readonly #contextId: string
+  readonly #makers: { readonly clock: Clock; readonly ids: Ids }
+  readonly #entries = new Map<string, LedgerEntry>()
+  /** Counts what the tasks keep in memory. */
+  readonly #share: Share | undefined
+  #keptBytes = 0
+  /** Bytes of tasks that have ended in turns that are not told yet. */
+  readonly #leaving = new Map<string, number>()
+
+  constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }, share?: Share) {
+    this.#contextId = contextId
+    this.#makers = makers
+    this.#share = share
+  }
+
+  /** Begins a task, or takes one up again where a row left it. */
+  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
+    this.#entries.set(taskId, { generation, state, bytes, isFull: false, messageBytes: 0, snapshotBytes, metadata })
+    this.#count(snapshotBytes)
+  }
+
+  has(taskId: string): boolean {
+    return this.#entries.has(taskId)
+  }
+
+  /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
+  generationOf(taskId: string): number {
+    return this.#entries.get(taskId)?.generation ?? 0
+  }
+
+  /** Whether a task may have so many bytes more. */
+  hasRoom(taskId: string, bytes: number, limit: number): boolean {
+    const entry = this.#entries.get(taskId)
+    return entry !== undefined && !entry.isFull && entry.bytes + bytes <= limit
+  }
+
+  /** Counts bytes of a task. Gives how many it has then. */
+  addBytes(taskId: string, bytes: number): number {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- an actor of a task says nothing after its end */
+    if (!entry) return 0
+    return (entry.bytes += bytes)
+  }
+
+  /** Counts a message that a task keeps in memory. */
+  keep(taskId: string, bytes: number): void {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- only tasks that are here get messages */
+    if (!entry) return
+    entry.messageBytes += bytes
+    this.#count(bytes)
+  }
+
+  /** The same for one that a task read again, which may be counted already. */
+  keepAtLeast(taskId: string, bytes: number): void {
+    const more = bytes - (this.#entries.get(taskId)?.messageBytes ?? bytes)
+    if (more > 0) this.keep(taskId, more)
+  }
+
+  /** A turn is told: a task that ended in it keeps nothing any more. */
+  told(taskId: string): void {
+    this.#count(-(this.#leaving.get(taskId) ?? 0))
+    this.#leaving.delete(taskId)
+  }
+
+  /** Notes that something had no room in a task. Answers whether that is the first time. */
+  fill(taskId: string): boolean {
+    const entry = this.#entries.get(taskId)
+    if (!entry || entry.isFull) return false
+    return (entry.isFull = true)
+  }
+
+  /** The ids of the tasks. */
+  ids(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
+  /** Whether a task waits for its client. */
+  isInterrupted(taskId: string): boolean {
+    const entry = this.#entries.get(taskId)
+    return entry !== undefined && isInterrupted(entry.state)
+  }
+
+  /** Makes a fact an event; nothing of a task that is not here, because it has ended. */
+  stamp(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): TaskEvent | undefined {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- an actor of ours tells nothing after its end; should it, nobody hears */
+    if (!entry) return undefined
+    entry.generation += 1
+    const update = fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact)
+    const { generation } = entry
+    return fact.ordinal === undefined ? { taskId, generation, update } : { taskId, generation, update, ordinal: fact.ordinal }
+  }
+
+  /** The task's row for a commit, with its actor's snapshot and next wake unless it has ended; then it leaves the ledger. */
+  row(taskId: string, snapshot: string | undefined, wakeAtMs: number): TaskRow | undefined {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- only tasks that are here move */
+    if (!entry) return undefined
+    const { generation, state, bytes } = entry
+    if (isTerminal(state)) {
+      this.#leaving.set(taskId, entry.messageBytes + entry.snapshotBytes)
+      this.#entries.delete(taskId)
+    } else this.#keepSnapshot(entry, snapshot?.length ?? 0)
+    if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state, bytes }
+    return wakeAtMs < Infinity ? { taskId, generation, state, bytes, snapshot, wakeAtMs } : { taskId, generation, state, bytes, snapshot }
+  }
+
+  #keepSnapshot(entry: LedgerEntry, bytes: number): void {
+    this.#count(bytes - entry.snapshotBytes)
+    entry.snapshotBytes = bytes
+  }
+
+  #count(bytes: number): void {
+    this.#keptBytes += bytes
+    this.#share?.set(this.#keptBytes > UNCOUNTED_BYTES ? this.#keptBytes : 0)
+  }
+
+  #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
+    const identified = isIdentified(artifact) ? artifact : Object.assign({ artifactId: '' }, artifact, { artifactId: this.#makers.ids() })
+    const contextId = this.#contextId
+    const artifactUpdate: TaskArtifactUpdateEvent = append ? { taskId, contextId, artifact: identified, append } : { taskId, contextId, artifact: identified }
+    if (lastChunk) artifactUpdate.lastChunk = true
+    return { artifactUpdate }
+  }
+
+  #status(taskId: string, entry: LedgerEntry, fact: Extract<TaskFact, { type: 'status.changed' }>): TaskEvent['update'] {
+    const { clock, ids } = this.#makers
+    const contextId = this.#contextId
+    entry.state = fact.state
+    const message = fact.message && agentMessage(fact.message, { taskId, contextId }, ids)
+    const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
+    const status = { state: fact.state, ...(message && { message }), timestamp: timestamp(clock) }
+    return { statusUpdate: { taskId, contextId, status, ...(metadata && { metadata }) } }
+  }
+}
+
+function isIdentified(artifact: ArtifactContent): artifact is Artifact {
+  return Boolean(artifact.artifactId)
+}
+
+type Told = Exclude<TaskFact, { type: 'restart.requested' }>
+
+/**
+ * What is told of a fact of a task that has as many events, or bytes, as it may: nothing but its end. That is a failure where
+ * it was to be a completion, for a result tells all of its artifacts and the completion in one go. `reason` says why; without
+ * room for bytes it takes the place of what the end was to say.
+ */
+export function toldWhenFull(fact: Told, reason: string, hasRoom: boolean): Told | undefined {
+  if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined
+  const isCompleted = fact.state === 'TASK_STATE_COMPLETED'
+  if (hasRoom && !isCompleted) return fact
+  return { type: 'status.changed', state: isCompleted ? 'TASK_STATE_FAILED' : fact.state, message: { parts: [{ text: reason }] } }
+}

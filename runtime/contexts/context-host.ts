@@ -1,0 +1,288 @@
+import type { ContextMachineEvent } from '../../machines/context.machine.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import type { Received, TaskFact } from '../../machines/task-events.ts'
+import { reasonOf } from '../../machines/task.machine.ts'
+import { receivedBytes } from '../authoring/request-details.ts'
+import type { ActorHost } from '../commits/actor-host.ts'
+import type { CommitPipeline } from '../commits/commit-pipeline.ts'
+import { toldWhenFull, type TaskLedger } from '../commits/task-ledger.ts'
+import type { Effect } from '../commits/turn.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Logger } from '../ports/logger.ts'
+import { jsonBytes } from '../primitives/json-bytes.ts'
+import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
+import { isLast } from '../store/task-record.ts'
+import type { TaskTimers } from '../timers/task-timers.ts'
+import { isLasting, neededTask } from '../work/awaited-tasks.ts'
+import { readHistory } from '../work/context-history.ts'
+import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
+import { checkReadable, type Opened, type ReadOpened, type WorkInput } from '../work/work-input.ts'
+import { ContextLoads } from './context-loads.ts'
+import type { ContextServices } from './dependencies.ts'
+import { taskNotFound, tooManyBytes, tooManyEvents } from './errors.ts'
+import { ContextRecovery } from './recovery.ts'
+import type { ContextTraces } from './work-spans.ts'
+
+const DEFAULT_HISTORY = 50
+
+/** How full a task is when the log says so. */
+const NEARLY_FULL = 0.8
+
+/** What a host needs of its context. The actors and timers are made after it. */
+export interface HostedContext {
+  readonly pipeline: CommitPipeline
+  readonly tasks: TaskLedger
+  readonly isRefused: () => boolean
+  readonly turnNumber: () => number
+  readonly isAwaited: (callId: string) => boolean
+  readonly send: (event: ContextMachineEvent) => void
+  readonly timers: () => TaskTimers
+}
+
+/** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
+export class ContextHost implements ActorHost {
+  readonly key: ContextKey
+  /** None where nothing is traced. */
+  readonly traces: ContextTraces | undefined
+  readonly #services: ContextServices
+  readonly #context: HostedContext
+  /** None in a context that has no stored tasks to recover. */
+  #recovery: ContextRecovery | undefined
+  readonly #loads: ContextLoads
+  #isEnding = false
+
+  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
+    this.key = key
+    this.#services = services
+    this.#context = context
+    this.#loads = new ContextLoads(key, services, context.tasks)
+    this.traces = traces
+  }
+
+  /** What recovers the tasks of the context. */
+  get recovery(): ContextRecovery {
+    return (this.#recovery ??= new ContextRecovery(this.#services, this.#context.tasks, this))
+  }
+
+  /** The process ends in order: what was recovered in it was no cause of that. */
+  processEnds(): void {
+    this.#recovery?.processEnds()
+  }
+
+  runs(taskId: string): void {
+    this.#services.observers.told?.runs(taskId)
+  }
+
+  send(event: ContextMachineEvent): void {
+    this.#context.send(event)
+  }
+
+  get logger(): Logger {
+    return this.#services.logger
+  }
+
+  get clock(): Clock {
+    return this.#services.clock
+  }
+
+  get isLeaving(): boolean {
+    return this.#isOver && !this.#isEnding
+  }
+
+  /** The tasks will not go on when their actors stop now. */
+  end(): void {
+    this.#isEnding = true
+  }
+
+  get #isOver(): boolean {
+    return this.#context.pipeline.isOver
+  }
+
+  noteTaskFact(taskId: string, fact: TaskFact): void {
+    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
+    const { eventsPerTask, taskBytes } = this.#services.limits
+    const { tasks } = this.#context
+    const generation = tasks.generationOf(taskId)
+    const bytes = jsonBytes(fact)
+    const hasRoom = generation === 0 || tasks.hasRoom(taskId, bytes, taskBytes)
+    if (hasRoom) this.#addBytes(taskId, bytes)
+    const full = hasRoom ? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask)) : tooManyBytes(taskBytes)
+    const told = full ? toldWhenFull(fact, full.message, hasRoom) : fact
+    const event = told && tasks.stamp(taskId, told)
+    if (event) this.#context.pipeline.turn.log.push(event)
+    if (!hasRoom) {
+      if (tasks.fill(taskId)) this.failTask(taskId, tooManyBytes(taskBytes))
+    } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
+  }
+
+  /** Logs a client's message in the open turn. Answers whether its task has room for it and for its request: always for the one that opens it. */
+  logMessage(row: MessageRow & { readonly taskId: string; readonly generation: number }, request?: Received['request']): boolean {
+    const { tasks, pipeline } = this.#context
+    const bytes = receivedBytes(request ? { message: row.message, request } : row)
+    if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
+    this.#addBytes(row.taskId, bytes)
+    tasks.keep(row.taskId, bytes)
+    pipeline.turn.log.push(row)
+    return true
+  }
+
+  #addBytes(taskId: string, added: number): void {
+    const { taskBytes } = this.#services.limits
+    const bytes = this.#context.tasks.addBytes(taskId, added)
+    const most = NEARLY_FULL * taskBytes
+    if (bytes >= most && bytes - added < most) this.logger.warn('a task has nearly as many bytes as it may', { taskId, bytes, taskBytes })
+  }
+
+  noteMove(taskId: string): void {
+    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.moved.add(taskId)
+  }
+
+  afterCommit(effect: Effect): void {
+    if (this.#isOver) this.run(effect)
+    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
+  }
+
+  writable(taskId: string): Promise<void> | undefined {
+    if (!this.#context.isRefused()) return undefined
+    this.noteMove(taskId)
+    return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
+  }
+
+  workInput(taskId: string, open?: ReadOpened): Promise<WorkInput> {
+    return this.#loads.input(taskId, open)
+  }
+
+  /** A task has ended: its timers end, and the tasks that were loaded for its work no longer count. */
+  ended(taskId: string): void {
+    this.#context.timers().clearTask(taskId)
+    this.#loads.ended(taskId)
+  }
+
+  /** The context leaves memory. */
+  leave(): void {
+    this.traces?.leave()
+    this.#loads.leave()
+  }
+
+  async readTask(taskId: string): Promise<Task> {
+    const { limits, store } = this.#services
+    const [size] = await store.measureTasks({ ...this.key, taskIds: [taskId] })
+    if (size) checkReadable(size, limits)
+    const stored = await store.readTask(this.key, taskId)
+    if (!stored) throw taskNotFound(taskId)
+    return stored.task
+  }
+
+  completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
+    if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself: it would never end.`)
+    const { store, feeds, limits } = this.#services
+    const loads = this.#loads.of(neededBy)
+    const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
+    return neededTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
+  }
+
+  readJournal(taskId: string): Promise<JournalRow[]> {
+    return this.#services.store.readJournal(this.key, taskId)
+  }
+
+  async readEvents(taskId: string): Promise<TaskEvent[]> {
+    return this.#services.store.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
+  }
+
+  isInterrupted(taskId: string): boolean {
+    return this.#context.tasks.isInterrupted(taskId)
+  }
+
+  isAwaited(callId: string): boolean {
+    return this.#context.isAwaited(callId)
+  }
+
+  get turnNumber(): number {
+    return this.#context.turnNumber()
+  }
+
+  keep(row: JournalRow): void {
+    if (this.#isOver) return
+    this.#context.pipeline.turn.journal.push(row)
+    this.noteMove(row.taskId)
+  }
+
+  cleansUp(taskId: string, settled: Promise<unknown>): void {
+    this.#services.cleanUps.add(taskId, settled)
+  }
+
+  crash(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
+    this.#services.feeds.failed(taskId, error, this.clock.now())
+    if (isLasting(error)) return this.#fail(taskId, error)
+    this.logger.error('the work of a task failed', { taskId, error })
+    const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
+    this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
+  }
+
+  async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
+    return (await this.#services.store.readMessages(this.key, limit)).map(({ message }) => message)
+  }
+
+  async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
+    return readHistory(this.#services.store, this.key, taskId, limit, this.#services.limits)
+  }
+
+  failTask(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
+    this.#services.feeds.failed(taskId, error, this.clock.now())
+    this.logger.error('the work of a task failed', { taskId, error })
+    this.#fail(taskId, error)
+  }
+
+  #fail(taskId: string, error: unknown): void {
+    this.#context.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
+  }
+
+  setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
+    if (!this.#isOver && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
+  }
+
+  clearAlarm(taskId: string, name: string): void {
+    this.#context.timers().clearAlarm(taskId, name)
+  }
+
+  /** Delivers an event that is due: at once, or when its task has been recovered. */
+  deliver(delivery: Effect): void {
+    this.runs(delivery.taskId)
+    if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)
+    else delivery.run()
+  }
+
+  /** Runs what waited for a commit; an error in it is the work's. */
+  run(effect: Effect): void {
+    this.runs(effect.taskId)
+    try {
+      if (this.traces) this.traces.run(effect)
+      else effect.run()
+    } catch (error) {
+      this.crash(effect.taskId, error)
+    }
+  }
+
+  /** Starts the work of a task: with its input, or with the rest of the opening call, if these are known. */
+  startTask(taskId: string, input?: WorkInput, opened?: Opened): void {
+    if (input) return this.begin(input)
+    this.workInput(taskId, opened && (() => opened)).then(input => this.begin(input), error => this.failTask(taskId, error))
+  }
+
+  /** Starts the work of a task, unless that has ended. */
+  begin(input: WorkInput): void {
+    const { taskId } = input
+    if (this.#isOver || !this.#context.tasks.has(taskId)) return
+    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
+    this.runs(taskId)
+    this.#context.send({ type: 'task.start', taskId, input, ...deadline })
+  }
+
+  #restart(taskId: string): void {
+    this.traces?.restart(taskId)
+    this.startTask(taskId)
+  }
+}

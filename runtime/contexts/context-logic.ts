@@ -1,0 +1,42 @@
+import type { AnyActorLogic } from 'xstate'
+import { contextMachine } from '../../machines/context.machine.ts'
+import type { TaskFact } from '../../machines/task-events.ts'
+import { taskMachine } from '../../machines/task.machine.ts'
+import type { Agent } from '../agent/define-agent.ts'
+import { hostOf } from '../commits/actor-host.ts'
+import { inScope } from '../commits/commit-gate.ts'
+import { negotiationChart } from '../negotiation/bargaining.ts'
+import { negotiationFunction } from '../negotiation/per-message.ts'
+import { workChart } from '../work/chart-work.ts'
+import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
+import { compiled } from '../xstate/compiled-machine.ts'
+
+/** The context chart with an agent's logic in it. */
+export type ContextLogic = typeof contextMachine
+
+/** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
+export function contextLogic({ work, negotiate, input }: Agent): ContextLogic {
+  // Without work there are tasks too, if some are stored: they end, and tell why.
+  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}))) }
+  if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
+  else if (negotiate) actors.bargaining = negotiationChart(negotiate)
+  return compiled(contextMachine.provide({ actors }))
+}
+
+/** An agent's work as the actor that its tasks invoke. */
+function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
+  if (typeof work !== 'function') return workChart(work)
+  return isGenerator(work) ? workGenerator(work) : workFunction(work)
+}
+
+/** The task chart with work in it, telling its facts to the turn. */
+function taskLogic(work: AnyActorLogic): AnyActorLogic {
+  const machine = compiled(taskMachine.provide({ actors: { work } }))
+  return inScope(machine, scope => ({
+    ...scope,
+    emit: (fact: TaskFact) => {
+      hostOf(scope.system).noteTaskFact(scope.id, fact)
+      scope.emit(fact)
+    }
+  }))
+}

@@ -1,0 +1,58 @@
+import type { ContextFact } from '../../machines/context.machine.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { notThisMessage } from '../authoring/input-schema.ts'
+
+/** Why whoever waits for a context that stops gets no answer. */
+export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
+
+/** Why whoever waits for a context that is erased gets no answer. */
+export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
+
+/** The error for a request that got no answer and no task. */
+export function requestRefused({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
+  if (violations) return notThisMessage(violations)
+  return reason === 'full' ? full() : reason === 'crowded' ? crowded() : noAnswer()
+}
+
+/** The error for a request in a context that has as many live tasks as it may. */
+function full(): A2AError {
+  return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
+}
+
+/** The error for a request that comes while as many as may wait for answers of their negotiation. */
+function crowded(): A2AError {
+  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next when one has come.')
+}
+
+/** The error for a request whose negotiation broke. */
+export function noAnswer(): A2AError {
+  return new A2AError('InternalError', 'The agent could not answer this message.')
+}
+
+/** Why a task fails that was at work when its process ended, if its agent wants that. */
+export const NOT_BEGUN_AGAIN = 'The process ended while this task was at work, and such work is not begun again.'
+
+/** Why a task fails that says more and more. */
+export function tooManyEvents(limit: number): A2AError {
+  return new A2AError('RateLimited', `The task was ended: it had ${limit} events, more than this agent keeps of one task.`)
+}
+
+/** Why a task fails whose artifacts, statuses and messages grow and grow. */
+export function tooManyBytes(limit: number): A2AError {
+  return new A2AError('RateLimited', `The task was ended: its artifacts, statuses and messages would have more than ${limit} bytes, the most that this agent stores of one task.`)
+}
+
+/** Why a task is not read, for its own work to start again or for the work of another task. */
+export function tooLarge(taskId: string, limit: number): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId} is too large to be read: more than ${limit} bytes are stored of it.`, { metadata: { taskId } })
+}
+
+/** Why a task is not loaded for the work that waited for it. */
+export function noRoom(taskId: string): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`, { metadata: { taskId } })
+}
+
+/** The error for a task that is not there, or not the caller's: both look the same (§3.3.2). */
+export function taskNotFound(taskId: string): A2AError {
+  return new A2AError('TaskNotFound', `Task ${taskId} was not found.`, { metadata: { taskId } })
+}

@@ -1,0 +1,65 @@
+import type { AnyActorRef } from 'xstate'
+import type { FieldViolation } from '../../machines/protocol/errors.ts'
+import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
+import type { NewWebhook, Send } from '../store/rows.ts'
+import type { TraceCarrier } from '../telemetry/telemetry.ts'
+import { answered } from '../work/chart-question.ts'
+import { runOf } from '../work/function-work.ts'
+
+/** An event from outside for one task. */
+export type OutsideEvent =
+  | { type: 'task.cancel'; taskId: string }
+  | ({ type: 'message.received'; taskId: string } & Received)
+  | { type: 'authorization.received'; taskId: string; data: unknown }
+
+/** On what terms a task is to take an event. */
+export interface OutsideTerms {
+  /** Only while the task's newest event has this generation. */
+  readonly ifGeneration?: number | undefined
+  /** What to remember a message by, if it is not to be taken twice. */
+  readonly send?: Send | undefined
+  /** The webhook that comes with a message. */
+  readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
+  /** The trace that it belongs to. */
+  readonly trace?: TraceCarrier | undefined
+}
+
+/** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */
+export type MessagePolicy = 'reject' | 'steer' | 'queue'
+
+type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
+
+/** Why a task does not take an event: not now, not at this generation, not one more in its queue, not so many bytes, or not like this. */
+export type Refusal = 'refused' | 'stale' | 'full' | 'large' | readonly FieldViolation[]
+
+/** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes. */
+export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
+  const snapshot = task.getSnapshot()
+  if (snapshot.status !== 'active') return 'refused'
+  const work: AnyActorRef | undefined = snapshot.children.work
+  if (snapshot.can(event)) {
+    if (event.type === 'task.cancel') return event
+    const faults = faultsOf(work, event)
+    return faults?.length === 0 ? event : (faults ?? 'refused')
+  }
+  if (event.type !== 'message.received' || policy === 'reject') return 'refused'
+  const early = { ...event, type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
+  if (!snapshot.can(early)) return 'refused'
+  if (policy === 'steer') return faultsOf(work, event) ? early : 'refused'
+  return snapshot.context.queue.length < queueLimit ? early : 'full'
+}
+
+/** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards or schema throw takes it, and crashes. */
+function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
+  if (!work) return undefined
+  const run = runOf(work)
+  if (run) return run.faultsOf(event)
+  try {
+    const snapshot = work.getSnapshot()
+    const heard = answered(snapshot, event)
+    if ('violations' in heard) return heard.violations
+    return snapshot.can(heard.event) ? [] : undefined
+  } catch {
+    return []
+  }
+}

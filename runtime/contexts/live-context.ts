@@ -1,0 +1,296 @@
+import type { Actor, AnyActorRef } from 'xstate'
+import type { ContextFact, ContextInput } from '../../machines/context.machine.ts'
+import type { ContextRequest } from '../../machines/negotiation-events.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
+import { agentMessage } from '../authoring/words.ts'
+import { hostActors, isAtWork } from '../commits/actor-host.ts'
+import { CommitPipeline, LOST_RACE } from '../commits/commit-pipeline.ts'
+import { TaskLedger } from '../commits/task-ledger.ts'
+import type { Turn, Waiting } from '../commits/turn.ts'
+import { isNegotiation } from '../negotiation/negotiation.ts'
+import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
+import { restoredContext, savedContext, type SavedContext } from '../snapshots/snapshot-text.ts'
+import { TaskTexts } from '../snapshots/task-snapshots.ts'
+import { contextName, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
+import { EventClock } from '../timers/delayed-events.ts'
+import { TaskTimers } from '../timers/task-timers.ts'
+import { runOf } from '../work/function-work.ts'
+import { firstWorkInput, openedBy, storeOpened } from '../work/work-input.ts'
+import { keepSpawnIdsApart, newActor } from '../xstate/actor-creation.ts'
+import { ContextHost } from './context-host.ts'
+import type { ContextLogic } from './context-logic.ts'
+import type { ContextOwner, ContextServices } from './dependencies.ts'
+import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
+import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
+import type { LiveActors } from './observers.ts'
+import { PendingCalls, type Call } from './pending-calls.ts'
+import { takeUp } from './resume-tasks.ts'
+import type { ContextTraces } from './work-spans.ts'
+
+/**
+ * One context in memory: its actors, and what they need of the world. It is the single writer of its tasks: every
+ * event that reaches them does so in a turn of the {@link CommitPipeline}. When a commit fails the context is over:
+ * its actors stop, whoever waits hears of it, and the store still holds what was before.
+ */
+export class LiveContext implements LiveActors {
+  readonly key: ContextKey
+  /** Its key as one text. */
+  readonly name: string
+  readonly #services: ContextServices
+  readonly #root: Actor<ContextLogic>
+  readonly #pipeline: CommitPipeline
+  readonly #tasks: TaskLedger
+  readonly #calls = new PendingCalls()
+  readonly #timers: TaskTimers
+  readonly #texts: TaskTexts
+  readonly #host: ContextHost
+  #commit: number
+  /** Whether it may have had a task before the next. */
+  #hasTasks: boolean
+  #saved: SavedContext | undefined
+  readonly owner: ContextOwner
+
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: ContextTraces) {
+    this.key = key
+    this.name = contextName(key)
+    this.#services = services
+    this.owner = owner
+    this.#commit = stored?.commit ?? 0
+    this.#hasTasks = stored !== undefined
+    this.#tasks = new TaskLedger(key.contextId, services, owner.bytes)
+    this.#pipeline = new CommitPipeline(services.store, {
+      commitOf: turn => this.#commitOf(turn),
+      tell: turn => this.#tell(turn),
+      run: effect => this.#host.run(effect),
+      settled: () => owner.settled(),
+      broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
+    })
+    const { logic, clock, agent, limits } = services
+    this.#texts = new TaskTexts(agent.version)
+    this.#host = new ContextHost(key, services, {
+      pipeline: this.#pipeline,
+      tasks: this.#tasks,
+      turnNumber: () => this.#commit, isRefused: () => owner.isRefused(),
+      isAwaited: callId => this.#calls.has(callId),
+      send: event => this.#root.send(event),
+      timers: () => this.#timers
+    }, traces)
+    const moved = (taskId: string) => this.#host.noteMove(taskId)
+    const eventClock = new EventClock(clock, delivery => this.#host.deliver(delivery), moved)
+    const { negotiate } = agent
+    const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
+    const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
+    const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
+    this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
+    if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
+    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail: (taskId, message) => this.#root.send({ type: 'task.fail', taskId, message }), run: effect => this.#host.run(effect) })
+    const { context, status, error } = this.#root.getSnapshot()
+    if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
+    if (stored) this.#saved = { context, snapshot: stored.snapshot }
+    this.#start(tasks)
+  }
+
+  /** True while nothing is under way and nothing is due, so that the context may leave memory without a loss. */
+  get isAtRest(): boolean {
+    if (this.isLeaving || !this.#pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0) return false
+    return this.nextWakeMs > this.#services.clock.now()
+  }
+
+  /** When the context has to be in memory: 0 while it is at work, Infinity if only a message needs it. */
+  get nextWakeMs(): number {
+    let nextMs = Infinity
+    for (const taskId of this.#tasks.ids()) nextMs = Math.min(nextMs, this.#wakeOf(taskId))
+    return nextMs
+  }
+
+  get isLeaving(): boolean {
+    return this.#pipeline.isOver
+  }
+
+  /** The context's actor. */
+  get root(): AnyActorRef {
+    return this.#root
+  }
+
+  /** Has the context decide upon a request: a message that addresses no task. */
+  receive(request: ContextRequest, call: Call): void {
+    if (this.#pipeline.isOver) return call.failed(this.#pipeline.error)
+    this.#calls.add(request.callId, call)
+    this.#root.send({ type: 'request.received', request })
+  }
+
+  /**
+   * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
+   * that was decided until now is committed.
+   */
+  send(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
+    if (this.#pipeline.isOver) {
+      waiting.failed(this.#pipeline.error)
+      return 'refused'
+    }
+    const { turn } = this.#pipeline
+    turn.waiting.push(waiting)
+    const { taskId } = event
+    const task = this.#actorOf(taskId)
+    const generation = this.#tasks.generationOf(taskId)
+    if (!task) return 'refused'
+    if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
+    this.#host.runs(taskId)
+    const taken = admitted(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
+    if (typeof taken === 'string' || !('type' in taken)) return taken
+    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request)) return 'large'
+    if (send) turn.sends.push({ ...send, taskId })
+    if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
+    if (trace) this.#host.traces?.link(taskId, trace, turn)
+    this.#root.send(taken)
+    return 'taken'
+  }
+
+  /** Settles when the work of a task that came back into memory with a question waits for its answer again; nothing to wait for otherwise. */
+  caughtUp(taskId: string): Promise<void> | undefined {
+    const task = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
+    const work: AnyActorRef | undefined = task?.getSnapshot().children.work
+    return work && runOf(work)?.caughtUp()
+  }
+
+  /** Hears that the process ends in order, before `stop`. */
+  processEnds(): void {
+    this.#host.processEnds()
+  }
+
+  /** Resolves when everything decided until now is committed and told, or never will be. */
+  settled(): Promise<void> {
+    if (this.#pipeline.isSettled) return Promise.resolve()
+    return new Promise(resolve => void this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() }))
+  }
+
+  /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
+  stop(error: unknown = SHUT_DOWN): void {
+    this.#pipeline.end(error)
+    this.#calls.failAll(error)
+    this.#timers.clearAll()
+    this.#host.leave()
+    if (this.#root.getSnapshot().status === 'stopped') return
+    this.#root.stop()
+    this.#services.observers.told?.left(this)
+  }
+
+  /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
+  erase(error: unknown): void {
+    this.#host.end()
+    this.stop(error)
+  }
+
+  #start(tasks: readonly RestoredTask[]): void {
+    hostActors(this.#root.system, this.#host)
+    this.#services.observers.told?.entered(this)
+    this.#root.on('*', fact => this.#noteFact(fact))
+    /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
+    this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
+    takeUp(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
+  }
+
+  #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
+    this.#services.logger.error(what, { contextId: this.key.contextId, error })
+    this.#services.metering.forget(this.key)
+    this.stop(answer)
+    this.owner.broke(taskIds, answer !== LOST_RACE)
+  }
+
+  #noteFact(fact: ContextFact): void {
+    const { turn } = this.#pipeline
+    switch (fact.type) {
+      case 'task.opened':
+        return this.#open(fact, turn)
+      case 'request.answered': {
+        const reply = agentMessage(fact.reply, this.key, this.#services.ids)
+        turn.log.push({ message: { ...fact.request.message, contextId: this.key.contextId } }, { message: reply })
+        return this.#calls.settle(fact.request.callId, turn, { reply })
+      }
+      case 'request.refused':
+        return this.#calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
+      case 'child.crashed': {
+        /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
+        if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
+        this.#host.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
+        return this.#host.noteMove(fact.actorId)
+      }
+    }
+  }
+
+  #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
+    const { taskId, callId, details, trace } = request
+    const { contextId } = this.key
+    const { work, input: schema } = this.#services.agent
+    const message = Object.assign({}, request.message, { taskId, contextId })
+    const opened = openedBy(request)
+    const input = this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
+    this.#hasTasks = true
+    this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
+    turn.moved.add(taskId)
+    this.#host.logMessage({ message, taskId, generation: 0 }, details)
+    storeOpened(taskId, opened, turn.journal)
+    if (trace) this.#host.traces?.open(taskId, trace, turn)
+    // A chart's first step is its author's: what led there is durable before.
+    if (input && typeof work === 'function') turn.starts.push(input)
+    else turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
+    this.#calls.settle(callId, turn, { taskId })
+  }
+
+  #actorOf(taskId: string): AnyActorRef | undefined {
+    return this.#root.getSnapshot().children[taskId]
+  }
+
+  #commitOf(turn: Turn): Commit | undefined {
+    for (const input of turn.starts) this.#host.begin(input)
+    for (const taskId of turn.moved) this.#save(taskId, turn)
+    const saved = savedContext(this.#root, this.#saved)
+    const { rows, log, sends, journal, webhooks } = turn
+    const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
+    if ((isNew || saved.snapshot === this.#saved?.snapshot) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    this.#saved = saved
+    turn.commit = { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
+    return turn.commit
+  }
+
+  #save(taskId: string, turn: Turn): void {
+    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
+    if (!this.#tasks.has(taskId)) {
+      this.#host.ended(taskId)
+      this.#texts.delete(taskId)
+    }
+    if (row) turn.rows.push(row)
+  }
+
+  /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */
+  #wakeOf(taskId: string): number {
+    const actor = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
+    return actor && !isAtWork(actor) ? this.#timers.nextOf(taskId) : 0
+  }
+
+  /** A task's actor as text; if it cannot be saved the task has failed, and there is nothing to save any more. */
+  #snapshotOf(taskId: string): string | undefined {
+    const actor = this.#actorOf(taskId)
+    try {
+      return actor && this.#texts.of(actor, this.#timers.eventsOf(taskId))
+    } catch (error) {
+      this.#host.failTask(taskId, error)
+      return undefined
+    }
+  }
+
+  #tell(turn: Turn): void {
+    const { feeds, metering, webhooks } = this.#services
+    this.#host.traces?.tell(turn)
+    metering.committed(this.key, turn)
+    if (turn.commit) this.owner.committed(turn.commit)
+    for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
+    for (const taskId of turn.moved) {
+      this.#tasks.told(taskId)
+      if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
+      const row = webhooks?.has(taskId) ? turn.rowOf(taskId) : undefined
+      if (row) webhooks?.told(taskId, row.generation)
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import { createActor } from 'xstate'
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { TaskState } from '../../machines/protocol/states.ts'
+import { reasonOf } from '../../machines/task.machine.ts'
+import type { Agent } from '../agent/define-agent.ts'
+import { isAtWork } from '../commits/actor-host.ts'
+import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
+import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
+import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskPlace } from '../store/store.ts'
+import { NOT_BEGUN_AGAIN } from './errors.ts'
+
+/**
+ * What would become of a stored task: it goes on as it is (`ok`), its chart is migrated first (`migrates`), its function
+ * or generator runs again against its journal, which nobody can try without running it (`runs again`), or it `fails`.
+ */
+export type Outlook = 'ok' | 'migrates' | 'runs again' | 'fails'
+
+/** What would become of one stored task with an agent as it is now. */
+export interface Verdict extends ContextKey {
+  readonly taskId: string
+  readonly state: TaskState
+  readonly outlook: Outlook
+  /** Why it fails. */
+  readonly reason?: string
+  /** The version of the agent that stored it, if any. */
+  readonly storedVersion?: string
+}
+
+/** The states of tasks that have not ended. */
+const LIVE: readonly TaskState[] = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED']
+
+const PAGE = 100
+
+/**
+ * Tells of every task of these scopes that has not ended what would become of it if this agent took it up: nothing is
+ * written, and none of the author's code runs but `migrate` and what restores actors. A task that cannot be read fails.
+ */
+export async function* rehearse(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
+  for await (const scope of scopes) {
+    const seen = new Set<string>()
+    for (const state of LIVE) {
+      for await (const { task: { id, contextId } } of liveTasks(store, scope, state)) {
+        if (seen.has(contextId)) continue
+        seen.add(contextId)
+        const key = { tenant: scope.tenant, principal: scope.principal, contextId }
+        try {
+          yield* verdictsOn(agent, key, await store.loadContext(key))
+        } catch (error) {
+          yield { ...key, taskId: id, state, outlook: 'fails', reason: reasonFor(error) }
+        }
+      }
+    }
+  }
+}
+
+async function* liveTasks(store: Pick<Store, 'listTasks'>, scope: Scope, state: TaskState): AsyncGenerator<TaskPage['tasks'][number]> {
+  let after: TaskPlace | undefined
+  do {
+    const { tasks, next }: TaskPage = await store.listTasks(scope, { state, after, limit: PAGE, historyLength: 0, artifacts: false })
+    yield* tasks
+    after = next
+  } while (after)
+}
+
+function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undefined): Verdict[] {
+  if (!stored) return []
+  checkFormat(JSON.parse(stored.snapshot) as object)
+  return stored.tasks.map(row => {
+    const task = restoredTask(row, agent)
+    const { version } = task.saved
+    return { ...key, taskId: row.taskId, state: row.state, ...outlookOf(task, agent), ...(version !== undefined && { storedVersion: version }) }
+  })
+}
+
+function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 'reason'> {
+  const { error, isMigrated, saved, row } = task
+  if (error) return { outlook: 'fails', reason: reasonFor(error) }
+  const work = saved.children?.['work']
+  if (!work) return { outlook: 'ok' }
+  const endsAtWork = agent.recovery === 'fail' && row.wakeAtMs === 0
+  if (!agent.work || typeof agent.work === 'function') return endsAtWork ? { outlook: 'fails', reason: NOT_BEGUN_AGAIN } : { outlook: 'runs again' }
+  // Made and never started: it restores all below it, and does nothing.
+  const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
+  const fault = restoreFault(actor)
+  if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
+  if (endsAtWork && isAtWork(actor)) return { outlook: 'fails', reason: NOT_BEGUN_AGAIN }
+  return { outlook: isMigrated ? 'migrates' : 'ok' }
+}
+
+/** As the task's client would be told; of an error in the author's code also what it says, since its author asks. */
+function reasonFor(error: unknown): string {
+  const reason = reasonOf(error)
+  const cause: unknown = isA2AError(error) ? error.cause : error
+  return cause instanceof Error ? `${reason} (${cause.message})` : reason
+}

@@ -1,0 +1,67 @@
+import { fromPromise, type AnyActorLogic, type Snapshot } from 'xstate'
+import type { Matter, NegotiationFact, Opinion, StandingOffer, Terms } from '../../machines/negotiation-events.ts'
+import { negotiationMachine, type NegotiationContext } from '../../machines/negotiation.machine.ts'
+import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
+import { messageOf, wordOf } from '../authoring/checked-words.ts'
+import { hostOf, type ActorHost } from '../commits/actor-host.ts'
+import { gated, inScope } from '../commits/commit-gate.ts'
+import { compiled } from '../xstate/compiled-machine.ts'
+import type { Negotiation } from './negotiation.ts'
+import { answering } from './per-message.ts'
+import { checkedTerms } from './proposals.ts'
+
+/** A negotiation that lasts as the actor `bargaining` of a context, which hears what is decided. */
+export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
+  const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(negotiation, input, hostOf(system), signal)))
+  const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
+  const logic = inScope(machine, scope => ({
+    ...scope,
+    emit: ({ outcome }: NegotiationFact) => hostOf(scope.system).send({ type: 'request.decided', output: outcome })
+  }))
+  return { ...logic, restoreSnapshot: (snapshot: Snapshot<unknown>, scope) => machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope) }
+}
+
+/** Asks the author about a request. */
+async function opinion(negotiation: Negotiation, { request, round, standing, proposal }: Matter, host: ActorHost, signal: AbortSignal): Promise<Opinion> {
+  const opinion = await answering(host, request, signal, async given => {
+    const answer = await negotiation.respond({ ...given, round, standing, proposal })
+    return opinionOf(answer, negotiation, { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs })
+  })
+  return opinion ?? { decision: 'failed' }
+}
+
+/** What the author's answer means; an offer is named by the id that its request had for a task. */
+export function opinionOf(answer: unknown, { terms }: Negotiation, named: Pick<StandingOffer, 'offerId' | 'expiresAtMs'>): Opinion {
+  const word = wordOf(answer, ['offer', 'accepted', 'declined', 'reply', 'rejected'], 'answer offer(…), accepted(…), declined(…), reply(…) or rejected(…)')
+  switch (word.type) {
+    case 'offer':
+      return { decision: 'offered', offer: { ...named, terms: ownTerms(terms, word.terms) }, words: messageOf(word.message ?? 'This is my offer.') }
+    case 'accepted':
+      return { decision: 'accepted', ...(word.terms !== undefined && { terms: ownTerms(terms, word.terms) }) }
+    case 'rejected':
+      return { decision: 'rejected', reason: messageOf(word.reason) }
+    default:
+      return { decision: word.type === 'reply' ? 'replied' : 'declined', words: messageOf(word.message) }
+  }
+}
+
+function ownTerms(schema: Negotiation['terms'], terms: unknown): Terms {
+  const checked = checkedTerms(schema, terms, 'terms')
+  if ('value' in checked) return checked.value
+  const text = violationsText(checked.violations)
+  throw new A2AError('InvalidAgentResponse', `The agent's code gave terms that its schema does not take: ${text}.`)
+}
+
+/** A stored negotiation as the agent is now: an offer of terms that its schema does not take any more stands no longer. */
+function renewed(snapshot: Snapshot<unknown> & { readonly context: NegotiationContext }, { rounds, terms }: Negotiation): never {
+  const { standing } = snapshot.context
+  return { ...snapshot, context: { ...snapshot.context, rounds, standing: standing && fits(standing, terms) ? standing : null } } as never
+}
+
+function fits(standing: StandingOffer, schema: Negotiation['terms']): boolean {
+  try {
+    return 'value' in checkedTerms(schema, standing.terms, 'terms')
+  } catch {
+    return false
+  }
+}

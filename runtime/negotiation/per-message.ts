@@ -1,0 +1,69 @@
+import { fromPromise, type AnyActorLogic } from 'xstate'
+import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import type { RequestDetails } from '../../machines/protocol/requests.ts'
+import type { Agent } from '../agent/define-agent.ts'
+import { decisionOf } from '../authoring/checked-words.ts'
+import { NO_EXTENSIONS } from '../authoring/extensions.ts'
+import { openingFaults } from '../authoring/input-schema.ts'
+import { NO_DETAILS } from '../authoring/request-details.ts'
+import type { Accepted, Rejected, Reply } from '../authoring/words.ts'
+import { hostOf, type ActorHost } from '../commits/actor-host.ts'
+import { gated } from '../commits/commit-gate.ts'
+
+/** What a negotiation is called with. */
+export interface NegotiationArguments {
+  readonly contextId: string
+  /** The message to answer. It addresses no task. */
+  readonly message: Message
+  /** The metadata and configuration of the message's request (§3.2.1). */
+  readonly request: RequestDetails
+  /** The agent's own extensions that the client has activated for the message, by their URIs (§4.6). */
+  readonly extensions: readonly string[]
+  /** Reads the context's newest messages before this one, of the client and of the agent, oldest first; 50 unless told. */
+  readonly history: (limit?: number) => Promise<Message[]>
+  /** Aborts when the conversation leaves memory before there is an answer. */
+  readonly signal: AbortSignal
+}
+
+/** Answers a message that addresses no task: with a message, with a task, or with a task that is rejected. Calls may run side by side. */
+export type NegotiateFunction<Terms = Record<string, unknown> | undefined> = (
+  negotiation: NegotiationArguments
+) => Reply | Accepted<Terms> | Rejected | Promise<Reply | Accepted<Terms> | Rejected>
+
+/** What of an agent counts when a message is negotiated: a task opens only for a message that its `input` takes. */
+type NegotiatingAgent = { readonly [Member in 'work' | 'input']: Agent[Member] | undefined } & { readonly negotiate: NegotiateFunction }
+
+/** A negotiation function as the actor `negotiation` of a context: one for each message. */
+export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent): AnyActorLogic {
+  const opensTasks = work !== undefined
+  return gated(
+    fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
+      const outcome = await answering(hostOf(system), request, signal, async given => {
+        const decision = decisionOf(await negotiate(given), request, opensTasks)
+        const violations = input && decision.decision === 'accepted' ? openingFaults(input, request.message) : []
+        return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
+      })
+      return outcome ?? { request, decision: 'failed' }
+    })
+  )
+}
+
+/** Has an author's code answer a request. `undefined` if it throws, since the error is for the log, or if nobody waits for it who will not send it again. */
+export async function answering<Answer>(
+  host: ActorHost,
+  { callId, message, extensions = NO_EXTENSIONS, details = NO_DETAILS, trace, isOnce }: ContextRequest,
+  signal: AbortSignal,
+  answer: (given: NegotiationArguments) => Promise<Answer>
+): Promise<Answer | undefined> {
+  const { contextId } = host.key
+  // Its client heard of no outcome, and sends it again: what came of it now would be there twice.
+  if (isOnce && !host.isAwaited(callId)) return undefined
+  try {
+    const given: NegotiationArguments = { contextId, message, request: details, extensions, history: limit => host.readMessages(limit), signal }
+    return await (host.traces ? host.traces.negotiated(trace, () => answer(given)) : answer(given))
+  } catch (error) {
+    host.logger.error('the negotiation of a message failed', { contextId, error })
+    return undefined
+  }
+}

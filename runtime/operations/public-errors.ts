@@ -1,0 +1,19 @@
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { Logger } from '../ports/logger.ts'
+import type { CallContext } from './admission.ts'
+
+/** Runs an operation. What it throws is an A2AError or the reason of the call's signal; any other error is for our log alone. */
+export async function ownErrors<T>(logger: Logger, call: CallContext, operation: string, run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    throw ownError(logger, call, operation, error)
+  }
+}
+
+/** The error that the caller of an operation gets of one that was thrown. */
+export function ownError(logger: Logger, { signal }: CallContext, operation: string, error: unknown): unknown {
+  if (isA2AError(error) || signal?.aborted) return error
+  logger.error('an operation failed', { operation, error })
+  return new A2AError('InternalError', undefined, { cause: error })
+}

@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto'
+import { A2AError, invalidParams, type FieldViolation } from '../../machines/protocol/errors.ts'
+import type { CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
+import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
+import { taskNotFound } from '../contexts/errors.ts'
+import type { NewWebhook, Webhook } from '../store/rows.ts'
+import type { Scope, Store } from '../store/store.ts'
+import type { Admitted } from './admission.ts'
+import type { OperationServices, Push } from './dependencies.ts'
+
+/** Lengths of what a registration may hold, in characters. */
+const LONGEST_URL = 2048
+const LONGEST_SECRET = 8192
+
+/** How long the address of a webhook is looked at. One about which nothing is found out in time is looked at again before each post. */
+const LOOK_MS = 2000
+
+/** What a header may hold (RFC 9110 §5.5), and how a scheme is written (§11.1). */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+const SCHEME = /^[\w!#$%&'*+.^`|~-]{1,64}$/
+
+/** The services of an agent that pushes. Throws PushNotificationNotSupported if it does not. */
+export function pushOf({ push }: Pick<OperationServices, 'push'>): Push {
+  if (push) return push
+  throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
+}
+
+/**
+ * The webhook that comes with a message (§3.2.2). Without an id one address is one webhook of the task, however many
+ * messages bring it. Throws InvalidParams for one that cannot be told, RateLimited if there are too many.
+ */
+export async function webhookOfMessage(services: OperationServices, call: Admitted<SendMessageRequest>, config: TaskPushNotificationConfig): Promise<Omit<NewWebhook, 'taskId'>> {
+  const place = 'configuration.taskPushNotificationConfig.'
+  const { taskId } = call.params.message
+  if (config.taskId !== undefined && config.taskId !== taskId) throw invalidParams({ field: `${place}taskId`, description: 'must be the task of the message, or be left out' })
+  const { scope, dialect: version } = call
+  const webhook = await checkedWebhook(services, scope, config, place)
+  const id = config.id ?? createHash('sha256').update(webhook.url).digest('base64url').slice(0, 22)
+  if (taskId !== undefined) {
+    const others = (await services.store.readWebhooks(scope, taskId)).filter(({ row }) => row.id !== id)
+    if (others.length >= services.limits.webhooksPerTask) throw tooMany(taskId, services.limits.webhooksPerTask)
+  }
+  return { id, webhook, version }
+}
+
+/** What a configuration says of its webhook. Throws InvalidParams for one that cannot be told, RateLimited if its principal has too many. */
+export async function checkedWebhook(services: OperationServices, scope: Scope, { url, token, authentication }: TaskPushNotificationConfig, place = ''): Promise<Webhook> {
+  const { webhooks, sender } = pushOf(services)
+  const { clock, limits } = services
+  const violations = [
+    ...violation(`${place}url`, url.length <= LONGEST_URL, `must have at most ${LONGEST_URL} characters`),
+    ...secretViolations(`${place}token`, token),
+    ...secretViolations(`${place}authentication.credentials`, authentication?.credentials),
+    ...violation(`${place}authentication.scheme`, SCHEME.test(authentication?.scheme ?? 'none'), 'must be an HTTP authentication scheme such as Bearer')
+  ]
+  if (violations.length > 0) throw invalidParams(...violations)
+  const late = new AbortController()
+  const timer = clock.setTimeout(() => late.abort(), LOOK_MS)
+  const fault = await sender.faultOf(url, late.signal).finally(() => clock.clearTimeout(timer))
+  if (fault !== undefined) throw invalidParams({ field: `${place}url`, description: fault })
+  if (webhooks.countOf(scope) >= limits.webhooksPerPrincipal) {
+    throw new A2AError('RateLimited', `You have ${limits.webhooksPerPrincipal} push notification configurations that are still told, which is the most. Delete some.`)
+  }
+  return { url, ...(token !== undefined && { token }), ...(authentication && { authentication }) }
+}
+
+/** The error for a task that has as many webhooks as it may. */
+export function tooMany(taskId: string, limit: number): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId} has ${limit} push notification configurations, which is the most. Delete one first.`, { metadata: { taskId } })
+}
+
+function secretViolations(field: string, secret = ''): FieldViolation[] {
+  return violation(field, secret.length <= LONGEST_SECRET && FIELD_VALUE.test(secret), `must be the text of an HTTP header, of at most ${LONGEST_SECRET} characters`)
+}
+
+function violation(field: string, isGood: boolean, description: string): FieldViolation[] {
+  return isGood ? [] : [{ field, description }]
+}
+
+/**
+ * CreateTaskPushNotificationConfig (§3.1.7): the task's updates are posted from its next event on. A configuration with
+ * the id of another takes its place, and goes on where that one is. Gives it with its secrets.
+ */
+export async function createPushConfig(services: OperationServices, { params, scope, dialect }: Admitted<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+  const { store, limits, ids } = services
+  const { taskId, id = ids() } = params
+  const { webhooks } = pushOf(services)
+  const webhook: NewWebhook = { taskId, id, webhook: await checkedWebhook(services, scope, params), version: dialect }
+  const outcome = await store.writeWebhook(scope, webhook, limits.webhooksPerTask)
+  if (outcome === 'absent') throw taskNotFound(taskId)
+  if (outcome === 'full') throw tooMany(taskId, limits.webhooksPerTask)
+  await webhooks.refresh(scope, taskId, [id])
+  return { ...tenantOf(scope), id, taskId, ...webhook.webhook }
+}
+
+/** GetTaskPushNotificationConfig (§3.1.8): without its secrets. Throws TaskNotFound if there is none. */
+export async function getPushConfig({ store }: OperationServices, { params: { taskId, id }, scope }: Admitted<GetTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+  const found = (await configsOf(store, scope, taskId)).find(config => config.id === id)
+  if (found) return found
+  throw new A2AError('TaskNotFound', `Task ${taskId} has no push notification configuration ${id}.`, { metadata: { taskId } })
+}
+
+/** ListTaskPushNotificationConfigs (§3.1.9): in the order in which they were first registered, without their secrets. All on one page, unless `pageSize` wants fewer. */
+export async function listPushConfigs({ store }: OperationServices, { params, scope }: Admitted<ListTaskPushNotificationConfigsRequest>): Promise<ListTaskPushNotificationConfigsResponse> {
+  const { taskId, pageSize = Infinity, pageToken } = params
+  const configs = await configsOf(store, scope, taskId)
+  const tokenOf = ({ id }: TaskPushNotificationConfig) => createHash('sha256').update(JSON.stringify([scope.tenant, scope.principal, taskId, id])).digest('base64url')
+  const from = pageToken === undefined ? 0 : configs.findIndex(config => tokenOf(config) === pageToken) + 1
+  if (pageToken !== undefined && from === 0) throw notOurs()
+  const page = configs.slice(from, from + pageSize)
+  const last = page.at(-1)
+  return { configs: page, ...(last && from + page.length < configs.length && { nextPageToken: tokenOf(last) }) }
+}
+
+/** DeleteTaskPushNotificationConfig (§3.1.10): nothing more is posted, also nothing that is under way. Deleting twice is as deleting once. */
+export async function deletePushConfig(services: OperationServices, { params: { taskId, id }, scope }: Admitted<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
+  const { store } = services
+  const { webhooks } = pushOf(services)
+  await checkTask(store, scope, taskId)
+  webhooks.drop(taskId, id)
+  try {
+    await store.deleteWebhook(scope, taskId, id)
+    webhooks.drop(taskId, id)
+  } catch (error) {
+    await webhooks.refresh(scope, taskId, [])
+    throw error
+  }
+  return {}
+}
+
+async function configsOf(store: Store, scope: Scope, taskId: string): Promise<TaskPushNotificationConfig[]> {
+  await checkTask(store, scope, taskId)
+  return (await store.readWebhooks(scope, taskId)).map(({ row: { id, webhook: { url, authentication } } }) => ({
+    ...tenantOf(scope), id, taskId, url, ...(authentication && { authentication: { scheme: authentication.scheme } })
+  }))
+}
+
+async function checkTask(store: Store, scope: Scope, taskId: string): Promise<void> {
+  if (!(await store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))) throw taskNotFound(taskId)
+}
+
+function tenantOf({ tenant }: Scope): { tenant?: string } {
+  return tenant === '' ? {} : { tenant }
+}
+
+function notOurs(): A2AError {
+  return invalidParams({ field: 'pageToken', description: 'must be the nextPageToken of an answer for the same task, whose last configuration is still there. Leave it out to begin again' })
+}

@@ -1,0 +1,104 @@
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import { isTerminal } from '../../machines/protocol/states.ts'
+import { namingOf } from '../store/rows.ts'
+import type { Scope } from '../store/store.ts'
+import { LARGE_BYTES, readWhole, type Room } from '../streams/whole-task.ts'
+import { inTurn, type Outcome } from './deduplication.ts'
+import type { Placed } from './deliver.ts'
+import type { OperationServices } from './dependencies.ts'
+import { otherContext, placeMessage, type SendTerms } from './route-message.ts'
+
+/** A client's own name for a task. It is its own alone: what another client calls so is another task. */
+export interface TaskName {
+  readonly name: string
+  /** Hears which task of this name has ended, where the message begins anew after it. */
+  readonly follows?: (taskId: string) => void
+}
+
+/** What a name stands for: its newest task, or the message that was the answer in place of one. */
+export type Named = { readonly taskId: string } | { readonly reply: Message }
+
+/** What a client has given a name, if that is remembered. */
+export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<Named | undefined> {
+  const atMs = clock.now()
+  const row = await store.readSend(scope, namingOf(name, atMs, 0).key)
+  return row && row.expiresAtMs > atMs ? row : undefined
+}
+
+/**
+ * The tasks of a name before this one, oldest first: the message that opened a task refers to the one before. At most
+ * `limits.referencedTasks` of them, the newest, and no more than fit into `limits.referencedBytes`.
+ */
+export async function roundsBefore({ store, limits }: Pick<OperationServices, 'store' | 'limits'>, scope: Scope, taskId: string, room?: Room): Promise<Task[]> {
+  const rounds: Task[] = []
+  let bytes = 0
+  for (let id = taskId; rounds.length < limits.referencedTasks;) {
+    const [before] = (await store.readTaskMessages(scope, id, 0, 1)).flatMap(({ message }) => message.referenceTaskIds ?? [])
+    const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
+    if (!size || (bytes += size.bytes) > limits.referencedBytes) break
+    if (bytes > LARGE_BYTES) await room?.()
+    const read = await readWhole(store, scope, size.taskId)
+    if (!read) break
+    rounds.unshift(read.task)
+    id = size.taskId
+  }
+  return rounds
+}
+
+/**
+ * Brings a message to the task of a name, as long as that has not ended. After its end, and where there is none yet, the
+ * message goes to the context, of the last task if there was one, and what it opens has the name from then on: that is one
+ * commit. Messages under one name wait for each other until they are placed. An id that we gave is no name: it keeps its task.
+ */
+export async function placeNamed<T>(
+  services: OperationServices,
+  scope: Scope,
+  message: Message,
+  { name, follows }: TaskName,
+  terms: Omit<SendTerms, 'send'>,
+  attach: (placed: Placed) => T
+): Promise<Outcome<T>> {
+  const { clock, limits, sendsUnderWay } = services
+  const send = namingOf(name, clock.now(), limits.taskNamesRememberedMs)
+  const open = (more: Partial<Message> = {}) => placeMessage(services, scope, { ...message, ...more }, { ...terms, send }, attach)
+  return inTurn(sendsUnderWay, scope, send, async () => {
+    const named = await readNamed(services, scope, name)
+    const taskId = named && 'taskId' in named ? named.taskId : name
+    const last = named && 'reply' in named ? answered(named.reply) : await taskFor(services, scope, taskId)
+    if (!last) return open()
+    if (!named) return placeMessage(services, scope, { ...message, taskId }, terms, attach)
+    const { contextId, isOver } = last
+    if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(name)
+    const begin = () => {
+      if ('reply' in named) return open({ contextId })
+      follows?.(taskId)
+      return open({ contextId, referenceTaskIds: [taskId] })
+    }
+    if (isOver) return begin()
+    try {
+      return await open({ taskId })
+    } catch (error) {
+      // It may have ended since it was looked at.
+      if (!isA2AError(error) || error.code !== 'UnsupportedOperation' || !(await taskFor(services, scope, taskId))?.isOver) throw error
+      return begin()
+    }
+  })
+}
+
+/** What a message under a name comes after: a task, or an answer that was none. */
+interface Last {
+  readonly contextId: string
+  readonly isOver: boolean
+}
+
+async function taskFor({ store }: OperationServices, scope: Scope, taskId: string): Promise<Last | undefined> {
+  const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+  return stored && { contextId: stored.task.contextId, isOver: isTerminal(stored.task.status.state) }
+}
+
+/** Every reply says its context. */
+function answered(reply: Message): Last {
+  return { contextId: (reply as Message & { contextId: string }).contextId, isOver: true }
+}

@@ -1,0 +1,51 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
+
+/** Values that JSON empties or turns into something else, and what to write instead. */
+const INSTEAD: ReadonlyMap<string, string> = new Map([
+  ['Map', 'an object: Object.fromEntries(map)'],
+  ['Set', 'a list: [...set]'],
+  ['Date', 'a text: date.toISOString()'],
+  ['RegExp', 'its source: regExp.source'],
+  ['Error', 'its text: error.message'],
+  ['Promise', 'its result: await it first'],
+  ['WeakMap', 'what it holds'],
+  ['WeakSet', 'what it holds'],
+  ['ArrayBuffer', "a text: Buffer.from(bytes).toString('base64')"],
+  ['Uint8Array', "a text: Buffer.from(bytes).toString('base64')"]
+])
+
+/**
+ * What JSON would not give back of a value as it was, in a clause that names the place and what to write instead;
+ * `undefined` if there is nothing. Actors in it are passed over, which XState stores in its own way, and what has a `toJSON`.
+ */
+export function jsonLoss(value: unknown, name: string, seen: Set<object> = new Set()): string | undefined {
+  if (typeof value !== 'object' || value === null || seen.has(value)) return undefined
+  seen.add(value)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value)
+  const kind = isPlain ? '' : kindIn(value)
+  const instead = INSTEAD.get(kind)
+  if (instead !== undefined) return `${name} is ${/^[AE]/.test(kind) ? 'an' : 'a'} ${kind}, which JSON does not keep. Write ${instead}.`
+  if (!isPlain && ('sessionId' in value || 'toJSON' in value)) return undefined
+  for (const [key, member] of Object.entries(value)) {
+    const loss = typeof member === 'object' ? jsonLoss(member, Array.isArray(value) ? `${name}[${key}]` : `${name}.${key}`, seen) : undefined
+    if (loss !== undefined) return loss
+  }
+  return undefined
+}
+
+/** The class of an object of JavaScript's own, such as `Map`; `Object` for others. */
+export function kindIn(value: object): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1)
+}
+
+/** What JSON would not give back of a chart's context after a step. Only members that the step has changed are looked at. */
+export function contextLoss(context: unknown, before: unknown): string | undefined {
+  if (context === before || !isObject(context)) return undefined
+  const was: Readonly<Record<string, unknown>> = isObject(before) ? before : {}
+  for (const [key, value] of Object.entries(context)) {
+    const loss = value === was[key] ? undefined : jsonLoss(value, `context.${key}`)
+    if (loss !== undefined) return loss
+  }
+  return undefined
+}

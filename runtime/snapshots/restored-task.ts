@@ -1,0 +1,73 @@
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { TaskContext } from '../../machines/task.machine.ts'
+import type { Agent } from '../agent/define-agent.ts'
+import { fault } from '../primitives/kill-points.ts'
+import type { StoredContext } from '../store/store.ts'
+import type { SavedTimers } from '../timers/task-timers.ts'
+import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
+import { migrated } from './migration.ts'
+import { checkFormat } from './snapshot-text.ts'
+
+const cannot = 'This task cannot go on with the agent as it is now:'
+
+type StoredRow = StoredContext['tasks'][number]
+
+/** What of an agent its stored tasks are restored for. */
+export type RestoringAgent = Pick<Agent, 'work' | 'version' | 'migrate'>
+
+/** A task as it was saved: its actor, what is to happen to it by itself, and the version of the agent that saved it. */
+export type SavedTask = PersistedSnapshot & SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }
+
+/** A stored task, made ready for the agent as it is now. */
+export interface RestoredTask {
+  readonly row: StoredRow
+  readonly saved: SavedTask
+  /** What XState restores, as JSON text: without its work if that cannot go on. */
+  readonly text: string
+  /** Whether another version of the agent saved it. */
+  readonly isOther: boolean
+  /** Whether the author's `migrate` has made it what it is. */
+  readonly isMigrated: boolean
+  /** Why its work cannot go on. */
+  readonly error?: A2AError
+}
+
+/**
+ * Makes a stored task ready: what another version of the agent has stored is migrated if the author has given `migrate`;
+ * then it has to fit the agent's work. Throws InternalError for a task that a newer taskchart has stored.
+ */
+export function restoredTask(row: StoredRow, agent: RestoringAgent): RestoredTask {
+  const saved: SavedTask = JSON.parse(row.snapshot)
+  checkFormat(saved)
+  const isOther = saved.version !== agent.version
+  try {
+    const now = isOther ? migratedTask(saved, agent) : saved
+    checkFit(now, agent)
+    const isMigrated = now !== saved
+    return { row, saved: now, text: isMigrated ? JSON.stringify(now) : row.snapshot, isOther, isMigrated }
+  } catch (cause) {
+    const error = isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${cannot} its work is not stored as a statechart is.`, { cause })
+    return { row, saved, text: JSON.stringify({ ...saved, children: {} }), isOther, isMigrated: false, error }
+  }
+}
+
+function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): SavedTask {
+  const work = saved.children?.['work']
+  if (!migrate || !work || !('value' in work.snapshot)) return saved
+  const snapshot = migrated(migrate, { version: saved.version, snapshot: work.snapshot as Record<string, unknown> }, version)
+  fault('P17')
+  return { ...saved, children: { ...saved.children, work: { ...work, snapshot } } }
+}
+
+function checkFit({ children = {}, version: stored }: SavedTask, { work: present, version }: RestoringAgent): void {
+  const { work } = children
+  if (!work) return
+  const misses = present ? (typeof present === 'function' ? functionMisfit(work.snapshot) : misfit(present, work.snapshot)) : 'the agent does no tasks'
+  if (misses === undefined) return
+  const then = stored === version ? `under the same version, ${version}` : `by ${stored === undefined ? 'an agent without a version' : `version ${stored}`}, and this is version ${version}`
+  throw new A2AError('InvalidAgentResponse', `${cannot} ${misses}. It was stored ${then}.`)
+}
+
+function functionMisfit(snapshot: PersistedSnapshot): string | undefined {
+  return 'value' in snapshot ? 'the work was a statechart, and is none now' : undefined
+}

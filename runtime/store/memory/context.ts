@@ -1,0 +1,245 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
+import { appended, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
+import { StatusOrder } from './status-index.ts'
+
+const TASK = '"taskId":"","contextId":""'
+const CHART = '{"status":"active","value":{"active":{"started":"inputRequired"}},"historyValue":{},"context":{'
+
+/** What the texts of stored contexts are full of, and need not hold themselves: as it stands there, snapshots within strings. */
+const dictionary = Buffer.from(
+  JSON.stringify({
+    snapshot: `{"format":1,"status":"active","value":"idle","historyValue":{},"context":{"negotiations":[]},"children":{}}`,
+    rows: [{ taskId: '', generation: 3, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: `${CHART}${TASK},"queue":[],"restarts":[]},"children":{"work":{"snapshot":{"status":"active","value":"","historyValue":{},"context":{},"children":{}},"src":"work","syncSnapshot":false}}}` }],
+    messages: [{ message: { messageId: '', role: 'ROLE_USER', parts: [{ text: '' }], taskId: '', contextId: '' }, taskId: '', generation: 0 }],
+    logs: [['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'].map(state => ({
+      taskId: '', generation: 1,
+      update: { statusUpdate: { taskId: '', contextId: '', status: { state, message: { messageId: '', contextId: '', taskId: '', role: 'ROLE_AGENT', parts: [{ text: '' }] }, timestamp: '2026-01-01T00:00:00.000Z' } } }
+    }))],
+    journal: []
+  })
+)
+
+/** A JSON value as a text that takes a fraction of the memory. */
+export function fold(value: unknown): string {
+  return deflateRawSync(JSON.stringify(value), { dictionary }).toString('latin1')
+}
+
+/** The value that was folded. */
+export function unfold(folded: string): unknown {
+  return JSON.parse(inflateRawSync(Buffer.from(folded, 'latin1'), { dictionary }).toString())
+}
+
+/** An estimate of the bytes that an event or a message has beside its parts. */
+const FRAME_BYTES = 200
+
+type LiveRow = TaskRow & { readonly snapshot: string }
+
+/** What of a context is folded. The logs are in the order of its tasks. */
+interface Folded {
+  readonly snapshot: string
+  readonly rows: LiveRow[]
+  readonly messages: MessageRow[]
+  readonly logs: TaskEvent[][]
+  readonly journal: JournalRow[]
+}
+
+/** A task as the memory store holds it. While its context is folded it has no log and nothing that is made of it. */
+export interface LoggedTask extends TaskRecord {
+  readonly context: MemoryContext
+  log: TaskEvent[]
+  /** When the commit was decided that ended it; Infinity while it lives. */
+  endedAtMs: number
+  /** As its newest row has it. */
+  bytes: number
+}
+
+/**
+ * A context as the memory store holds it. One that waits may be folded: then its snapshots, messages and logs are one short
+ * text, out of which they are made again.
+ */
+export class MemoryContext {
+  readonly key: ContextKey
+  commit = 0
+  /** When its newest commit was decided. */
+  atMs = 0
+  snapshot = ''
+  /** Rows of the tasks that have not ended. */
+  live: LiveRow[] = []
+  /** Every task, oldest first. */
+  tasks: LoggedTask[] = []
+  messages: MessageRow[] = []
+  /** What the works of live tasks keep, in the order of first writing. */
+  #journal: Map<string, JournalRow> | undefined
+  readonly #scopeOrder: StatusOrder<LoggedTask>
+  #order: StatusOrder<LoggedTask> | undefined
+  #folded: string | undefined
+
+  /** `scopeOrder` holds the tasks of the whole scope in the order of their status times. */
+  constructor({ tenant, principal, contextId }: ContextKey, scopeOrder: StatusOrder<LoggedTask>) {
+    this.key = { tenant, principal, contextId }
+    this.#scopeOrder = scopeOrder
+  }
+
+  /** Its tasks in the order of their status times; made when they are first listed. */
+  get order(): StatusOrder<LoggedTask> {
+    if (this.#order) return this.#order
+    this.#order = new StatusOrder()
+    for (const task of this.tasks) this.#order.add(task)
+    return this.#order
+  }
+
+  journalOf(taskId: string): JournalRow[] {
+    return [...(this.#journal?.values() ?? [])].filter(row => row.taskId === taskId)
+  }
+
+  /** Whether all of its tasks that have not ended wait for a message or a timer, and there is one. */
+  get isWaiting(): boolean {
+    return this.live.length > 0 && this.live.every(({ wakeAtMs }) => wakeAtMs !== 0)
+  }
+
+  /** Writes a commit's snapshot and rows, and gives the tasks that are new. */
+  writeRows({ snapshot, tasks, journal, atMs }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
+    const fresh: LoggedTask[] = []
+    for (const row of tasks) {
+      const place = this.#placeOf(row.taskId)
+      if (place < 0 && !isKnown(row.taskId)) fresh.push(this.#newTask(row.taskId))
+      this.#writeRow(row, place)
+    }
+    for (const task of fresh) this.tasks = appended(this.tasks, task)
+    this.#keep(journal)
+    this.commit += 1
+    this.atMs = atMs
+    this.snapshot = snapshot
+    return fresh
+  }
+
+  /** Writes one entry of a commit's log; `task` is the one that it is about, if any. */
+  writeEntry(entry: TaskEvent | MessageRow, task: LoggedTask | undefined): void {
+    if ('message' in entry) {
+      this.messages = appended(this.messages, entry)
+      if (task) applyMessage(task, entry)
+    } else if (task) this.#writeEvent(task, entry)
+  }
+
+  /** Removes those of its tasks that are among these, and their messages. */
+  remove(gone: ReadonlySet<LoggedTask>): void {
+    const ids = new Set<string | undefined>()
+    for (const task of this.tasks) {
+      if (!gone.has(task)) continue
+      ids.add(task.taskId)
+      this.#scopeOrder.remove(task)
+      this.#order?.remove(task)
+    }
+    this.tasks = this.tasks.filter(({ taskId }) => !ids.has(taskId))
+    this.messages = this.messages.filter(({ taskId }) => !ids.has(taskId))
+  }
+
+  /** Makes one short text of what it holds. */
+  fold(): void {
+    const { snapshot, messages, live, tasks } = this
+    this.#folded = fold({ snapshot, rows: live, messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] } satisfies Folded)
+    Object.assign(this, { snapshot: '', messages: [], live: [] })
+    this.#journal = undefined
+    for (const task of tasks) empty(task)
+  }
+
+  /** Makes it as it was before it was folded, if it is. */
+  unfold(): void {
+    if (this.#folded === undefined) return
+    const { snapshot, rows, messages, logs, journal } = unfold(this.#folded) as Folded
+    this.#folded = undefined
+    this.snapshot = snapshot
+    this.messages = messages
+    this.live = rows
+    this.#keep(journal)
+    for (const task of this.tasks) this.#replay(task, logs.shift() as TaskEvent[])
+  }
+
+  /** Where the row of a live task is; -1 if there is none. */
+  #placeOf(taskId: string): number {
+    return this.live.findIndex(row => row.taskId === taskId)
+  }
+
+  #writeRow(row: TaskRow, place: number): void {
+    if (!isLive(row)) {
+      if (place >= 0) this.live = this.live.toSpliced(place, 1)
+      this.#forget(row.taskId)
+    } else if (place >= 0) this.live[place] = row
+    else this.live = appended(this.live, row)
+  }
+
+  /** Adds rows of live tasks to the journal, each in the place of the one with its key. */
+  #keep(rows: readonly JournalRow[]): void {
+    for (const row of rows) {
+      if (this.#placeOf(row.taskId) < 0) continue
+      this.#journal ??= new Map<string, JournalRow>()
+      this.#journal.set(`${row.taskId.length}:${row.taskId}${row.key}`, row)
+    }
+  }
+
+  #forget(ended: string): void {
+    for (const [name, { taskId }] of this.#journal ?? []) {
+      if (taskId === ended) this.#journal?.delete(name)
+    }
+  }
+
+  /** Adds an event to its task, and puts the task where its new status belongs. */
+  #writeEvent(task: LoggedTask, event: TaskEvent): void {
+    if ('artifactUpdate' in event.update) return logEvent(task, event)
+    this.#scopeOrder.remove(task)
+    this.#order?.remove(task)
+    logEvent(task, event)
+    this.#scopeOrder.add(task)
+    this.#order?.add(task)
+  }
+
+  #newTask(taskId: string): LoggedTask {
+    const status = { state: 'TASK_STATE_SUBMITTED' as const }
+    // All at once: members that are added later take memory of their own.
+    return { key: this.key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined, context: this, log: [], endedAtMs: Infinity, bytes: 0 }
+  }
+
+  /** Makes a task again of what happened to it: each message at the generation that it met. */
+  #replay(task: LoggedTask, log: readonly TaskEvent[]): void {
+    const messages = this.messages.filter(({ taskId }) => taskId === task.taskId)
+    for (const event of log) {
+      while (messages[0] && (messages[0].generation ?? 0) < event.generation) applyMessage(task, messages.shift() as MessageRow)
+      logEvent(task, event)
+    }
+    for (const message of messages) applyMessage(task, message)
+  }
+}
+
+/** An estimate of the bytes that a list of parts has as JSON. */
+function bytesOf(parts: readonly Part[]): number {
+  let bytes = FRAME_BYTES
+  for (const part of parts) bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : JSON.stringify(part).length
+  return bytes
+}
+
+function isLive(row: TaskRow): row is LiveRow {
+  return row.snapshot !== undefined
+}
+
+function logEvent(task: LoggedTask, event: TaskEvent): void {
+  task.log = appended(task.log, event)
+  applyEvent(task, event)
+}
+
+/** How much a task holds. Counts the parts of text and bytes by their lengths, so that nothing is written as JSON but data. */
+export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
+  let bytes = 0
+  for (const { parts } of said) bytes += bytesOf(parts)
+  for (const { update } of log) bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
+  const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify({ value }).length, 0)
+  return { taskId, bytes, journalBytes }
+}
+
+/** Leaves of a task what its place among others needs: its ids, state and time. */
+function empty(task: LoggedTask): void {
+  const { state, timestamp } = task.status
+  task.status = { state, ...(timestamp !== undefined && { timestamp }) }
+  Object.assign(task, { log: [], said: [], artifacts: undefined, metadata: undefined })
+}

@@ -1,0 +1,56 @@
+import type { SendRow } from '../rows.ts'
+import { contextName, type ContextKey, type Erasure, type Scope } from '../store.ts'
+import { TimeIndex } from './time-index.ts'
+
+interface Kept {
+  readonly name: string
+  readonly key: ContextKey
+  readonly row: SendRow
+}
+
+/** The de-duplication rows of the memory store, by scope and key, and in the order in which they expire. */
+export class MemorySends {
+  readonly #rows = new Map<string, Kept>()
+  readonly #expiries = new TimeIndex<Kept>(({ row }) => row.expiresAtMs, ({ name }) => name)
+
+  /** Keeps a row of a context. It takes the place of one with its key. */
+  add(key: ContextKey, row: SendRow): void {
+    const name = nameOf(key, row.key)
+    const before = this.#rows.get(name)
+    if (before) this.#drop(before)
+    const kept = { name, key, row }
+    this.#rows.set(name, kept)
+    this.#expiries.add(kept)
+  }
+
+  get(scope: Scope, key: string): SendRow | undefined {
+    return this.#rows.get(nameOf(scope, key))?.row
+  }
+
+  /** Drops rows that expired before a time, at most `limit`. Gives how many went. */
+  sweep(beforeMs: number, limit: number): number {
+    const expired = this.#expiries.readBefore(limit, beforeMs)
+    for (const kept of expired) this.#drop(kept)
+    return expired.length
+  }
+
+  /** Drops the rows of a context or scope. Answers whether there were any. */
+  erase({ tenant, principal, contextId }: Erasure): boolean {
+    const before = this.#rows.size
+    for (const kept of this.#rows.values()) {
+      const { key } = kept
+      if (key.tenant === tenant && key.principal === principal && (contextId ?? key.contextId) === key.contextId) this.#drop(kept)
+    }
+    return this.#rows.size < before
+  }
+
+  #drop({ name, row }: Kept): void {
+    this.#rows.delete(name)
+    this.#expiries.delete({ atMs: row.expiresAtMs, id: name })
+  }
+}
+
+/** A send's key is no context's id, but names something of its scope all the same. */
+function nameOf({ tenant, principal }: Scope, key: string): string {
+  return contextName({ tenant, principal, contextId: key })
+}

@@ -1,0 +1,112 @@
+import { jsonBytes } from '../../primitives/json-bytes.ts'
+import type { ReadOptions, Store, StoredTask } from '../store.ts'
+import { newest, projectTask } from '../task-record.ts'
+import { sizeOf, type LoggedTask } from './context.ts'
+import { MemoryContexts } from './contexts.ts'
+import { MemorySends } from './deduplication.ts'
+import { latestFirst } from './status-index.ts'
+
+/** A task as it is read: one with many bytes without artifacts and history. */
+function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
+  const { within = Infinity } = options
+  if (task.bytes <= within) return projectTask(task, options)
+  const messages = task.context.messages.filter(({ taskId }) => taskId === task.taskId).length
+  return { ...projectTask(task, { historyLength: 0, artifacts: false }), messages }
+}
+
+/** The first rows, as few as have so many bytes together. */
+function fewest<Row>(rows: readonly Row[], bytes: number): Row[] {
+  let left = bytes
+  const end = rows.findIndex(row => (left -= jsonBytes(row)) <= 0)
+  return rows.slice(0, end < 0 ? rows.length : end + 1)
+}
+
+/**
+ * A store in this process's memory: the default, and for tests. Whole while the process lives, gone with it.
+ */
+export function memoryStore(): Store {
+  const contexts = new MemoryContexts()
+  const { webhooks } = contexts
+  const sends = new MemorySends()
+  let open = true
+
+  /** Runs a call now, in the order of the calls, and answers with a promise as slower engines do. */
+  const call = async <T>(answer: () => T): Promise<T> => {
+    if (!open) throw new TypeError('The store is closed.')
+    return answer()
+  }
+
+  return {
+    commit: commit => call(() => {
+      if (!contexts.write(commit)) return false
+      for (const row of commit.sends) sends.add(commit.key, row)
+      return true
+    }),
+    loadContext: key => call(() => {
+      const context = contexts.get(key)
+      return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live] }
+    }),
+    readWakes: (limit, { atMs, taskId }) => call(() => contexts.wakes.read(limit, { atMs, id: taskId })),
+    readTask: (scope, taskId, options) => call(() => {
+      const task = contexts.task(scope, taskId)
+      return task && shown(task, options)
+    }),
+    readEvents: (scope, taskId, after, limit, bytes) => call(() => {
+      const log = contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []
+      return bytes === undefined ? log : fewest(log, bytes)
+    }),
+    readTaskMessages: (scope, taskId, after, bytes) => call(() => {
+      const messages = contexts.task(scope, taskId)?.context.messages.filter(row => row.taskId === taskId) ?? []
+      return fewest(messages.slice(after), bytes)
+    }),
+    readJournal: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.journalOf(taskId) ?? []),
+    readMessages: (key, limit) => call(() => newest(contexts.get(key)?.messages ?? [], limit)),
+    readTasks: (key, limit) => call(() => {
+      const tasks = newest(contexts.get(key)?.tasks ?? [], limit)
+      return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
+    }),
+    measureTasks: choice => call(() => {
+      if ('newest' in choice) return newest(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)
+      const found = [...new Set(choice.taskIds)].flatMap(taskId => contexts.task(choice, taskId) ?? [])
+      return found.toSorted(latestFirst).map(sizeOf)
+    }),
+    listTasks: (scope, query) => call(() => {
+      const page = contexts.orderFor(scope, query)?.page(query, ({ bytes }) => bytes)
+      return page ? { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query)) } : { tasks: [], total: 0 }
+    }),
+    countOpen: whose => call(() => contexts.countOpen(whose)),
+    readSend: (scope, key) => call(() => sends.get(scope, key)),
+    writeWebhook: (scope, webhook, limit) => call(() => {
+      const task = contexts.task(scope, webhook.taskId)
+      if (!task) return 'absent'
+      if (webhooks.othersOf(task, webhook.id) >= limit) return 'full'
+      webhooks.write(task, webhook, task.generation)
+      return 'written'
+    }),
+    readWebhooks: (scope, taskId) => call(() => {
+      const task = contexts.task(scope, taskId)
+      return task ? webhooks.of(task) : []
+    }),
+    readOpenWebhooks: (limit, after) => call(() => webhooks.open(limit, after)),
+    noteWebhooks: notes => call(() => notes.map(({ scope, taskId, id, progress }) => {
+      const task = contexts.task(scope, taskId)
+      return task !== undefined && webhooks.note(task, id, progress)
+    })),
+    deleteWebhook: (scope, taskId, id) => call(() => {
+      const task = contexts.task(scope, taskId)
+      return task !== undefined && webhooks.delete(task, id)
+    }),
+    sweep: ({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }, limit) => call(() => {
+      const tasks = contexts.sweepTasks(endedBeforeMs, limit)
+      const swept = tasks + contexts.sweepContexts(idleBeforeMs, limit - tasks)
+      return swept + sends.sweep(sendsBeforeMs, limit - swept)
+    }),
+    erase: whose => call(() => {
+      const hadSends = sends.erase(whose)
+      return contexts.erase(whose) || hadSends
+    }),
+    close: async () => {
+      open = false
+    }
+  }
+}

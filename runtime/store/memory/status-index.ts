@@ -1,0 +1,95 @@
+import { isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
+import type { TaskPlace, TaskQuery } from '../store.ts'
+import type { TaskRecord } from '../task-record.ts'
+
+/**
+ * Tasks by state, and of each state in the order of their status times, so that a page of ListTasks is cut out without a
+ * look at the tasks of other pages. It costs a slot of a list for each task.
+ */
+export class StatusOrder<Record extends TaskRecord> {
+  /** Oldest first, since most changes are at the newest end. */
+  readonly #lists = new Map<TaskState, Record[]>()
+
+  /** Puts a task in where its status belongs. */
+  add(task: Record): void {
+    const { state } = task.status
+    const list = this.#lists.get(state)
+    if (!list) return void this.#lists.set(state, [task])
+    const index = countOlder(list, timeOf(task), task.taskId)
+    if (index === list.length) list.push(task)
+    else list.splice(index, 0, task)
+  }
+
+  /** Takes a task out. It still has the status with which it was put in. */
+  remove(task: Record): void {
+    const list = this.#lists.get(task.status.state) ?? []
+    const index = countOlder(list, timeOf(task), task.taskId)
+    if (list[index] === task) list.splice(index, 1)
+  }
+
+  /** How many have not ended. */
+  get open(): number {
+    let open = 0
+    for (const [state, list] of this.#lists) if (!isTerminal(state)) open += list.length
+    return open
+  }
+
+  /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */
+  page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskPlace } {
+    let total = 0
+    const newest: Record[] = []
+    for (const [ofState, list] of this.#lists) {
+      if (state !== undefined && state !== ofState) continue
+      const first = countOlder(list, since, '')
+      const end = after ? countOlder(list, after.timestamp, after.taskId) : list.length
+      total += list.length - first
+      for (const task of list.slice(Math.max(first, end - limit - 1), end)) newest.push(task)
+    }
+    const tasks = fitting(newest.toSorted(latestFirst).slice(0, limit), bytes, bytesOf)
+    const last = tasks.at(-1)
+    return { tasks, total, ...(last && newest.length > tasks.length && { next: { timestamp: timeOf(last), taskId: last.taskId } }) }
+  }
+}
+
+/** Compares two tasks: the one with the latest status comes first. */
+export function latestFirst(one: TaskRecord, other: TaskRecord): number {
+  return compare(other, timeOf(one), one.taskId)
+}
+
+/** The first tasks of a page, as many as have so many bytes together, but at least one. */
+export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, bytesOf: (task: Listed) => number): Listed[] {
+  let left = bytes
+  const end = bytes === Infinity ? -1 : tasks.findIndex((task, index) => (left -= bytesOf(task)) < 0 && index > 0)
+  return tasks.slice(0, end < 0 ? tasks.length : end)
+}
+
+function timeOf({ status }: TaskRecord): string {
+  return status.timestamp ?? ''
+}
+
+/** How many tasks of a list are older than a place: the index of the task that has it. Looks from the newest on, in growing steps. */
+function countOlder(list: readonly TaskRecord[], timestamp: string, taskId: string): number {
+  const isOlder = (index: number) => {
+    const task = list[index]
+    return task !== undefined && compare(task, timestamp, taskId) < 0
+  }
+  let high = list.length
+  let low = high
+  for (let step = 1; low > 0; step *= 2) {
+    low = Math.max(0, high - step)
+    if (isOlder(low)) break
+    high = low
+  }
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isOlder(middle)) low = middle + 1
+    else high = middle
+  }
+  return high
+}
+
+function compare(task: TaskRecord, timestamp: string, taskId: string): number {
+  const time = timeOf(task)
+  if (time !== timestamp) return time < timestamp ? -1 : 1
+  return task.taskId < taskId ? -1 : 1
+}

@@ -1,0 +1,106 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Clock } from '../ports/clock.ts'
+import type { Logger } from '../ports/logger.ts'
+import { unheld } from '../primitives/event-loop.ts'
+import { fault } from '../primitives/kill-points.ts'
+import { checkNames } from '../primitives/options.ts'
+import type { Due, Store } from './store.ts'
+
+/** How long a runtime keeps what is over, and how often it looks. All are in milliseconds by the runtime's clock. */
+export interface Retention {
+  /** How long a task is kept after its end, with its events and messages; Infinity for ever. Default 30 days. */
+  endedTasksMs: number
+  /** How long a context without tasks is kept after the last thing that happened in it; Infinity for ever. Default 30 days. */
+  idleContextsMs: number
+  /** How often what is old is removed: at most every 2,147,483,647 ms, which are 24 days. Default 1 minute. */
+  sweepEveryMs: number
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** The longest delay of a timer. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/** The defaults of {@link Retention}. */
+export const defaultRetention: Retention = { endedTasksMs: 30 * DAY_MS, idleContextsMs: 30 * DAY_MS, sweepEveryMs: 60_000 }
+
+/** The defaults with these in their place. Throws RangeError for one that is no such time. */
+export function retentionWith(changes: Partial<Retention> = {}): Retention {
+  checkNames(changes, Object.keys(defaultRetention), 'retention')
+  const retention = { ...defaultRetention, ...changes }
+  for (const [name, ms] of Object.entries(retention)) {
+    if (!(typeof ms === 'number' && ms > 0)) throw notATime(name, ms, 'a number of milliseconds above 0, or Infinity')
+  }
+  const { sweepEveryMs } = retention
+  if (sweepEveryMs > LONGEST_MS) throw notATime('sweepEveryMs', sweepEveryMs, `at most ${LONGEST_MS}`)
+  return retention
+}
+
+function notATime(name: string, ms: unknown, wanted: string): RangeError {
+  return new RangeError(`retention.${name} has to be ${wanted}, not ${String(ms)}. Leave it out for the default.`)
+}
+
+/** How many tasks, contexts and sends go at once, before others have their turn. */
+const PORTION = 256
+
+/** What upkeep works with. The clock's timers are the machine's, or a test's. */
+interface UpkeepServices {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Removes what is old from the store, every now and then and in small portions. What fails is tried again the next time.
+ * Waiting for its time does not keep the process alive.
+ */
+export class Upkeep {
+  readonly #services: UpkeepServices
+  readonly #retention: Retention
+  #timer: unknown
+  #sweeping: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor(services: UpkeepServices, retention: Retention) {
+    this.#services = services
+    this.#retention = retention
+    this.#arm()
+  }
+
+  /** Resolves when the portion that is being removed is gone; no other follows. May be called twice. */
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#services.clock.clearTimeout(this.#timer)
+    return this.#sweeping
+  }
+
+  #arm(): void {
+    if (this.#isClosed) return
+    this.#timer = this.#services.clock.setTimeout(() => {
+      this.#sweeping = this.#sweep().finally(() => this.#arm())
+    }, this.#retention.sweepEveryMs)
+    unheld(this.#timer)
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, clock, logger } = this.#services
+    const due = dueAt(clock.now(), this.#retention)
+    let removed = 0
+    try {
+      while (!this.#isClosed) {
+        fault('P16')
+        const count = await store.sweep(due, PORTION)
+        if (count === 0) break
+        removed += count
+        await setImmediate()
+      }
+      if (removed > 0) logger.info?.('what is old was removed', { removed })
+    } catch (error) {
+      logger.error('what is old could not be removed', { error })
+    }
+  }
+}
+
+function dueAt(nowMs: number, { endedTasksMs, idleContextsMs }: Retention): Due {
+  return { endedBeforeMs: nowMs - endedTasksMs, idleBeforeMs: nowMs - idleContextsMs, sendsBeforeMs: nowMs }
+}

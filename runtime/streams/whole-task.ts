@@ -1,0 +1,60 @@
+import type { Task } from '../../machines/protocol/objects.ts'
+import { turnEnd } from '../primitives/event-loop.ts'
+import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
+
+/** With more bytes than this, a task is read in pieces, and its answer is written in pieces. */
+export const LARGE_BYTES = 256 * 1024
+
+/** How many events one piece has at the most. */
+const EVENTS_A_PIECE = 256
+
+/** Resolves when there is room for a large answer; nothing to wait for if there is now. */
+export type Room = () => Promise<void> | undefined
+
+/** Reads a task: a large one in pieces, when there is room for it, so that the event loop is never held for long. */
+export async function readWhole(store: Store, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
+  const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
+  return stored && completed(store, scope, stored, options, room)
+}
+
+/**
+ * Gives a task with its artifacts and history, of which a store gave neither because it is large. `undefined`: the task was
+ * removed meanwhile.
+ */
+export async function completed(store: Store, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
+  if (stored.messages === undefined) return stored
+  await room?.()
+  const { task, generation, messages: count } = stored
+  const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id)
+  const messages: MessageRow[] = []
+  while (messages.length < count) {
+    const piece = await store.readTaskMessages(scope, task.id, messages.length, LARGE_BYTES)
+    if (piece.length === 0) return undefined
+    messages.push(...piece.slice(0, count - messages.length))
+    await turnEnd()
+  }
+  let next = 0
+  const apply = (event: TaskEvent) => {
+    for (let message = messages[next]; message && (message.generation ?? 0) < event.generation; message = messages[next]) {
+      applyMessage(record, message)
+      next += 1
+    }
+    applyEvent(record, event)
+  }
+  while (record.generation < generation) {
+    const piece = await store.readEvents(scope, task.id, record.generation, Math.min(EVENTS_A_PIECE, generation - record.generation), LARGE_BYTES)
+    if (piece.length === 0) return undefined
+    piece.forEach(apply)
+    await turnEnd()
+  }
+  for (const message of messages.slice(next)) applyMessage(record, message)
+  return projectTask(record, options)
+}
+
+/** Whether the texts and bytes of a task's artifacts alone make it large. */
+export function isLarge({ artifacts = [] }: Task): boolean {
+  let length = 0
+  for (const { parts } of artifacts) for (const part of parts) length += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 0
+  return length > LARGE_BYTES
+}

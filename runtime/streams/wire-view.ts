@@ -1,0 +1,27 @@
+import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { onceATurn } from '../primitives/event-loop.ts'
+import type { StoredTask, TaskEvent } from '../store/store.ts'
+
+/** A stored task as a client sees it; with the reliability extension its metadata tells its generation. */
+export function shownTask({ task, generation }: StoredTask, showsGeneration: boolean): Task {
+  return showsGeneration ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
+}
+
+/** An event as a stream tells it: one object for all subscribers with the extension, and one for all without. */
+export function shownEvent(event: TaskEvent, showsGeneration: boolean): StreamResponse {
+  return showsGeneration ? numbered(event) : event.update
+}
+
+const numbered = onceATurn(({ update, generation }: TaskEvent): StreamResponse => {
+  if ('statusUpdate' in update) {
+    const { statusUpdate } = update
+    return { statusUpdate: Object.assign({}, statusUpdate, { metadata: withGeneration(statusUpdate.metadata, generation) }) }
+  }
+  const { artifactUpdate } = update
+  return { artifactUpdate: Object.assign({}, artifactUpdate, { metadata: withGeneration(artifactUpdate.metadata, generation) }) }
+})
+
+function withGeneration(metadata: Record<string, unknown> | undefined, generation: number): Record<string, unknown> {
+  return { ...metadata, [RELIABILITY_EXTENSION]: { generation } }
+}

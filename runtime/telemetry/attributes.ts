@@ -1,0 +1,95 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import { ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
+import { operationOf } from '../../machines/protocol/operations.ts'
+import type { SpanAttributes } from './telemetry.ts'
+
+/**
+ * The attributes of spans: those of OpenTelemetry's semantic conventions for errors, RPC, messaging and generative AI, and
+ * ours for what they have no name for. None holds what anybody has said.
+ */
+export const ATTRIBUTES = {
+  errorType: 'error.type',
+  rpcSystem: 'rpc.system.name',
+  rpcMethod: 'rpc.method',
+  rpcStatus: 'rpc.status_code',
+  serverAddress: 'server.address',
+  serverPort: 'server.port',
+  messageId: 'messaging.message.id',
+  aiOperation: 'gen_ai.operation.name',
+  aiProvider: 'gen_ai.provider.name',
+  agentName: 'gen_ai.agent.name',
+  agentVersion: 'gen_ai.agent.version',
+  conversationId: 'gen_ai.conversation.id',
+  binding: 'a2a.binding',
+  taskId: 'a2a.task.id',
+  taskState: 'a2a.task.state',
+  artifactId: 'a2a.artifact.id',
+  generation: 'taskchart.task.generation',
+  attempt: 'taskchart.work.attempt',
+  isRecovered: 'taskchart.work.recovered'
+} as const
+
+/** What is done when an agent does something for someone, by the conventions, and who provides it. */
+export const INVOKES_AGENT = { [ATTRIBUTES.aiOperation]: 'invoke_agent', [ATTRIBUTES.aiProvider]: 'a2a' } as const
+
+/** The longest id that is told, in characters. A client may choose longer ones. */
+const LONGEST_ID = 256
+
+/** What an operation is, by the binding over which it is called, if that is known: `JSONRPC`, say. */
+export function callAttributes(method: string, binding: string | undefined, params: unknown): SpanAttributes {
+  const system = systemOf(binding)
+  return {
+    [ATTRIBUTES.rpcMethod]: methodName(method),
+    ...(system && { [ATTRIBUTES.rpcSystem]: system }),
+    ...(binding !== undefined && { [ATTRIBUTES.binding]: binding }),
+    ...requestAttributes(params)
+  }
+}
+
+/** What an answer, or an event of a stream, tells of its task. It may be anything. */
+export function answerAttributes(answer: unknown): SpanAttributes {
+  if (!isObject(answer)) return {}
+  const content = [answer.task, answer.message, answer.statusUpdate, answer.artifactUpdate].find(isObject) ?? answer
+  const { id, taskId, contextId, status } = content
+  const state = isObject(status) ? status.state : undefined
+  return told({ taskId: state === undefined ? taskId : (taskId ?? id), conversationId: contextId, taskState: state })
+}
+
+/** What an error says of itself where it ended a call over this binding. */
+export function errorAttributes(error: unknown, binding: string | undefined): SpanAttributes {
+  const system = systemOf(binding)
+  if (!isA2AError(error) || !system) return {}
+  const { code, grpc } = ERRORS[error.code]
+  return { [ATTRIBUTES.rpcStatus]: system === 'grpc' ? grpc : String(code) }
+}
+
+/** The class of an error: the code of ours, the name of the class of others. Their words may hold what is nobody's business. */
+export function errorTypeOf(error: unknown): string {
+  if (isA2AError(error)) return error.code
+  return (error instanceof Error && error.constructor.name) || '_OTHER'
+}
+
+function requestAttributes(params: unknown): SpanAttributes {
+  if (!isObject(params)) return {}
+  const { id, taskId, message } = params
+  if (!isObject(message)) return told({ taskId: id ?? taskId })
+  return told({ messageId: message.messageId, taskId: message.taskId, conversationId: message.contextId })
+}
+
+function told(values: Readonly<Partial<Record<keyof typeof ATTRIBUTES, unknown>>>): SpanAttributes {
+  const attributes: Record<string, string> = {}
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value === 'string' && value !== '' && value.length <= LONGEST_ID) attributes[ATTRIBUTES[name as keyof typeof ATTRIBUTES]] = value
+  }
+  return attributes
+}
+
+/** A method by its name, if there is one. */
+export function methodName(method: string): string {
+  return operationOf(method) ? method : '_OTHER'
+}
+
+function systemOf(binding: string | undefined): 'jsonrpc' | 'grpc' | undefined {
+  if (binding === 'WEBSOCKET' || binding === 'JSONRPC') return 'jsonrpc'
+  return binding === 'GRPC' ? 'grpc' : undefined
+}

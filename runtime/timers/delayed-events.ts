@@ -1,0 +1,190 @@
+import type { AnyActorRef, EventObject } from 'xstate'
+import { familyOf, pathOf } from '../commits/actor-host.ts'
+import type { Effect } from '../commits/turn.ts'
+import type { Clock } from '../ports/clock.ts'
+import { fault } from '../primitives/kill-points.ts'
+
+type Schedule = AnyActorRef['system']['scheduler']['schedule']
+
+/** An event under way in an author's chart, as it is saved: its actors by the ids on the way to them. */
+export interface DelayedEvent {
+  /** From the task down to the actor that scheduled it. */
+  readonly source: readonly string[]
+  /** From the context down to the actor that gets it, if that is another. */
+  readonly target?: readonly string[]
+  readonly event: EventObject
+  /** By which its source may cancel it. */
+  readonly id?: string
+  /** In milliseconds since 1970. */
+  readonly dueMs: number
+}
+
+/**
+ * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), stamped with the time by our
+ * clock, so that they are saved with the task whose chart scheduled them and scheduled again. `moved` hears of each that
+ * an actor schedules.
+ */
+export class DelayedEvents {
+  readonly #root: AnyActorRef
+  readonly #clock: EventClock
+  /** XState's own. */
+  readonly #schedule: Schedule
+
+  /** Follows what the actors below `root` schedule: their system has this clock, and has not started. */
+  constructor(root: AnyActorRef, clock: EventClock, moved: (taskId: string) => void) {
+    const { scheduler } = root.system
+    this.#root = root
+    this.#clock = clock
+    this.#schedule = scheduler.schedule.bind(scheduler)
+    // Named first: V8 puts a function that is written where a property is assigned among the long-lived, with all it sees.
+    const stamped: Schedule = (source, target, event, delayMs, id) => {
+      this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0) })
+      moved(familyOf(source))
+    }
+    scheduler.schedule = stamped
+  }
+
+  /** Schedules again what was saved, for the actors as they are now. */
+  resume(taskId: string, { source, target, event, id, dueMs }: DelayedEvent): void {
+    const from = this.#actorAt([taskId, ...source])
+    const to = target ? this.#actorAt(target) : from
+    if (from && to) this.#begin({ source: from, target: to, event, id, dueMs })
+  }
+
+  /** A task's events as they are to be saved, in the order of their times. Those for actors that are no more are left out. */
+  of(taskId: string): DelayedEvent[] {
+    const events: DelayedEvent[] = []
+    for (const scheduled of this.#clock.eventsOf(taskId)) {
+      const { source, target, dueMs } = scheduled
+      if (dueMs < Infinity && this.#isThere(source) && this.#isThere(target)) events.push(saved(scheduled))
+    }
+    return events.toSorted((a, b) => a.dueMs - b.dueMs)
+  }
+
+  /** When a task's next event is due; Infinity if it has none. */
+  nextOf(taskId: string): number {
+    let nextMs = Infinity
+    for (const { dueMs } of this.#clock.eventsOf(taskId)) nextMs = Math.min(nextMs, dueMs)
+    return nextMs
+  }
+
+  #begin(about: Scheduled): void {
+    const { source, target, event, id, dueMs } = about
+    this.#clock.setFor(about, () => this.#schedule(source, target, event, Math.max(0, dueMs - this.#clock.now()), id))
+  }
+
+  #isThere(actor: AnyActorRef): boolean {
+    return this.#actorAt(pathOf(actor)) === actor
+  }
+
+  #actorAt(path: readonly string[]): AnyActorRef | undefined {
+    let actor: AnyActorRef | undefined = this.#root
+    for (const id of path) actor = actor?.getSnapshot().children?.[id]
+    return actor
+  }
+}
+
+function saved({ source, target, event, id, dueMs }: Scheduled): DelayedEvent {
+  return { source: pathOf(source).slice(1), ...(target !== source && { target: pathOf(target) }), event, ...(id !== undefined && { id }), dueMs }
+}
+
+/** An event on its way, from one actor to another or the same. */
+export interface Scheduled {
+  readonly source: AnyActorRef
+  readonly target: AnyActorRef
+  readonly event: EventObject
+  readonly id: string | undefined
+  /** In milliseconds since 1970. */
+  readonly dueMs: number
+}
+
+interface Timer {
+  readonly about: Scheduled | undefined
+  timer: unknown
+}
+
+/**
+ * The clock of a context's actors, as XState takes it, which knows what events its timers are for: those of each task, by
+ * the actor that scheduled them. `deliver` runs what delivers an event that is due, at once or later: until then the event
+ * is on its way. `moved` hears when a task's timers become fewer.
+ */
+export class EventClock {
+  readonly #clock: Clock
+  readonly #deliver: (delivery: Effect) => void
+  readonly #moved: (taskId: string) => void
+  readonly #tasks = new Map<string, Map<Timer, Scheduled>>()
+  #about: Scheduled | undefined
+
+  constructor(clock: Clock, deliver: (delivery: Effect) => void, moved: (taskId: string) => void) {
+    this.#clock = clock
+    this.#deliver = deliver
+    this.#moved = moved
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** Runs what sets the timer of an event. */
+  setFor(about: Scheduled, set: () => void): void {
+    this.#about = about
+    set()
+    this.#about = undefined
+  }
+
+  /** A timer that an author sets on the clock of an actor is for no event, and is not ours to keep. */
+  setTimeout(callback: () => void, delayMs: number): unknown {
+    const about = this.#about
+    const timer: Timer = { about, timer: undefined }
+    if (!about) {
+      timer.timer = this.#clock.setTimeout(callback, delayMs)
+      return timer
+    }
+    const taskId = familyOf(about.source)
+    const run = () => {
+      fault('P14')
+      if (this.#drop(timer)) callback()
+    }
+    timer.timer = this.#clock.setTimeout(() => this.#deliver({ taskId, run }), delayMs)
+    this.#keep(timer, about)
+    return timer
+  }
+
+  clearTimeout(timer: Timer): void {
+    this.#clock.clearTimeout(timer.timer)
+    this.#drop(timer)
+  }
+
+  /** The events of a task that are on their way, in the order in which they were scheduled. */
+  eventsOf(taskId: string): Iterable<Scheduled> {
+    return this.#tasks.get(taskId)?.values() ?? []
+  }
+
+  /** Forgets the events of a task that has ended. */
+  clearTask(taskId: string): void {
+    for (const { timer } of this.#tasks.get(taskId)?.keys() ?? []) this.#clock.clearTimeout(timer)
+    this.#tasks.delete(taskId)
+  }
+
+  /** Forgets all events: the context leaves memory. */
+  clearAll(): void {
+    for (const taskId of this.#tasks.keys()) this.clearTask(taskId)
+  }
+
+  #keep(timer: Timer, about: Scheduled): void {
+    const taskId = familyOf(about.source)
+    const timers = this.#tasks.get(taskId) ?? new Map<Timer, Scheduled>()
+    this.#tasks.set(taskId, timers.set(timer, about))
+  }
+
+  /** Forgets a timer; answers whether it was there. */
+  #drop(timer: Timer): boolean {
+    if (!timer.about) return false
+    const taskId = familyOf(timer.about.source)
+    const timers = this.#tasks.get(taskId)
+    if (!timers?.delete(timer)) return false
+    if (timers.size === 0) this.#tasks.delete(taskId)
+    this.#moved(taskId)
+    return true
+  }
+}

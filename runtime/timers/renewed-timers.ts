@@ -1,0 +1,43 @@
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, AnyStateNode } from 'xstate'
+import { pathOf } from '../commits/actor-host.ts'
+import type { DelayedEvent } from './delayed-events.ts'
+
+const AFTER = 'xstate.after.'
+
+/**
+ * The delayed events of a task whose charts are not those that scheduled them: an `after` of a state that the chart is not
+ * in, or does not have any more, is left out; one that its states have come to have begins now. All others stay. Throws
+ * what a delay of the author's throws.
+ */
+export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[], nowMs: number): DelayedEvent[] {
+  const others = delayed.filter(({ event }) => !event.type.startsWith(AFTER))
+  const timers = chartsBelow(task).flatMap(chart => {
+    const source = pathOf(chart).slice(1)
+    return afterOf(chart).map(({ type, delayMs }) => {
+      const stored = delayed.find(({ event, source: from }) => event.type === type && from.join('/') === source.join('/'))
+      return stored ?? { source, event: { type }, id: type, dueMs: nowMs + delayMs }
+    })
+  })
+  return [...others, ...timers]
+}
+
+/** The charts at or below an actor that go on. */
+function chartsBelow(actor: AnyActorRef): AnyActorRef[] {
+  const { status, children, machine } = actor.getSnapshot() as Partial<AnyMachineSnapshot>
+  if (status !== 'active' || !machine) return []
+  return [actor, ...Object.values<AnyActorRef>(children).flatMap(chartsBelow)]
+}
+
+/** The timers of the states that a chart is in; one whose delay is none has no time to wait, as in XState. */
+function afterOf(chart: AnyActorRef): { type: string; delayMs: number }[] {
+  const snapshot: AnyMachineSnapshot = chart.getSnapshot()
+  return snapshot._nodes.flatMap((node: AnyStateNode) => node.after).map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
+}
+
+function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef): number {
+  const { delays } = (snapshot.machine as AnyStateMachine).implementations
+  const given: unknown = typeof delay === 'string' ? delays[delay] : delay
+  const delayMs: unknown = typeof given === 'function' ? given({ context: snapshot.context, event: { type: 'xstate.init' }, self }, undefined) : given
+  /* c8 ignore next -- a function of the author's may give anything; defineAgent refuses names without a delay */
+  return typeof delayMs === 'number' ? delayMs : 0
+}

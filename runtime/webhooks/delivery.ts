@@ -1,0 +1,70 @@
+import type { Task } from '../../machines/protocol/objects.ts'
+import { A2A_JSON, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { Limits } from '../access/limits.ts'
+import { roundsBefore } from '../operations/task-names.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookWriting } from '../ports/webhook-sender.ts'
+import type { WebhookRow } from '../store/rows.ts'
+import type { Scope, Store, TaskEvent } from '../store/store.ts'
+import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
+
+/** What a delivery works with. */
+export interface DeliveryServices {
+  readonly store: Store
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly sender: WebhookSender
+  /** How bodies of older versions are written, by version. */
+  readonly writings: ReadonlyMap<string, WebhookWriting>
+}
+
+/** Tries once to tell a webhook of an event. What it answers does not count once `stop` aborts. */
+export async function deliver(services: DeliveryServices, scope: Scope, row: WebhookRow, event: TaskEvent, stop: AbortSignal): Promise<WebhookAnswer> {
+  const { clock, limits, sender } = services
+  const body = await bodyOf(services, scope, row, event)
+  if (!body) return { failure: `nothing here writes A2A ${row.version}` }
+  const late = new AbortController()
+  const timer = clock.setTimeout(() => late.abort(), limits.webhookTimeoutMs)
+  try {
+    const answer = await sender.post({ url: row.webhook.url, headers: headersFor(row, event, body), body: body.text }, AbortSignal.any([stop, late.signal]))
+    return late.signal.aborted ? { failure: `no answer within ${limits.webhookTimeoutMs} ms` } : answer
+  } finally {
+    clock.clearTimeout(timer)
+  }
+}
+
+/** Names the delivery of an event to a webhook, the same in every try. */
+function deliveryId({ taskId, id }: WebhookRow, { generation }: TaskEvent): string {
+  return `${headerText(taskId)}/${headerText(id)}/${generation}`
+}
+
+/** A text as a header may hold it; lone surrogates, which cannot be encoded, stand as replacement characters. */
+function headerText(text: string): string {
+  return encodeURIComponent(Buffer.from(text).toString())
+}
+
+function headersFor(row: WebhookRow, event: TaskEvent, { type }: WebhookBody): Record<string, string> {
+  const { token, authentication } = row.webhook
+  return {
+    'Content-Type': type,
+    'Taskchart-Delivery-Id': deliveryId(row, event),
+    ...(token !== undefined && { 'X-A2A-Notification-Token': token }),
+    ...(authentication?.credentials !== undefined && { Authorization: `${authentication.scheme} ${authentication.credentials}` })
+  }
+}
+
+async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scope, { version, id }: WebhookRow, event: TaskEvent): Promise<WebhookBody | undefined> {
+  if (version === PROTOCOL_VERSION) return { type: A2A_JSON, text: JSON.stringify(event.update) }
+  const write = writings.get(version)
+  const task = write && (await taskAfter(store, scope, event))
+  return task && write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id))
+}
+
+/** A task as it was after an event; without its history where it has moved on since. */
+async function taskAfter(store: Store, scope: Scope, { taskId, generation }: TaskEvent): Promise<Task | undefined> {
+  const stored = await store.readTask(scope, taskId)
+  if (!stored || stored.generation === generation) return stored?.task
+  const record = newTaskRecord({ ...scope, contextId: stored.task.contextId }, taskId)
+  for (const event of await store.readEvents(scope, taskId, 0, generation)) applyEvent(record, event)
+  return projectTask(record, { historyLength: 0 }).task
+}

@@ -1,0 +1,66 @@
+import type { Message } from '../../machines/protocol/parts.ts'
+import { isTerminal } from '../../machines/protocol/states.ts'
+import type { Limits } from '../access/limits.ts'
+import type { ContextKey, MessageRow, Store, TaskSize } from '../store/store.ts'
+
+/**
+ * The newest messages of a context before the one that opened a task, oldest first, at most `limit`: the client's, the
+ * agent's replies, and what the agent said in tasks that had ended by then. What is said later never comes in, so that
+ * work which runs again reads the same; only what is removed meanwhile is missing. Tasks of up to `limits.referencedBytes` together are read for
+ * what was said in them, the newest first; of the others come the messages of the client alone. Throws RangeError for a limit that is
+ * not a whole number from 0.
+ */
+export async function readHistory(store: Store, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
+  if (!Number.isInteger(limit) || limit < 0) throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
+  const rows = await rowsBefore(store, key, taskId, limit)
+  const openedAt = await timeOpened(store, key, taskId)
+  const unsaid = new Map<string, Message[]>()
+  let left = referencedBytes
+  for (const { taskId: id, bytes } of await sizesOf(store, key, rows)) {
+    if (bytes > left) break
+    left -= bytes
+    unsaid.set(id, await saidIn(store, key, id, openedAt))
+  }
+  const messages = rows.flatMap(({ message, taskId: id = '' }) => upTo(message, unsaid.get(id) ?? []))
+  return messages.slice(Math.max(messages.length - limit, 0))
+}
+
+/** The sizes of the tasks to which messages belong, those of the newest message first. */
+async function sizesOf(store: Store, key: ContextKey, rows: readonly MessageRow[]): Promise<TaskSize[]> {
+  const taskIds = [...new Set(rows.toReversed().flatMap(row => row.taskId ?? []))]
+  const sizes = new Map((await store.measureTasks({ ...key, taskIds })).map(size => [size.taskId, size]))
+  return taskIds.flatMap(id => sizes.get(id) ?? [])
+}
+
+/** The rows before the one that opened the task. It may stand far back, if its task has gone on for long. */
+async function rowsBefore(store: Store, key: ContextKey, taskId: string, limit: number): Promise<MessageRow[]> {
+  for (let asked = limit + 1; ; asked *= 2) {
+    const rows = await store.readMessages(key, asked)
+    const at = rows.findIndex(row => row.taskId === taskId && row.generation === 0)
+    if (at >= limit || rows.length < asked) return rows.slice(Math.max(at - limit, 0), at)
+  }
+}
+
+async function timeOpened(store: Store, key: ContextKey, taskId: string): Promise<string> {
+  const [opened] = await store.readEvents(key, taskId, 0, 1)
+  /* c8 ignore next -- the first event of a task is a status with its time */
+  return opened && 'statusUpdate' in opened.update ? String(opened.update.statusUpdate.status.timestamp) : ''
+}
+
+/** All that was said in a task, if it had ended by then; else nothing: of a task that goes on it is not known what came before. */
+async function saidIn(store: Store, key: ContextKey, taskId: string, openedAt: string): Promise<Message[]> {
+  const stored = await store.readTask(key, taskId, { artifacts: false })
+  /* c8 ignore next -- with a task its messages are removed, so that it is asked for only if both happen at once */
+  if (!stored) return []
+  if (!isTerminal(stored.task.status.state) || String(stored.task.status.timestamp) > openedAt) return []
+  const { status, history = [] } = stored.task
+  return status.message ? [...history, status.message] : history
+}
+
+/** Takes out of what was said in a task a client's message, with what was said before it, and what the agent said upon it. */
+function upTo(message: Message, unsaid: Message[]): Message[] {
+  const at = unsaid.findIndex(({ messageId, role }) => messageId === message.messageId && role === message.role)
+  if (at < 0) return [message]
+  const next = unsaid.findIndex(({ role }, index) => index > at && role === message.role)
+  return unsaid.splice(0, next < 0 ? unsaid.length : next)
+}

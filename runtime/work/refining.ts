@@ -1,0 +1,114 @@
+import type { PromiseActorLogic } from 'xstate'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { Artifact, Task } from '../../machines/protocol/objects.ts'
+import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { ArtifactContent } from '../../machines/task-events.ts'
+import { artifactChoices, ASKING_OPTIONS, meantArtifacts, namedArtifacts, nameOf, whichArtifact, type ArtifactChoice, type ArtifactReference, type AskingOptions } from '../authoring/artifact-choices.ts'
+import { artifactOf } from '../authoring/checked-words.ts'
+import { inputRequired } from '../authoring/questions.ts'
+import type { WorkArguments } from '../authoring/work-arguments.ts'
+import { hostOf } from '../commits/actor-host.ts'
+import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from '../primitives/options.ts'
+import { fromPromise } from './promise-actor.ts'
+import type { EarlierArtifact } from './work-input.ts'
+
+/** How to find the artifact that a task refines. */
+export interface RefiningOptions extends AskingOptions {
+  /** Whether the task may do without: where there is no earlier artifact and none is named, nobody is asked. Default false. */
+  readonly optional?: boolean
+}
+
+const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRUE_OR_FALSE }
+
+/** What a refinement holds, without a name: it keeps that of its original. */
+export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
+
+/**
+ * The artifact that a task is to refine: the one that its message refers to, else the only one of the tasks that it refers to,
+ * else the newest of the context (`work.earlierArtifacts`). If several of different names may be meant, or there is none, the
+ * task asks (TASK_STATE_INPUT_REQUIRED), as `whichArtifact` does, until an answer means one: of these as `chosenArtifact` reads it,
+ * of all that are the caller's by reference. If an answer may mean several, it asks which of those. The same again when the work runs again.
+ */
+export function artifactToRefine(work: WorkArguments, options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
+export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
+export async function artifactToRefine(work: WorkArguments, options: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
+  checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
+  const { optional = false, ...asking } = options
+  const choices = await work.step(STEP, () => choicesOf(work))
+  if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
+  let chosen: ArtifactReference | undefined = choices.length === 1 ? choices[0] : undefined
+  let open: readonly ArtifactChoice[] = choices
+  let isAgain = false
+  while (!chosen) {
+    const answer: Message = await work.ask(inputRequired(whichArtifact(open, { ...asking, isAgain })))
+    const meant: ArtifactChoice[] = [meantArtifacts(open, answer), meantArtifacts(choices, answer)].find(({ length }) => length > 0) ?? []
+    chosen = meant.length === 1 ? meant[0] : await namedElsewhere(work, answer)
+    isAgain = meant.length === 0 || meant.length === open.length
+    if (meant.length > 0) open = meant
+  }
+  return read(work.readTask, chosen)
+}
+
+/**
+ * A new version of an artifact, to hand over: it has the name of the original, by which a client knows the two as versions of
+ * one thing, and an id of its own. Of an original without a name the refinement is named after its id.
+ */
+export function refined({ artifact: original }: Pick<EarlierArtifact, 'artifact'>, content: Refinement): ArtifactContent {
+  const { artifactId, ...others } = artifactOf(content)
+  const isOwn = artifactId !== undefined && artifactId !== original.artifactId
+  return { ...others, name: nameOf(original), ...(isOwn && { artifactId }) }
+}
+
+/**
+ * For statecharts: an actor to invoke with the choices once one is left, which outputs that artifact:
+ * `invoke: { src: 'readArtifact', input: ({ context }) => context.choices, onDone }`.
+ */
+export const readArtifact: PromiseActorLogic<EarlierArtifact, readonly ArtifactReference[]> = fromPromise(async ({ input: [chosen, ...others], system }) => {
+  if (!chosen || others.length > 0) throw new TypeError('readArtifact takes choices of which one is left: ask for it before, as whichArtifact does.')
+  return read(taskId => hostOf(system).readTask(taskId), chosen)
+})
+
+/** How many tasks that are not loaded are read to find what may be refined. */
+const READ_TASKS = 20
+
+/** Names what is found out once, also if the work runs again. */
+const STEP = 'artifact to refine'
+
+/** What may be refined. If nothing of it is loaded, the newest of the tasks that are not loaded are read, one at a time. */
+async function choicesOf(work: WorkArguments): Promise<ArtifactChoice[]> {
+  const { message, unloadedTasks } = work
+  const choices = artifactChoices(work)
+  if (choices.length > 0) return choices
+  const earlierArtifacts: EarlierArtifact[] = []
+  for (const taskId of unloadedTasks.slice(0, READ_TASKS)) {
+    const artifacts = await work.readTask(taskId).then(task => task.artifacts ?? [], unreadable)
+    for (const artifact of artifacts.toReversed()) earlierArtifacts.push({ taskId, artifact: { ...artifact, parts: [] } })
+  }
+  return artifactChoices({ message, earlierArtifacts })
+}
+
+/** A task that was removed, or is too large to be read, has nothing to refine. */
+function unreadable(error: unknown): Artifact[] {
+  if (!isA2AError(error) || error.code === 'InternalError') throw error
+  return []
+}
+
+/** The artifact that an answer refers to which was not among the choices, if it is the caller's. */
+function namedElsewhere(work: WorkArguments, answer: Message): Promise<ArtifactReference | undefined> {
+  return work.step(STEP, async () => {
+    const [reference, ...others] = namedArtifacts(answer)
+    if (!reference || others.length > 0) return undefined
+    return read(work.readTask, reference).then(() => reference, ifAbsent)
+  })
+}
+
+function ifAbsent(error: unknown): undefined {
+  if (!isA2AError(error) || error.code !== 'TaskNotFound') throw error
+}
+
+async function read(readTask: (taskId: string) => Promise<Task>, { taskId, artifactId }: ArtifactReference): Promise<EarlierArtifact> {
+  const { artifacts = [] } = await readTask(taskId)
+  const artifact = artifacts.find(candidate => candidate.artifactId === artifactId)
+  if (!artifact) throw new A2AError('TaskNotFound', `Task ${taskId} has no artifact ${artifactId}.`, { metadata: { taskId } })
+  return { taskId, artifact }
+}

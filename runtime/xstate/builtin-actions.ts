@@ -1,0 +1,256 @@
+import { assign, cancel, createActor, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyTransitionDefinition, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
+import { evaluateGuard } from 'xstate/guards'
+import { newActor } from './actor-creation.ts'
+
+type EnqueuedArgs = ActionArgs<MachineContext, EventObject, EventObject>
+type Guard = Parameters<typeof evaluateGuard>[0]
+
+/** XState's `enqueueActions` at run time, with the author's code. */
+export interface EnqueueActions {
+  readonly collect: (args: object, params: unknown) => void
+}
+
+/**
+ * What an `enqueueActions` enqueues, gathered as XState does it. XState writes its functions where it assigns them to properties.
+ * V8 puts such functions among the long-lived objects, where they keep what they see, an actor with all of its context, until a
+ * full garbage collection. What is kept looks long-lived, so V8 makes ever more of it there: a task took half as much again.
+ */
+export function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: EnqueuedArgs, params: unknown): UnknownAction[] {
+  const actions: UnknownAction[] = []
+  const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => void actions.push(make(...given) as UnknownAction)
+  const enqueue = Object.assign((action: UnknownAction) => void actions.push(action), {
+    assign: adding(assign),
+    cancel: adding(cancel),
+    raise: adding(raise),
+    sendTo: adding(sendTo),
+    sendParent: adding(sendParent),
+    spawnChild: adding(spawnChild),
+    stopChild: adding(stopChild),
+    emit: adding(emit)
+  })
+  const check = (guard: Guard) => evaluateGuard(guard, snapshot.context, args.event, snapshot)
+  collect(Object.assign({ enqueue, check }, args), params)
+  return actions
+}
+
+/** In what an action is performed: `internalQueue` takes the events that the chart raises to itself. */
+export interface Step {
+  readonly event: EventObject
+  readonly scope: AnyActorScope
+  readonly internalQueue: EventObject[]
+  /** Ids of the actors that start with these actions, so that even the first may send to them. */
+  readonly deferredActorIds: readonly string[] | undefined
+}
+
+type Args = ActionArgs<MachineContext, EventObject, EventObject>
+type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
+type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
+
+/**
+ * XState's own actions (assign, emit, sendTo, spawnChild, …) as they are at run time: functions that carry how they are
+ * resolved and executed. XState's types do not promise this shape, nor how the system is told of a step: this file
+ * relies on both, `enqueued-actions.ts` on the former alone. `test/runtime/compiled-logic.test.ts` compares all of it with
+ * XState itself.
+ */
+interface BuiltinAction {
+  readonly type: string
+  resolve(scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown, action: unknown, step: Step): Resolved
+  retryResolve?(scope: AnyActorScope, snapshot: AnyMachineSnapshot, params: unknown): void
+  execute?(scope: AnyActorScope, params: unknown): void
+}
+
+/** Says that an action is to be resolved by XState. */
+const LEFT = Symbol('left to XState')
+
+/** What performs other actions: what it is resolved to. */
+const ENQUEUE = 'xstate.enqueueActions'
+
+/**
+ * What is resolved here, to what it is executed with: what changes a snapshot, since XState works out all states anew with each
+ * of these, and what enqueues actions.
+ */
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
+
+/** A snapshot in the making: the one before until something changes, then a copy that nobody else has seen yet. */
+export class Draft {
+  readonly #before: AnyMachineSnapshot
+  #snapshot: AnyMachineSnapshot
+
+  constructor(before: AnyMachineSnapshot) {
+    this.#before = before
+    this.#snapshot = before
+  }
+
+  get snapshot(): AnyMachineSnapshot {
+    return this.#snapshot
+  }
+
+  /** The snapshot to change. */
+  get own(): { -readonly [Member in keyof AnyMachineSnapshot]: AnyMachineSnapshot[Member] } {
+    if (this.#snapshot === this.#before) this.#snapshot = copyOf(this.#before)
+    return this.#snapshot
+  }
+}
+
+/** An action of a chart, with what its name stands for there. */
+export interface PreparedAction {
+  readonly type: string
+  readonly params: unknown
+  /** What is resolved and executed; one of the author's is executed only, and may be missing. */
+  readonly known: unknown
+  /** What resolves it here. */
+  readonly resolver: Resolver | undefined
+}
+
+/** Looks up what actions stand for in a chart. Done once for those that stand in the chart itself. */
+export function prepared(actions: readonly UnknownAction[], machine: AnyStateMachine): PreparedAction[] {
+  return actions.map(action => {
+    const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
+    const params: unknown = typeof action === 'object' && 'params' in action ? action.params : undefined
+    return isBuiltin(known)
+      ? { type: known.type, params, known, resolver: RESOLVERS[known.type] }
+      : { type: nameOf(action), params, known, resolver: undefined }
+  })
+}
+
+/** Performs actions one after the other, as XState does. */
+export function perform(actions: readonly PreparedAction[], draft: Draft, step: Step): void {
+  if (actions.length === 0) return
+  const retries: [BuiltinAction, unknown][] | undefined = step.deferredActorIds && []
+  performAll(actions, draft, step, retries)
+  for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, draft.snapshot, params)
+}
+
+/** Tells the system's inspectors of a step that a chart took. */
+export function tellInspectors(snapshot: AnyMachineSnapshot, { event, scope }: Step, transitions: readonly AnyTransitionDefinition[]): void {
+  const system = scope.system as unknown as { _sendInspectionEvent(seen: object): void }
+  system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: scope.self, event, snapshot, _transitions: transitions })
+}
+
+function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {
+  const { event, scope } = step
+  for (const { type, params: wanted, known, resolver } of actions) {
+    const { snapshot } = draft
+    const args: Args = { context: snapshot.context, event, self: scope.self, system: scope.system }
+    const given: unknown = typeof wanted === 'function' ? wanted({ context: snapshot.context, event }) : wanted
+    if (!isBuiltin(known)) {
+      scope.actionExecutor({ type, info: args, params: given, exec: known as () => void })
+      continue
+    }
+    let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
+    let enqueued = type === ENQUEUE ? (params as UnknownAction[]) : undefined
+    if (params === LEFT) {
+      const resolved = known.resolve(scope, snapshot, args, given, known, step)
+      if (resolved[0] !== snapshot) Object.assign(draft.own, resolved[0])
+      params = resolved[1]
+      enqueued = resolved[2]
+    }
+    if (known.retryResolve) retries?.push([known, params])
+    if (known.execute) scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
+    if (enqueued) performAll(prepared(enqueued, snapshot.machine), draft, step, retries)
+  }
+}
+
+type Assigner = (args: AssignArgs, params: unknown) => unknown
+
+const SPAWNS = Symbol('An assignment that spawns is left to XState.')
+
+class AssignArgs implements Args {
+  readonly context: MachineContext
+  readonly event: EventObject
+  readonly self: Args['self']
+  readonly system: Args['system']
+
+  constructor({ context, event, self, system }: Args) {
+    this.context = context
+    this.event = event
+    this.self = self
+    this.system = system
+  }
+
+  get spawn(): never {
+    throw SPAWNS
+  }
+}
+
+function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, draft: Draft, args: Args, params: unknown): unknown {
+  const given = new AssignArgs(args)
+  try {
+    const context: MachineContext = Object.assign({}, args.context)
+    if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
+    else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
+    draft.own.context = context
+    return undefined
+  } catch (error) {
+    if (error !== SPAWNS) throw error
+    return LEFT
+  }
+}
+
+function valueOf(assigner: unknown, args: AssignArgs, params: unknown): unknown {
+  return typeof assigner === 'function' ? (assigner as Assigner)(args, params) : assigner
+}
+
+interface Spawn {
+  readonly id: string | ((args: Args) => string)
+  readonly systemId: string | undefined
+  readonly src: string | AnyActorLogic
+  readonly input: unknown
+  readonly syncSnapshot: boolean
+}
+
+/** Logic that stands in the chart itself, without a name, is left to XState. */
+function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft, args: Args): unknown {
+  const { context, children, machine } = draft.snapshot
+  const { self, event } = args
+  const logic = typeof src === 'string' ? (machine.implementations.actors[src] as AnyActorLogic | undefined) : src
+  if (!logic) return LEFT
+  const name = typeof id === 'function' ? id(args) : id
+  const given: unknown = typeof input === 'function' ? input({ context, event, self }) : input
+  const options = { id: name, src, parent: self, input: given }
+  const actorRef = syncSnapshot || systemId !== undefined ? createActor(logic, { ...options, syncSnapshot, systemId } as object) : newActor(logic, options)
+  const all = typeof id === 'function' ? tableOf(children) : othersOf(children)
+  all[name] = actorRef
+  draft.own.children = all
+  return { id, systemId, actorRef, src, input: given }
+}
+
+function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, params: unknown): unknown {
+  const given: unknown = typeof actorRef === 'function' ? actorRef(args, params) : actorRef
+  const { children } = draft.snapshot
+  const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
+  const others = othersOf(children)
+  if (child) delete others[child.id]
+  draft.own.children = others
+  return child
+}
+
+function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
+  return enqueuedBy(collect, snapshot, args, params)
+}
+
+/** A copy of a snapshot: its members one by one, as XState makes it, which takes a third of the time that a spread takes. */
+function copyOf({ status, output, error, machine, context, _nodes, value, tags, children, historyValue, matches, hasTag, can, getMeta, toJSON }: AnyMachineSnapshot): AnyMachineSnapshot {
+  return { status, output, error, machine, context, _nodes, value, tags, children, historyValue, matches, hasTag, can, getMeta, toJSON } as AnyMachineSnapshot
+}
+
+type Children = Record<string, AnyActorRef>
+
+/** A copy of children to change. */
+function othersOf(children: Children): Children {
+  return Object.getPrototypeOf(children) === null ? tableOf(children) : Object.assign({}, children)
+}
+
+/** The same, for names of one use each: as properties of an ordinary object each would have V8 make a hidden class. */
+function tableOf(children: Children): Children {
+  return Object.assign(Object.create(null), children)
+}
+
+function isBuiltin(action: unknown): action is BuiltinAction {
+  return typeof action === 'function' && 'resolve' in action
+}
+
+function nameOf(action: UnknownAction): string {
+  if (typeof action === 'function') return action.name || '(anonymous)'
+  return typeof action === 'string' ? action : action.type
+}

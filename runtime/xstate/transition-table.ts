@@ -1,0 +1,153 @@
+import { pathToStateValue, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type UnknownAction } from 'xstate'
+import { prepared, type PreparedAction } from './builtin-actions.ts'
+
+/** The actions of one state that is left or entered; `invoked` are the ids of the actors that start with it. */
+export interface Actions {
+  readonly actions: readonly PreparedAction[]
+  readonly invoked?: readonly string[]
+}
+
+/** A transition out of one configuration, with all that follows from it: what is done, in order, and where it leads. */
+export interface Move {
+  readonly transition: AnyTransitionDefinition
+  readonly steps: readonly Actions[]
+  readonly target: Configuration
+  /** The final state by which the chart ends, if it does. */
+  readonly ends: AnyStateNode | undefined
+}
+
+/** What a chart is in: a state without inner states, and those around it. */
+export interface Configuration {
+  readonly leaf: AnyStateNode
+  /** A snapshot in this configuration, of which all but context and children is taken. */
+  readonly template: AnyMachineSnapshot
+  /** What is done when the chart ends here: the exits of every state. */
+  readonly exits: readonly PreparedAction[]
+  /** The moves that an event of this type may make, in the order in which their guards are asked. */
+  moves(type: string): readonly Move[]
+  /** The moves without an event, likewise. */
+  readonly always: readonly Move[]
+}
+
+/** A chart as a table: its first move, and its configurations by their innermost state. */
+export interface ChartTable {
+  readonly start: Omit<Move, 'transition'>
+  readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
+}
+
+/** Works out a chart's table; `undefined` for one that is not flat: with parallel states, history, or an end inside a state. */
+export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
+  const nodes = [machine.root, ...descendantsOf(machine.root)]
+  if (!nodes.every(isFlat)) return undefined
+  const configurations = new Map<AnyStateNode, Configuration>()
+  const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
+  for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))
+  const path = initialPath(machine.root)
+  return { start: { steps: stepsOf(path.map(node => entered(node)), machine), ...arrival(path, at) }, configurations }
+}
+
+function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Configuration {
+  const nodes = [leaf, ...ancestorsOf(leaf)]
+  // Made when first asked for: moves lead to configurations that may not be there yet.
+  const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
+  const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
+  const wildcards = [...named].filter(descriptor => descriptor.endsWith('*'))
+  const ofTypes = new Map<string, Move[]>()
+  const ofWildcards = new Map<string, Move[]>()
+  let always: Move[] | undefined
+  return {
+    leaf,
+    template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
+    exits: prepared(nodes.flatMap(node => node.exit), machine),
+    moves: type => {
+      const found = ofTypes.get(type)
+      if (found) return found
+      // Types that the chart does not name share what their wildcards give: there is no end of such types.
+      const [known, name] = named.has(type) ? [ofTypes, type] : [ofWildcards, wildcards.filter(descriptor => matches(type, descriptor)).join(' ')]
+      const moves = known.get(name) ?? nodes.flatMap(node => transitionsOf(node, type)).map(move)
+      known.set(name, moves)
+      return moves
+    },
+    get always() {
+      return (always ??= nodes.flatMap(node => node.always ?? []).map(move))
+    }
+  }
+}
+
+/** What a transition of a flat chart does in a configuration: XState's rules for domain, exit set and entry set with one region. */
+function moveOf(transition: AnyTransitionDefinition, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Move {
+  const { source, reenter, actions } = transition
+  const [target] = transition.target ?? []
+  if (!target) return { transition, steps: stepsOf([{ actions }], leaf.machine), target: at(leaf), ends: undefined }
+  const staysInside = !reenter && (target === source || isInside(target, source))
+  const domain = staysInside ? source : (ancestorsOf(target).find(node => isInside(source, node)) as AnyStateNode)
+  const exited = [leaf, ...ancestorsOf(leaf)].filter(node => isInside(node, domain))
+  const around = ancestorsOf(target).filter(node => isInside(node, domain)).toReversed()
+  const inner = initialPath(target)
+  const entries = [...around.map(node => entered(node, false)), ...inner.filter(node => node !== domain).map(node => entered(node))]
+  return { transition, steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine), ...arrival(inner, at) }
+}
+
+function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Configuration): Pick<Move, 'target' | 'ends'> {
+  const leaf = path.at(-1) as AnyStateNode
+  return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
+}
+
+/** As they stand in the chart. */
+type Given = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
+
+function left(node: AnyStateNode): Given {
+  return { actions: [...node.exit, ...node.invoke.map(({ id }) => stopChild(id))] }
+}
+
+function entered(node: AnyStateNode, byDefault = true): Given {
+  const spawns = node.invoke.map(invoke => spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object))
+  const initial = byDefault ? node.initial.actions : []
+  const actions = [...node.entry, ...spawns, ...initial] as UnknownAction[]
+  return spawns.length > 0 ? { actions, invoked: node.invoke.map(({ id }) => id) } : { actions }
+}
+
+function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Actions[] {
+  return steps.filter(({ actions }) => actions.length > 0).map(({ actions, ...invoked }) => ({ actions: prepared(actions, machine), ...invoked }))
+}
+
+/** A node's transitions for an event: of its own type first, then of wildcards, the longest first. */
+function transitionsOf(node: AnyStateNode, type: string): AnyTransitionDefinition[] {
+  const wildcards = [...node.transitions.keys()].filter(descriptor => descriptor !== type && matches(type, descriptor))
+  return [type, ...wildcards.toSorted((a, b) => b.length - a.length)].flatMap(descriptor => node.transitions.get(descriptor) ?? [])
+}
+
+/** `*` matches every type; `a.*` matches `a` and every type that begins with `a.`. */
+function matches(type: string, descriptor: string): boolean {
+  return descriptor === '*' || (descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1)))
+}
+
+function isFlat(node: AnyStateNode): boolean {
+  if (!['atomic', 'compound', 'final'].includes(node.type)) return false
+  if (node.parent ? node.type === 'final' && node.parent.parent : node.type !== 'compound') return false
+  const transitions = [...node.transitions.values(), node.always ?? []].flat()
+  const isOdd = ({ target = [], reenter }: AnyTransitionDefinition) => target.length > 1 || (!node.parent && reenter) || target.some(({ parent }) => !parent)
+  return !transitions.some(isOdd) && ![...node.transitions.keys()].some(descriptor => descriptor.slice(0, -1).includes('*'))
+}
+
+function descendantsOf(node: AnyStateNode): AnyStateNode[] {
+  return Object.values(node.states as Record<string, AnyStateNode>).flatMap(child => [child, ...descendantsOf(child)])
+}
+
+function ancestorsOf({ parent }: AnyStateNode): AnyStateNode[] {
+  return parent ? [parent, ...ancestorsOf(parent)] : []
+}
+
+function isInside(node: AnyStateNode, outer: AnyStateNode): boolean {
+  return ancestorsOf(node).includes(outer)
+}
+
+function isInnermost({ type }: AnyStateNode): boolean {
+  return type !== 'compound'
+}
+
+/** A state and the initial ones in it, from the outside in. */
+function initialPath(node: AnyStateNode): AnyStateNode[] {
+  const [initial] = node.initial.target
+  return initial ? [node, ...initialPath(initial)] : [node]
+}
