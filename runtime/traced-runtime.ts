@@ -1,5 +1,5 @@
 import { OPERATIONS, type OperationName } from '../machines/protocol/operations.ts'
-import type { CallContext } from './operations/admission.ts'
+import type { CallContext } from './access/call-context.ts'
 import type { Runtime } from './runtime.ts'
 import { callAttributes } from './telemetry/attributes.ts'
 import { spanned, spannedStream, type SpannedCall } from './telemetry/spans.ts'

@@ -1,6 +1,6 @@
-import { STATE_HEADERS_KEY, ServerCallContext, type User } from '@a2a-js/sdk/server'
+import { ServerCallContext, STATE_HEADERS_KEY, type User } from '@a2a-js/sdk/server'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import { callTerms } from '../json-rpc/service-parameters.ts'
 import { traceTerms } from '../json-rpc/trace-terms.ts'

@@ -5,7 +5,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { StreamResponseSchema, type StreamResponse } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { Conditions } from '../../runtime/operations/admission.ts'
+import type { Conditions } from '../../runtime/access/call-context.ts'
 import { checkNames } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 

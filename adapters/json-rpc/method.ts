@@ -1,4 +1,4 @@
-import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 
 /** A method that clients call: what it answers, or its stream. Errors come with those. */
 export type Method =

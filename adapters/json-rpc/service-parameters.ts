@@ -1,4 +1,4 @@
-import type { CallContext, Conditions } from '../../runtime/operations/admission.ts'
+import type { CallContext, Conditions } from '../../runtime/access/call-context.ts'
 import type { ServiceParameters } from './envelope.ts'
 
 /** The service parameters of the reliability extension, and the conditions that they set. */

@@ -1,4 +1,4 @@
-import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Telemetry, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 
 /** What a request says of the trace that it belongs to, and how it came. */

@@ -1,6 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 import type { Method } from '../json-rpc/method.ts'
 

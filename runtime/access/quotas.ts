@@ -1,11 +1,10 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import type { Turn } from '../commits/turn.ts'
-import { scopeOf, type CallContext } from '../operations/admission.ts'
 import type { Clock } from '../ports/clock.ts'
 import { Recent } from '../primitives/two-generation-cache.ts'
-import type { Erasure, Scope, Store } from '../store/store.ts'
+import type { Commit, Erasure, Scope, Store, TaskRow } from '../store/store.ts'
+import { scopeOf, type CallContext } from './call-context.ts'
 import type { Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
 import { REFILL_MS, Usage } from './usage.ts'
@@ -101,7 +100,7 @@ export class Metering {
   }
 
   /** Hears what a turn of a context of this scope has led to, once it is committed. */
-  committed(scope: Scope, { log, rows }: Turn): void {
+  committed(scope: Scope, { log, rows }: Pick<Commit, 'log'> & { readonly rows: readonly Pick<TaskRow, 'state'>[] }): void {
     let events = 0
     let open = 0
     for (const entry of log) {

@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
-import { ANONYMOUS } from '../operations/admission.ts'
 import { Table } from '../primitives/releasing-map.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'

@@ -1,11 +1,11 @@
 import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
+import type { CallContext } from '../access/call-context.ts'
 import { LOST_RACE } from '../commits/commit-pipeline.ts'
 import type { Contexts } from '../contexts/context-registry.ts'
 import type { OutsideEvent, OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import type { ContextKey, TaskEvent, TaskRow } from '../store/store.ts'
 import type { TaskRecord } from '../store/task-record.ts'
-import type { CallContext } from './admission.ts'
 
 /** A task that a message opened: as it was before its work began, and the events of the turn from then on. */
 export interface Opening {

@@ -1,9 +1,9 @@
+import { ANONYMOUS } from '../access/call-context.ts'
 import type { Contexts } from '../contexts/context-registry.ts'
 import { taskNotFound } from '../contexts/errors.ts'
 import { checkNames } from '../primitives/options.ts'
 import type { Erasure, Store } from '../store/store.ts'
 import type { Feeds } from '../streams/subscriptions.ts'
-import { ANONYMOUS } from './admission.ts'
 import type { Push } from './dependencies.ts'
 
 /** Whose data to erase: all that a principal has, or one context of it. */

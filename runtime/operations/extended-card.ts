@@ -2,12 +2,13 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { GetExtendedAgentCardRequest } from '../../machines/protocol/requests.ts'
 import type { Caller } from '../access/authentication.ts'
+import { callerOf, type CallContext } from '../access/call-context.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
 import { agentCard, type CardSource } from '../agent/agent-card.ts'
 import { describedCard, type AgentDescription } from '../agent/described-card.ts'
 import { tenantInterfaces } from '../agent/tenant-interfaces.ts'
-import { callerOf, type Admitted, type CallContext } from './admission.ts'
+import type { Admitted } from './admission.ts'
 
 /** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */
 export type CardChanges = Partial<AgentDescription>

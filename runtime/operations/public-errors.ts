@@ -1,6 +1,6 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { CallContext } from '../access/call-context.ts'
 import type { Logger } from '../ports/logger.ts'
-import type { CallContext } from './admission.ts'
 
 /** Runs an operation. What it throws is an A2AError or the reason of the call's signal; any other error is for our log alone. */
 export async function ownErrors<T>(logger: Logger, call: CallContext, operation: string, run: () => T | Promise<T>): Promise<T> {

@@ -2,20 +2,14 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
+import type { Room, TaskName } from '../access/call-context.ts'
 import { namingOf } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
-import { LARGE_BYTES, readWhole, type Room } from '../streams/whole-task.ts'
+import { LARGE_BYTES, readWhole } from '../streams/whole-task.ts'
 import { inTurn, type Outcome } from './deduplication.ts'
 import type { Placed } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 import { otherContext, placeMessage, type SendTerms } from './route-message.ts'
-
-/** A client's own name for a task. It is its own alone: what another client calls so is another task. */
-export interface TaskName {
-  readonly name: string
-  /** Hears which task of this name has ended, where the message begins anew after it. */
-  readonly follows?: (taskId: string) => void
-}
 
 /** What a name stands for: its newest task, or the message that was the answer in place of one. */
 export type Named = { readonly taskId: string } | { readonly reply: Message }

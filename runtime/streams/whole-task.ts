@@ -1,4 +1,5 @@
 import type { Task } from '../../machines/protocol/objects.ts'
+import type { Room } from '../access/call-context.ts'
 import { turnEnd } from '../primitives/event-loop.ts'
 import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
@@ -8,9 +9,6 @@ export const LARGE_BYTES = 256 * 1024
 
 /** How many events one piece has at the most. */
 const EVENTS_A_PIECE = 256
-
-/** Resolves when there is room for a large answer; nothing to wait for if there is now. */
-export type Room = () => Promise<void> | undefined
 
 /** Reads a task: a large one in pieces, when there is room for it, so that the event loop is never held for long. */
 export async function readWhole(store: Store, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {

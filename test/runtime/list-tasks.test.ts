@@ -3,7 +3,7 @@ import type { ListTasksResponse, Task } from '../../machines/protocol/objects.ts
 import type { ListTasksRequest } from '../../machines/protocol/requests.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { CallContext } from '../../runtime/operations/admission.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Runtime, RuntimeOptions } from '../../runtime/runtime.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { open, reaches, refusal, rejection, say, start, taskIn, until, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'

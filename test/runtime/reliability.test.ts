@@ -1,8 +1,8 @@
 import t from 'tap'
 import { assign, emit } from 'xstate'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { CallContext, Conditions } from '../../runtime/access/call-context.ts'
 import { progress, setupWork, text } from '../../runtime/index.ts'
-import type { CallContext, Conditions } from '../../runtime/operations/admission.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { collect, deferred, generationOf, messageIn, next, open, reaches, refusal, rest, say, start, taskIn, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
 

@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { admit, type CallContext } from '../../runtime/operations/admission.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
+import { admit } from '../../runtime/operations/admission.ts'
 import { contextLogic } from '../../runtime/contexts/context-logic.ts'
 import { Contexts } from '../../runtime/contexts/context-registry.ts'
 import { Feeds } from '../../runtime/streams/subscriptions.ts'
@@ -17,10 +18,7 @@ import { TaskLoads } from '../../runtime/work/task-loads.ts'
 import { TaskStream, type Opened } from '../../runtime/streams/task-stream.ts'
 import { subscribeToTask } from '../../runtime/operations/tasks.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import {
-  cleanUps,
-  brief, collect, countingIds, deferred, generationOf, metering, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred
-} from '../fixtures/runtime-helpers.ts'
+import { brief, cleanUps, collect, countingIds, deferred, generationOf, metering, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const generationsIn = (responses: StreamResponse[]) => responses.map(generationOf)

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { ListTasksResponse } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Conditions } from '../../runtime/operations/admission.ts'
+import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { Client } from './client.ts'
 import type { Expectation, Request, Requests } from './requests.ts'
 import { textOfScript, type Op } from './script.ts'
