@@ -1,9 +1,8 @@
 import type { ModelMessage } from 'ai'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { namedArtifacts } from '../../runtime/authoring/artifact-choices.ts'
-import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
+import type { EarlierArtifact, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import type { EarlierArtifact } from '../../runtime/work/work-input.ts'
 import { isAside } from './model-metadata.ts'
 import { filesAndText, onlyText } from './model-parts.ts'
 

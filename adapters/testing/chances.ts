@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
+import type { MessagePolicy } from '../../runtime/agent/policies.ts'
 import { messageOf } from '../../runtime/authoring/checked-words.ts'
-import type { MessagePolicy } from '../../runtime/contexts/external-events.ts'
 import type { AllCases } from './cases.ts'
 import type { Turn } from './model.ts'
 import { eventOf, heardBy, type InnerMove, type Move } from './moves.ts'

@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
-import type { MessagePolicy } from '../../runtime/contexts/external-events.ts'
+import type { MessagePolicy } from '../../runtime/agent/policies.ts'
 import type { AllCases } from './cases.ts'
 import { chancesIn, type Refused } from './chances.ts'
 import { placesFrom, type Place } from './graph.ts'

@@ -2,6 +2,7 @@ import { AgentCardSchema, type AgentCard, type AgentProvider, type AgentSkill } 
 import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { violationsText } from '../../machines/protocol/errors.ts'
+import type { Caller } from '../access/authentication.ts'
 import { checkNames } from '../primitives/options.ts'
 
 /**
@@ -57,3 +58,9 @@ function checkMembers(card: Readonly<Record<string, unknown>>, name: string): vo
   if (isObject(provider)) checkNames(provider, PROVIDER, `${name}.provider`)
   if (Array.isArray(skills)) skills.filter(isObject).forEach((skill, i) => checkNames(skill, SKILL, `${name}.skills[${i}]`))
 }
+
+/** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */
+export type CardChanges = Partial<AgentDescription>
+
+/** The changes for everybody who has shown who it is, or a function that tells them for one caller: nothing if there is no card for it. */
+export type ExtendedCard = CardChanges | ((caller: Caller) => CardChanges | undefined | Promise<CardChanges | undefined>)

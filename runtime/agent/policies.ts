@@ -40,3 +40,6 @@ export function restartPolicy(option: RestartOption = 'temporary'): RestartPolic
   if (typeof periodMs !== 'number' || !(periodMs > 0)) throw new RangeError(`restart.periodMs has to be milliseconds above 0, not ${String(periodMs)}.`)
   return { type, intensity, periodMs }
 }
+
+/** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */
+export type MessagePolicy = 'reject' | 'steer' | 'queue'

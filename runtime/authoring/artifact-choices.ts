@@ -1,9 +1,9 @@
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import { checkOptions, functionFor, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../primitives/options.ts'
-import type { WorkInput } from '../work/work-input.ts'
 import { chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
 import { textOf } from './words.ts'
+import type { WorkInput } from './work-arguments.ts'
 
 /** Names one artifact of all: its id is unique only within its task (§4.1.7). */
 export interface ArtifactReference {

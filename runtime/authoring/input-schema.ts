@@ -1,12 +1,11 @@
 import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Agent } from '../agent/define-agent.ts'
 import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import { shownSchema } from './json-schema.ts'
 import { valueOf } from './message-data.ts'
 
 /** The JSON Schema that an agent's card shows of its `input`, if there is one. Throws as {@link shownSchema}. */
-export function shownInput({ input, inputJsonSchema }: { readonly [Member in 'input' | 'inputJsonSchema']?: Agent[Member] | undefined }): Record<string, unknown> | undefined {
+export function shownInput({ input, inputJsonSchema }: { readonly input?: StandardSchema<unknown> | undefined; readonly inputJsonSchema?: Record<string, unknown> | undefined }): Record<string, unknown> | undefined {
   return shownSchema({ schema: input, jsonSchema: inputJsonSchema }, { schema: 'input', jsonSchema: 'inputJsonSchema' })
 }
 

@@ -1,19 +1,10 @@
-import {
-  setup,
-  type ActionFunction,
-  type DelayConfig,
-  type EventObject,
-  type MachineContext,
-  type ParameterizedObject,
-  type SetupReturn,
-  type UnknownActorLogic
-} from 'xstate'
+import { setup, type ActionFunction, type DelayConfig, type EventObject, type MachineContext, type ParameterizedObject, type SetupReturn, type UnknownActorLogic } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
-import type { WorkInput } from '../work/work-input.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
+import type { WorkInput } from './work-arguments.ts'
 
 /** The tags of a work chart's states that drive the task's life cycle. */
 export type WorkTag = 'input-required' | 'auth-required' | 'failed' | 'rejected'

@@ -1,11 +1,49 @@
 import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
-import type { Task } from '../../machines/protocol/objects.ts'
+import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { Scope } from '../store/store.ts'
-import type { WorkInput } from '../work/work-input.ts'
 import type { Question } from './questions.ts'
 import type { Failed, Rejected, WorkResult, WorkWords } from './words.ts'
+
+/** An artifact of another task of the caller's. */
+export interface EarlierArtifact {
+  readonly taskId: string
+  readonly artifact: Artifact
+}
+
+/** What work is given when it starts. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
+export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
+  readonly taskId: string
+  readonly contextId: string
+  /** The message that opened the task. */
+  readonly message: Message
+  /**
+   * The metadata and configuration of that message's request (§3.2.1): `metadata`, the `acceptedOutputModes` of the client,
+   * `returnImmediately` and `historyLength`. Work that runs again gets the same.
+   */
+  readonly request: RequestDetails
+  /** That message as the agent's `input` schema gives it; `undefined` if the agent has none. */
+  readonly input: Input
+  /** What a negotiation agreed upon, if there was one with terms. */
+  readonly terms?: Terms | undefined
+  /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
+  readonly extensions: readonly string[]
+  /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them and they are loaded. */
+  readonly referenceTasks: Task[]
+  /**
+   * The ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but that are not loaded: they
+   * are over `limits.referencedTasks` or `limits.referencedBytes`. Load one at a time, with `readTask(id)`. The one with the
+   * latest status comes first.
+   */
+  readonly unloadedTasks: readonly string[]
+  /**
+   * The artifacts that the message may mean: those that its parts name; else those of the tasks that it refers to; else, or
+   * if these have none, those of the context's newest tasks. Newest first: those of the task that completed last stand in
+   * front, whichever began first; at the end those of tasks that have not completed, whose artifacts may not be whole.
+   */
+  readonly earlierArtifacts: EarlierArtifact[]
+}
 
 /** What a step is called with. */
 export interface StepArguments {
@@ -80,3 +118,9 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
 
 /** How work may end: what it returns. */
 export type WorkEnd = WorkResult | Rejected | Failed | void
+
+/** The parts of the call that opened a task which its work gets beside the message. */
+export type Opened = Pick<WorkInput, 'extensions' | 'request'>
+
+/** Reads those parts. */
+export type ReadOpened = () => Opened | Promise<Opened>

@@ -3,12 +3,12 @@ import type { ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
+import type { ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { ContextTraces } from '../contexts/work-spans.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import { KeptWith } from '../primitives/private-property.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
-import type { ReadOpened, WorkInput } from '../work/work-input.ts'
 import type { Effect } from './turn.ts'
 
 /**

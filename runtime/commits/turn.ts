@@ -1,6 +1,6 @@
+import type { WorkInput } from '../authoring/work-arguments.ts'
 import type { SendRow } from '../store/rows.ts'
 import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from '../store/store.ts'
-import type { WorkInput } from '../work/work-input.ts'
 
 /** Something that waits for the commit, on behalf of a task or a negotiation. */
 export interface Effect {

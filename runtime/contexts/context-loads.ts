@@ -1,8 +1,9 @@
 import { receivedBytes } from '../authoring/request-details.ts'
+import type { ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { ContextKey } from '../store/store.ts'
 import type { WorkLoads } from '../work/task-loads.ts'
-import { loadWorkInput, type ReadOpened, type WorkInput } from '../work/work-input.ts'
+import { loadWorkInput } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
 
 /** The inputs of the works of one live context, and the tasks that are loaded for them. */

@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
+import type { MessagePolicy } from '../agent/policies.ts'
 import type { NewWebhook, Send } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { answered } from '../work/chart-question.ts'
@@ -23,9 +24,6 @@ export interface OutsideTerms {
   /** The trace that it belongs to. */
   readonly trace?: TraceCarrier | undefined
 }
-
-/** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */
-export type MessagePolicy = 'reject' | 'steer' | 'queue'
 
 type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 

@@ -2,7 +2,6 @@ import { fromPromise, type AnyActorLogic } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
-import type { Agent } from '../agent/define-agent.ts'
 import { decisionOf } from '../authoring/checked-words.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
 import { openingFaults } from '../authoring/input-schema.ts'
@@ -10,6 +9,7 @@ import { NO_DETAILS } from '../authoring/request-details.ts'
 import type { Accepted, Rejected, Reply } from '../authoring/words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
+import type { StandardSchema } from '../ports/standard-schema.ts'
 
 /** What a negotiation is called with. */
 export interface NegotiationArguments {
@@ -32,7 +32,11 @@ export type NegotiateFunction<Terms = Record<string, unknown> | undefined> = (
 ) => Reply | Accepted<Terms> | Rejected | Promise<Reply | Accepted<Terms> | Rejected>
 
 /** What of an agent counts when a message is negotiated: a task opens only for a message that its `input` takes. */
-type NegotiatingAgent = { readonly [Member in 'work' | 'input']: Agent[Member] | undefined } & { readonly negotiate: NegotiateFunction }
+interface NegotiatingAgent {
+  readonly work: unknown
+  readonly input: StandardSchema<unknown> | undefined
+  readonly negotiate: NegotiateFunction
+}
 
 /** A negotiation function as the actor `negotiation` of a context: one for each message. */
 export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent): AnyActorLogic {

@@ -6,15 +6,9 @@ import { callerOf, type CallContext } from '../access/call-context.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
 import { agentCard, type CardSource } from '../agent/agent-card.ts'
-import { describedCard, type AgentDescription } from '../agent/described-card.ts'
+import { describedCard, type CardChanges, type ExtendedCard } from '../agent/described-card.ts'
 import { tenantInterfaces } from '../agent/tenant-interfaces.ts'
 import type { Admitted } from './admission.ts'
-
-/** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */
-export type CardChanges = Partial<AgentDescription>
-
-/** The changes for everybody who has shown who it is, or a function that tells them for one caller: nothing if there is no card for it. */
-export type ExtendedCard = CardChanges | ((caller: Caller) => CardChanges | undefined | Promise<CardChanges | undefined>)
 
 /** Why there is no card: the host of the request is the caller's own word, and nothing else says where the agent is. */
 export const NO_ADDRESS = 'The agent does not know its own address, which its card has to give. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'

@@ -1,11 +1,12 @@
+import type { AnyStateMachine } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
-import type { Agent } from '../agent/define-agent.ts'
 import { fault } from '../primitives/kill-points.ts'
 import type { StoredContext } from '../store/store.ts'
 import type { SavedTimers } from '../timers/task-timers.ts'
+import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { migrated } from './migration.ts'
+import { migrated, type Migrate } from './migration.ts'
 import { checkFormat } from './snapshot-text.ts'
 
 const cannot = 'This task cannot go on with the agent as it is now:'
@@ -13,7 +14,11 @@ const cannot = 'This task cannot go on with the agent as it is now:'
 type StoredRow = StoredContext['tasks'][number]
 
 /** What of an agent its stored tasks are restored for. */
-export type RestoringAgent = Pick<Agent, 'work' | 'version' | 'migrate'>
+export interface RestoringAgent {
+  readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
+  readonly version: string
+  readonly migrate?: Migrate
+}
 
 /** A task as it was saved: its actor, what is to happen to it by itself, and the version of the agent that saved it. */
 export type SavedTask = PersistedSnapshot & SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }

@@ -1,7 +1,6 @@
 import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
-import { BARGAINING, isEmpty, type ContextInput } from '../../machines/context.machine.ts'
+import { BARGAINING, isEmpty, type ContextInput, type contextMachine } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { ContextLogic } from '../contexts/context-logic.ts'
 import type { DelayedEvent } from '../timers/delayed-events.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import type { RestoredTask } from './restored-task.ts'
@@ -43,7 +42,7 @@ export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[]
 }
 
 /** A context's actor as JSON text, with its negotiations and without its tasks: what it knows of those it is told again by their rows. */
-export function persistContext(actor: Actor<ContextLogic>): string {
+export function persistContext(actor: Actor<typeof contextMachine>): string {
   const snapshot = actor.getSnapshot()
   const children: Record<string, AnyActorRef | undefined> = snapshot.children
   const { negotiations, isBargaining } = snapshot.context
@@ -58,7 +57,7 @@ export function persistContext(actor: Actor<ContextLogic>): string {
  * A stored context as XState restores it, with its tasks, and for the agent as it is now: a value of its own each time, for
  * XState writes into it. Throws InternalError for one that a newer taskchart has stored.
  */
-export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<ContextLogic> {
+export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<typeof contextMachine> {
   const { format, ...context } = JSON.parse(text)
   checkFormat({ format })
   context.context = { ...context.context, ...input, tasks: tasks.map(({ row }) => row.taskId) }
@@ -93,7 +92,7 @@ export interface SavedContext {
 }
 
 /** The context actor's snapshot as text, made anew only when the actor changed since `saved`. */
-export function savedContext(root: Actor<ContextLogic>, saved: SavedContext | undefined): SavedContext {
+export function savedContext(root: Actor<typeof contextMachine>, saved: SavedContext | undefined): SavedContext {
   const { context } = root.getSnapshot()
   return saved?.context === context ? saved : { context, snapshot: persistContext(root) }
 }

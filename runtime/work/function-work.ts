@@ -3,10 +3,9 @@ import type { ToWork, WorkOutcome } from '../../machines/task-events.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
 import { isQuestion, type Question } from '../authoring/questions.ts'
 import type { WorkWords } from '../authoring/words.ts'
-import type { WorkArguments, WorkEnd } from '../authoring/work-arguments.ts'
+import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
 import { KeptWith } from '../primitives/private-property.ts'
-import type { WorkInput } from './work-input.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
 /** How much a generator may yield before others have their turn. */

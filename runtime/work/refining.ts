@@ -6,11 +6,10 @@ import type { ArtifactContent } from '../../machines/task-events.ts'
 import { artifactChoices, ASKING_OPTIONS, meantArtifacts, namedArtifacts, nameOf, whichArtifact, type ArtifactChoice, type ArtifactReference, type AskingOptions } from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
-import type { WorkArguments } from '../authoring/work-arguments.ts'
+import type { EarlierArtifact, WorkArguments } from '../authoring/work-arguments.ts'
 import { hostOf } from '../commits/actor-host.ts'
 import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from '../primitives/options.ts'
 import { fromPromise } from './promise-actor.ts'
-import type { EarlierArtifact } from './work-input.ts'
 
 /** How to find the artifact that a task refines. */
 export interface RefiningOptions extends AskingOptions {

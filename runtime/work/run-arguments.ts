@@ -2,8 +2,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { Question } from '../authoring/questions.ts'
-import type { WorkArguments } from '../authoring/work-arguments.ts'
-import type { EarlierArtifact, WorkInput } from './work-input.ts'
+import type { EarlierArtifact, WorkArguments, WorkInput } from '../authoring/work-arguments.ts'
 
 /** What a run offers to its work. */
 export type WorkTools = Omit<WorkArguments, keyof WorkInput>

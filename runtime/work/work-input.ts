@@ -1,57 +1,19 @@
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Artifact, Task } from '../../machines/protocol/objects.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Limits } from '../access/limits.ts'
-import type { Agent } from '../agent/define-agent.ts'
 import { namedArtifacts, type ArtifactReference } from '../authoring/artifact-choices.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
 import { openedWith } from '../authoring/input-schema.ts'
 import { NO_DETAILS } from '../authoring/request-details.ts'
+import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import { tooLarge } from '../contexts/errors.ts'
+import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { ContextKey, JournalRow, Store, TaskSize } from '../store/store.ts'
 import type { WorkLoads } from './task-loads.ts'
-
-/** An artifact of another task of the caller's. */
-export interface EarlierArtifact {
-  readonly taskId: string
-  readonly artifact: Artifact
-}
-
-/** What work is given when it starts. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
-export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
-  readonly taskId: string
-  readonly contextId: string
-  /** The message that opened the task. */
-  readonly message: Message
-  /**
-   * The metadata and configuration of that message's request (§3.2.1): `metadata`, the `acceptedOutputModes` of the client,
-   * `returnImmediately` and `historyLength`. Work that runs again gets the same.
-   */
-  readonly request: RequestDetails
-  /** That message as the agent's `input` schema gives it; `undefined` if the agent has none. */
-  readonly input: Input
-  /** What a negotiation agreed upon, if there was one with terms. */
-  readonly terms?: Terms | undefined
-  /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
-  readonly extensions: readonly string[]
-  /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them and they are loaded. */
-  readonly referenceTasks: Task[]
-  /**
-   * The ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but that are not loaded: they
-   * are over `limits.referencedTasks` or `limits.referencedBytes`. Load one at a time, with `readTask(id)`. The one with the
-   * latest status comes first.
-   */
-  readonly unloadedTasks: readonly string[]
-  /**
-   * The artifacts that the message may mean: those that its parts name; else those of the tasks that it refers to; else, or
-   * if these have none, those of the context's newest tasks. Newest first: those of the task that completed last stand in
-   * front, whichever began first; at the end those of tasks that have not completed, whose artifacts may not be whole.
-   */
-  readonly earlierArtifacts: EarlierArtifact[]
-}
 
 /** How many of a context's newest tasks are looked through when a message refers to none. */
 const LOOK_BACK_TASKS = 20
@@ -59,12 +21,6 @@ const LOOK_BACK_TASKS = 20
 /** The journal keys of the extensions that the client had activated, and of the request's metadata and configuration. */
 const ACTIVATION = 'extensions'
 const REQUEST = 'request'
-
-/** The parts of the call that opened a task which its work gets beside the message. */
-export type Opened = Pick<WorkInput, 'extensions' | 'request'>
-
-/** Reads those parts. */
-export type ReadOpened = () => Opened | Promise<Opened>
 
 /** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. It has no `input`. */
 export function firstWorkInput(
@@ -96,7 +52,7 @@ export function openedIn(journal: readonly JournalRow[]): Opened {
 /** The parts that load the input of a work. */
 export interface InputSources {
   readonly store: Store
-  readonly agent: Pick<Agent, 'input'>
+  readonly agent: { readonly input?: StandardSchema<unknown> | undefined }
   readonly limits: Pick<Limits, 'restoredBytes'>
   /** Loads the other tasks that the work is given. */
   readonly loads: WorkLoads

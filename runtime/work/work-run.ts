@@ -5,7 +5,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { outcomeOf, workEventOf } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
-import type { ReceivedMessage, SpokenStep, WorkArguments, WorkEnd } from '../authoring/work-arguments.ts'
+import type { ReceivedMessage, SpokenStep, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import { fault } from '../primitives/kill-points.ts'
@@ -15,7 +15,7 @@ import { RunLog, Steps } from './journal.ts'
 import { Asking, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
 import { GivenWork } from './run-arguments.ts'
-import { openedIn, type WorkInput } from './work-input.ts'
+import { openedIn } from './work-input.ts'
 
 /** What a run calls, with what the author's code is given and the run itself. */
 export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
