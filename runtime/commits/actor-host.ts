@@ -4,12 +4,18 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import type { ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
-import type { ContextTraces } from '../contexts/work-spans.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import { KeptWith } from '../primitives/private-property.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
+import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Effect } from './turn.ts'
+
+/** Traces what an agent does to answer a message. */
+export interface NegotiationTraces {
+  /** Runs the negotiation of a message within a span of its own. */
+  negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T>
+}
 
 /**
  * What the actors of a context find behind their chart: the live context that they belong to. Logic is made once for
@@ -20,7 +26,7 @@ export interface ActorHost {
   readonly logger: Logger
   readonly clock: Clock
   /** The spans of works; none where nothing is traced. */
-  readonly traces?: ContextTraces | undefined
+  readonly traces?: NegotiationTraces | undefined
   /** Counts the turns that changed something; the same for all that happens in one turn. */
   readonly turnNumber: number
   /** Tells observers that the code of a task gets control. */

@@ -1,6 +1,7 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyStateMachine } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import { checkContext } from '../authoring/checked-words.ts'
 import { KeptWith } from '../primitives/private-property.ts'
-import { endingWhole } from '../xstate/atomic-step.ts'
+import { wholeStep } from '../xstate/atomic-step.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { familyOf, hostOf } from './actor-host.ts'
@@ -116,4 +117,27 @@ function noteMove({ self, system }: AnyActorScope): void {
 
 function afterCommit({ self, system }: AnyActorScope, run: () => void): void {
   hostOf(system).afterCommit({ taskId: familyOf(self), run })
+}
+
+/** A machine below the work's that, when it ends by an error, stops its actors with it: XState leaves them running. */
+export function endingWhole(logic: AnyActorLogic): AnyActorLogic {
+  return {
+    ...logic,
+    getInitialSnapshot: (scope, input) => checkContext(logic.getInitialSnapshot(scope, input)),
+    transition: (before, event, scope) => {
+      const after = stepOrError(before, () => wholeStep(scope, kept => checkContext(logic.transition(before, event, kept), before)))
+      if (after.status === 'error') {
+        for (const child of Object.values<AnyActorRef>(before.children)) scope.stopChild(child)
+      }
+      return after
+    }
+  }
+}
+
+function stepOrError(before: AnyMachineSnapshot, step: () => AnyMachineSnapshot): AnyMachineSnapshot {
+  try {
+    return step()
+  } catch (error) {
+    return { ...before, status: 'error', error } as AnyMachineSnapshot
+  }
 }

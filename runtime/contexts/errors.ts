@@ -42,16 +42,6 @@ export function tooManyBytes(limit: number): A2AError {
   return new A2AError('RateLimited', `The task was ended: its artifacts, statuses and messages would have more than ${limit} bytes, the most that this agent stores of one task.`)
 }
 
-/** Why a task is not read, for its own work to start again or for the work of another task. */
-export function tooLarge(taskId: string, limit: number): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} is too large to be read: more than ${limit} bytes are stored of it.`, { metadata: { taskId } })
-}
-
-/** Why a task is not loaded for the work that waited for it. */
-export function noRoom(taskId: string): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`, { metadata: { taskId } })
-}
-
 /** The error for a task that is not there, or not the caller's: both look the same (§3.3.2). */
 export function taskNotFound(taskId: string): A2AError {
   return new A2AError('TaskNotFound', `Task ${taskId} was not found.`, { metadata: { taskId } })

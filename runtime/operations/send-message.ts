@@ -9,7 +9,7 @@ import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, projectTask, type TaskRecord } from '../store/task-record.ts'
-import { tailOf, type Opened } from '../streams/task-stream.ts'
+import type { Opened } from '../streams/task-stream.ts'
 import { isLarge, readWhole } from '../streams/whole-task.ts'
 import { shownTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
@@ -20,6 +20,7 @@ import { checkInputModes } from './input-modes.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
 import { placeMessage } from './route-message.ts'
 import { placeNamed } from './task-names.ts'
+import { tailOf } from './tasks.ts'
 
 type Call = Admitted<SendMessageRequest>
 

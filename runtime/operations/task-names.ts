@@ -1,11 +1,9 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import type { Room, TaskName } from '../access/call-context.ts'
+import type { TaskName } from '../access/call-context.ts'
 import { namingOf } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
-import { LARGE_BYTES, readWhole } from '../streams/whole-task.ts'
 import { inTurn, type Outcome } from './deduplication.ts'
 import type { Placed } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -19,26 +17,6 @@ export async function readNamed({ store, clock }: OperationServices, scope: Scop
   const atMs = clock.now()
   const row = await store.readSend(scope, namingOf(name, atMs, 0).key)
   return row && row.expiresAtMs > atMs ? row : undefined
-}
-
-/**
- * The tasks of a name before this one, oldest first: the message that opened a task refers to the one before. At most
- * `limits.referencedTasks` of them, the newest, and no more than fit into `limits.referencedBytes`.
- */
-export async function roundsBefore({ store, limits }: Pick<OperationServices, 'store' | 'limits'>, scope: Scope, taskId: string, room?: Room): Promise<Task[]> {
-  const rounds: Task[] = []
-  let bytes = 0
-  for (let id = taskId; rounds.length < limits.referencedTasks;) {
-    const [before] = (await store.readTaskMessages(scope, id, 0, 1)).flatMap(({ message }) => message.referenceTaskIds ?? [])
-    const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
-    if (!size || (bytes += size.bytes) > limits.referencedBytes) break
-    if (bytes > LARGE_BYTES) await room?.()
-    const read = await readWhole(store, scope, size.taskId)
-    if (!read) break
-    rounds.unshift(read.task)
-    id = size.taskId
-  }
-  return rounds
 }
 
 /**

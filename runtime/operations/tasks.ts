@@ -4,9 +4,10 @@ import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
 import { taskNotFound } from '../contexts/errors.ts'
-import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
+import type { ReadOptions, Scope, StoredTask, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
-import { tailOf, type Opened } from '../streams/task-stream.ts'
+import type { Opened } from '../streams/task-stream.ts'
+import { TaskTail } from '../streams/task-tail.ts'
 import { readWhole } from '../streams/whole-task.ts'
 import { shownTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
@@ -104,4 +105,15 @@ function alreadyEnded(taskId: string, state: TaskState): A2AError {
 
 function aheadOfTask(generation: number): A2AError {
   return invalidParams({ field: 'afterGeneration', description: `must not be ahead of the task, which is at ${generation}` })
+}
+
+/** A tail of one of the scope's tasks, listening from now on. */
+export function tailOf(
+  { feeds, store, limits }: OperationServices,
+  scope: Scope,
+  taskId: string,
+  endsAfter: (event: TaskEvent) => boolean,
+  signal: AbortSignal | undefined
+): TaskTail {
+  return new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter, signal })
 }

@@ -1,23 +1,14 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import type { Admitted } from '../operations/admission.ts'
-import type { OperationServices } from '../operations/dependencies.ts'
-import type { Scope, TaskEvent } from '../store/store.ts'
-import { TaskTail, type Seen } from './task-tail.ts'
+import type { Seen, TaskTail } from './task-tail.ts'
 import { shownEvent } from './wire-view.ts'
 
-/** A tail of one of the scope's tasks, listening from now on. */
-export function tailOf(
-  { feeds, store, limits }: OperationServices,
-  scope: Scope,
-  taskId: string,
-  endsAfter: (event: TaskEvent) => boolean,
-  signal: AbortSignal | undefined
-): TaskTail {
-  return new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter, signal })
-}
-
 /** What a call says of how its events are told. */
-type Telling = Pick<Admitted<unknown>, 'reliable' | 'numbered'>
+interface Telling {
+  /** Generations are shown. */
+  readonly reliable: boolean
+  /** Hears the generation of each event, just before the stream gives that. */
+  readonly numbered: ((generation: number) => void) | undefined
+}
 
 /** What a stream tells: `first`, then the events of the tail as a client sees them. */
 export interface Opened {

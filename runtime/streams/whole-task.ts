@@ -1,5 +1,6 @@
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Room } from '../access/call-context.ts'
+import type { Limits } from '../access/limits.ts'
 import { turnEnd } from '../primitives/event-loop.ts'
 import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
@@ -55,4 +56,24 @@ export function isLarge({ artifacts = [] }: Task): boolean {
   let length = 0
   for (const { parts } of artifacts) for (const part of parts) length += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 0
   return length > LARGE_BYTES
+}
+
+/**
+ * The tasks of a name before this one, oldest first: the message that opened a task refers to the one before. At most
+ * `limits.referencedTasks` of them, the newest, and no more than fit into `limits.referencedBytes`.
+ */
+export async function roundsBefore({ store, limits }: { readonly store: Store; readonly limits: Pick<Limits, 'referencedTasks' | 'referencedBytes'> }, scope: Scope, taskId: string, room?: Room): Promise<Task[]> {
+  const rounds: Task[] = []
+  let bytes = 0
+  for (let id = taskId; rounds.length < limits.referencedTasks;) {
+    const [before] = (await store.readTaskMessages(scope, id, 0, 1)).flatMap(({ message }) => message.referenceTaskIds ?? [])
+    const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
+    if (!size || (bytes += size.bytes) > limits.referencedBytes) break
+    if (bytes > LARGE_BYTES) await room?.()
+    const read = await readWhole(store, scope, size.taskId)
+    if (!read) break
+    rounds.unshift(read.task)
+    id = size.taskId
+  }
+  return rounds
 }

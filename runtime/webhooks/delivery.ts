@@ -1,12 +1,12 @@
 import type { Task } from '../../machines/protocol/objects.ts'
 import { A2A_JSON, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Limits } from '../access/limits.ts'
-import { roundsBefore } from '../operations/task-names.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookWriting } from '../ports/webhook-sender.ts'
 import type { WebhookRow } from '../store/rows.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
+import { roundsBefore } from '../streams/whole-task.ts'
 
 /** What a delivery works with. */
 export interface DeliveryServices {

@@ -2,12 +2,13 @@ import type { PromiseActorLogic } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
+import type { Limits } from '../access/limits.ts'
 import { textOf } from '../authoring/words.ts'
 import type { WorkArguments } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
-import type { ContextServices } from '../contexts/dependencies.ts'
-import type { Scope } from '../store/store.ts'
+import type { Scope, Store } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
+import type { Feeds } from '../streams/subscriptions.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import { fromPromise } from './promise-actor.ts'
 import type { WorkLoads } from './task-loads.ts'
@@ -23,7 +24,10 @@ const ENDS: Readonly<Record<string, string>> = {
 const lasting = new WeakSet<object>()
 
 /** What a needed task is looked for with. */
-export interface Search extends Pick<ContextServices, 'store' | 'feeds' | 'limits'> {
+export interface Search {
+  readonly store: Store
+  readonly feeds: Feeds
+  readonly limits: Pick<Limits, 'bufferedEvents'>
   readonly scope: Scope
   readonly loads: WorkLoads
   readonly signal: AbortSignal

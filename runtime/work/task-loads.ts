@@ -1,8 +1,7 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Limits } from '../access/limits.ts'
 import { Shares, type Sharer } from '../access/shares.ts'
-import { noRoom } from '../contexts/errors.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Scope, Store, TaskSize } from '../store/store.ts'
 
@@ -140,4 +139,14 @@ export class WorkLoads {
 
 function bytesOf(sizes: readonly TaskSize[]): number {
   return sizes.reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+/** Why a task is not read, for its own work to start again or for the work of another task. */
+export function tooLarge(taskId: string, limit: number): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId} is too large to be read: more than ${limit} bytes are stored of it.`, { metadata: { taskId } })
+}
+
+/** Why a task is not loaded for the work that waited for it. */
+export function noRoom(taskId: string): A2AError {
+  return new A2AError('RateLimited', `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`, { metadata: { taskId } })
 }

@@ -10,10 +10,9 @@ import { NO_EXTENSIONS } from '../authoring/extensions.ts'
 import { openedWith } from '../authoring/input-schema.ts'
 import { NO_DETAILS } from '../authoring/request-details.ts'
 import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
-import { tooLarge } from '../contexts/errors.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { ContextKey, JournalRow, Store, TaskSize } from '../store/store.ts'
-import type { WorkLoads } from './task-loads.ts'
+import { tooLarge, type WorkLoads } from './task-loads.ts'
 
 /** How many of a context's newest tasks are looked through when a message refers to none. */
 const LOOK_BACK_TASKS = 20

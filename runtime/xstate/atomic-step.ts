@@ -1,5 +1,4 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot } from 'xstate'
-import { checkContext } from '../authoring/checked-words.ts'
+import type { AnyActorScope, AnyMachineSnapshot } from 'xstate'
 
 /**
  * Takes a step of a machine as a whole: the author's actions run, and what XState keeps back until the step is done
@@ -20,27 +19,4 @@ export function wholeStep(scope: AnyActorScope, step: (scope: AnyActorScope) => 
   hold = run => run()
   for (const run of held) run()
   return snapshot
-}
-
-/** A machine below the work's that, when it ends by an error, stops its actors with it: XState leaves them running. */
-export function endingWhole(logic: AnyActorLogic): AnyActorLogic {
-  return {
-    ...logic,
-    getInitialSnapshot: (scope, input) => checkContext(logic.getInitialSnapshot(scope, input)),
-    transition: (before, event, scope) => {
-      const after = stepOrError(before, () => wholeStep(scope, kept => checkContext(logic.transition(before, event, kept), before)))
-      if (after.status === 'error') {
-        for (const child of Object.values<AnyActorRef>(before.children)) scope.stopChild(child)
-      }
-      return after
-    }
-  }
-}
-
-function stepOrError(before: AnyMachineSnapshot, step: () => AnyMachineSnapshot): AnyMachineSnapshot {
-  try {
-    return step()
-  } catch (error) {
-    return { ...before, status: 'error', error } as AnyMachineSnapshot
-  }
 }
