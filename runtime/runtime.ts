@@ -6,7 +6,7 @@ import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfi
 import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../machines/protocol/uris.ts'
 import { checkPermission, type AuthorizationRequest } from './access/authorization.ts'
 import { callerOf, scopeOf, type CallContext } from './access/call-context.ts'
-import { BEGINNING, FairTurns, READING } from './access/fair-queue.ts'
+import { BEGINNING, FairQueue, READING } from './access/fair-queue.ts'
 import { limitsWith } from './access/limits.ts'
 import { counted, Metering } from './access/quotas.ts'
 import { nowhereFor, Tenants } from './access/tenants.ts'
@@ -17,39 +17,39 @@ import { SignedCards } from './agent/signed-cards.ts'
 import { tenantInterfaces } from './agent/tenant-interfaces.ts'
 import { extensionsWith } from './authoring/extensions.ts'
 import { contextLogic } from './contexts/context-logic.ts'
-import { Contexts } from './contexts/context-registry.ts'
+import { ContextRegistry } from './contexts/context-registry.ts'
 import { Observers, type Observation, type Observer } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { admit, type Admitted } from './operations/admission.ts'
-import { authorized } from './operations/deliver-authorization.ts'
+import { deliverAuthorization } from './operations/deliver-authorization.ts'
 import type { OperationServices } from './operations/dependencies.ts'
 import { erase, erasureOf, type ErasedData } from './operations/erase.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
 import { inputModesOf } from './operations/input-modes.ts'
 import { listTasks } from './operations/list-tasks.ts'
-import { ownError, ownErrors } from './operations/public-errors.ts'
+import { toPublicError, hideInternalErrors } from './operations/public-errors.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { sendMessage, sendStreamingMessage } from './operations/send-message.ts'
-import { readNamed, type Named } from './operations/task-names.ts'
+import { readNamed, type NamedTask } from './operations/task-names.ts'
 import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
 import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { WebhookWriting } from './ports/webhook-sender.ts'
 import { namedHosts } from './primitives/authority.ts'
-import { fault } from './primitives/kill-points.ts'
-import { Table } from './primitives/releasing-map.ts'
+import { killPoint } from './primitives/kill-points.ts'
+import { ReleasingMap } from './primitives/releasing-map.ts'
 import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
 import type { Settings } from './settings.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
-import { retentionWith, Upkeep } from './store/retention.ts'
-import { Feeds } from './streams/subscriptions.ts'
+import { retentionWith, RetentionSweeper } from './store/retention.ts'
+import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { TaskStream, type Opened } from './streams/task-stream.ts'
 import { roundsBefore } from './streams/whole-task.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
-import { CleanUps } from './work/cleanup.ts'
+import { CleanupTracker } from './work/cleanup.ts'
 import { TaskLoads } from './work/task-loads.ts'
 
 /**
@@ -73,7 +73,7 @@ export interface Runtime {
    * What the caller means by its own name for a task (`CallContext.taskName`): the newest task under it, or the message that
    * was the answer in place of one; `undefined` if it has given no task that name. Nobody is asked whether it may know.
    */
-  taskNamed(name: string, call?: CallContext): Promise<Named | undefined>
+  taskNamed(name: string, call?: CallContext): Promise<NamedTask | undefined>
   /**
    * The tasks of such a name before this one, oldest first, as many as a message may refer to. For a task that the caller has been
    * given by another operation: nobody is asked whether it may know.
@@ -135,18 +135,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const signatures = signCard && new SignedCards(signCard, { limits, clock, logger })
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
-  const turns = tenants.listed || authenticate ? new FairTurns(BEGINNING) : undefined
+  const turns = tenants.listed || authenticate ? new FairQueue(BEGINNING) : undefined
   const retention = retentionWith(options.retention)
-  const feeds = new Feeds()
+  const feeds = new TaskSubscriptions()
   const loads = new TaskLoads({ store, limits, logger })
-  const cleanUps = new CleanUps(clock, logger, agent.cancelGraceMs)
+  const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)
   const logic = contextLogic(agent)
   const recoveryQueue = new RecoveryQueue(clock)
   const observers = new Observers(logger)
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender, sharesByTenant: tenants.areSeveral })
   const push = sender && webhooks && { sender, webhooks }
-  const contexts = new Contexts({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
-  const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new Table<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
+  const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic, agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
+  const services: OperationServices = { store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), takesMessages: agent.messages !== 'reject', negotiation, inputModes: inputModesOf(agent.card), opening: agent.negotiate ? undefined : agent.input, push }
   let closing: Promise<void> | undefined
 
   const close = async () => {
@@ -160,7 +160,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     await Promise.all([erased, swept, told])
     await store.close()
   }
-  const upkeep = new Upkeep({ store, clock: options.clock ?? systemClock, logger }, retention)
+  const upkeep = new RetentionSweeper({ store, clock: options.clock ?? systemClock, logger }, retention)
   contexts.resume()
   webhooks?.start()
 
@@ -172,7 +172,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const user = metering.request(admitted.scope, isServed, call.bytes)
     const refusal = refused.get(name)
     if (refusal) throw refusal()
-    fault('P1')
+    killPoint('P1')
     return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
   /** Goes on with what is checked: at once, or when it is its user's turn and its caller has been authorized. Nothing is looked up before. */
@@ -194,9 +194,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     })
   }
   const answered = <Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => Promise<T>) =>
-    ownErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
+    hideInternalErrors(logger, call, name, () => permitted(name, call, checked(name, params, call), goOn))
   const streamed = <Name extends OperationName>(name: Name, params: unknown, call: CallContext, goOn: (admitted: Admitted<OperationRequests[Name]>) => Promise<Opened>) =>
-    new TaskStream(() => permitted(name, call, checked(name, params, call), goOn), error => ownError(logger, call, name, error))
+    new TaskStream(() => permitted(name, call, checked(name, params, call), goOn), error => toPublicError(logger, call, name, error))
 
   const runtime: Runtime = {
     sendMessage: (params, call = {}) => answered('sendMessage', params, call, admitted => sendMessage(services, admitted)),
@@ -206,13 +206,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     cancelTask: (params, call = {}) => answered('cancelTask', params, call, admitted => cancelTask(services, admitted)),
     subscribeToTask: (params, call = {}) => streamed('subscribeToTask', params, call, admitted => subscribeToTask(services, admitted)),
     authorized: (taskId, data, call = {}) =>
-      ownErrors(logger, call, 'authorized', async () => {
+      hideInternalErrors(logger, call, 'authorized', async () => {
         const asked = checked('getTask', { id: taskId }, call)
-        return permitted('authorized', call, asked, admitted => authorized(services, admitted, data))
+        return permitted('authorized', call, asked, admitted => deliverAuthorization(services, admitted, data))
       }),
     taskNamed: (name, call = {}) =>
-      ownErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).admitted.scope, name)),
-    roundsBefore: (taskId, call = {}) => ownErrors(logger, call, 'roundsBefore', () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
+      hideInternalErrors(logger, call, 'taskNamed', () => readNamed(services, checked('getTask', { id: name }, call).admitted.scope, name)),
+    roundsBefore: (taskId, call = {}) => hideInternalErrors(logger, call, 'roundsBefore', () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
     createTaskPushNotificationConfig: (params, call = {}) => answered('createTaskPushNotificationConfig', params, call, admitted => createPushConfig(services, admitted)),
     getTaskPushNotificationConfig: (params, call = {}) => answered('getTaskPushNotificationConfig', params, call, admitted => getPushConfig(services, admitted)),
     listTaskPushNotificationConfigs: (params, call = {}) => answered('listTaskPushNotificationConfigs', params, call, admitted => listPushConfigs(services, admitted)),
@@ -222,10 +222,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return answered('getExtendedAgentCard', params, call, async admitted => signed(await extendedAgentCard(cards, admitted, call, { limits, clock, logger, tenants })))
     },
     agentCard: publicCard,
-    signedCard: (interfaces, tenant, change = card => card) => ownErrors(logger, {}, 'signedCard', () => signed(change(publicCard(interfaces, tenant)))),
+    signedCard: (interfaces, tenant, change = card => card) => hideInternalErrors(logger, {}, 'signedCard', () => signed(change(publicCard(interfaces, tenant)))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     settings: {
-      capabilities, limits, logger, clock, extensions: extensions.supported, opensTasks: agent.work !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), reading: new FairTurns(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+      capabilities, limits, logger, clock, extensions: extensions.supported, opensTasks: agent.work !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray, unfinished: unfinishedBytes(limits), reading: new FairQueue(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
       ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts }), ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
     },
     erase: async data => {

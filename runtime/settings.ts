@@ -1,5 +1,5 @@
 import type { Principal } from './access/authentication.ts'
-import type { FairTurns } from './access/fair-queue.ts'
+import type { FairQueue } from './access/fair-queue.ts'
 import type { Limits } from './access/limits.ts'
 import type { CountStray } from './access/quotas.ts'
 import type { Sharer, Shares } from './access/shares.ts'
@@ -30,7 +30,7 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   /** The bytes of messages that are not complete or not parsed, of all servers. */
   readonly unfinished: Shares
   /** Turns to parse messages and bodies, by the costs of `readingCost`. */
-  readonly reading: FairTurns
+  readonly reading: FairQueue
   /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
 }

@@ -1,7 +1,7 @@
 import type { Observer } from '../../runtime/contexts/observers.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
-import { unheld } from '../../runtime/primitives/event-loop.ts'
+import { unrefTimer } from '../../runtime/primitives/event-loop.ts'
 
 /** How late a timer has to be for a log line. */
 const STALL_MS = 1000
@@ -44,7 +44,7 @@ export class LoopWatch implements Observer {
   runs(taskId: string): void {
     this.#noteTime()
     this.#running = { taskId, sinceMs: this.#elapsedMs() }
-    this.#turnEnd ??= unheld(this.#clock.setTimeout(() => {
+    this.#turnEnd ??= unrefTimer(this.#clock.setTimeout(() => {
       this.#turnEnd = undefined
       this.#noteTime()
     }, 0))
@@ -57,7 +57,7 @@ export class LoopWatch implements Observer {
 
   #wait(): void {
     this.#dueMs = this.#elapsedMs() + TICK_MS
-    this.#timer = unheld(this.#clock.setTimeout(() => this.#look(), TICK_MS))
+    this.#timer = unrefTimer(this.#clock.setTimeout(() => this.#look(), TICK_MS))
   }
 
   #look(): void {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
-import { fault } from '../../runtime/primitives/kill-points.ts'
+import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Served } from '../websocket/server.ts'
 
@@ -27,7 +27,7 @@ interface Parked {
  * those whose tasks have ended may clean up. Resolves within 9 seconds, whatever code of the author's or a store does then.
  */
 export async function park({ served, runtime, clock, logger, flush }: Parked): Promise<void> {
-  fault('P19')
+  killPoint('P19')
   logger.info?.('the agent stops: its work is parked', {})
   served.drain()
   await within(clock, SETTLE_MS, runtime.settled())

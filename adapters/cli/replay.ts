@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
-import { rehearse, type Outlook, type Verdict } from '../../runtime/contexts/restore-dry-run.ts'
+import { dryRunRestore, type Outlook, type Verdict } from '../../runtime/contexts/restore-dry-run.ts'
 import { readSqlite, type StoreReader } from '../storage/sqlite.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
@@ -53,7 +53,7 @@ async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock
   const verdicts: Verdict[] = []
   const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `replaying: ${summaryOf(verdicts)}` })
   try {
-    for await (const verdict of rehearse(agent, store, await store.scopes())) {
+    for await (const verdict of dryRunRestore(agent, store, await store.scopes())) {
       signal.throwIfAborted()
       verdicts.push(verdict)
     }

@@ -1,6 +1,6 @@
 import { checkJson, isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import { checkNames } from '../../runtime/primitives/options.ts'
+import { rejectUnknown } from '../../runtime/primitives/options.ts'
 
 /** How much of an agent's card is read. Every limit is on by default. */
 export interface CardLimits {
@@ -23,7 +23,7 @@ export const defaultCardLimits: CardLimits = { waitMs: 10_000, bytes: 2 ** 20, s
 
 /** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
 export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
-  checkNames(changes, Object.keys(defaultCardLimits), 'cardLimits')
+  rejectUnknown(changes, Object.keys(defaultCardLimits), 'cardLimits')
   for (const [name, limit] of Object.entries(changes)) {
     if (!(limit > 0)) throw new RangeError(`cardLimits.${name} has to be a number above 0, not ${limit}. Leave it out for the default.`)
   }

@@ -6,7 +6,7 @@ import { StreamResponseSchema, type StreamResponse } from '../../machines/protoc
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
-import { checkNames } from '../../runtime/primitives/options.ts'
+import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 
 /** What goes over the wire for a request: its method and params, and service parameters of its own. */
@@ -23,7 +23,7 @@ const CONDITIONS = Object.keys({ afterGeneration: true, ifGenerationMatch: true,
 
 /** The service parameters that say a call's conditions, which count with the reliability extension. */
 export function parametersOf(conditions: Conditions): Record<string, string> {
-  checkNames(conditions, CONDITIONS, 'A call')
+  rejectUnknown(conditions, CONDITIONS, 'A call')
   const { afterGeneration, ifGenerationMatch, currentGeneration } = conditions
   return {
     ...(afterGeneration !== undefined && { 'taskchart-after-generation': String(afterGeneration) }),

@@ -2,7 +2,7 @@ import { A2AError, isA2AError, type A2AErrorOptions, type ErrorCode } from '../.
 import type { Words } from '../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import { checkOptions, textSuchAs, textsSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { unheard } from '../../runtime/primitives/promises.ts'
+import { ignoreRejection } from '../../runtime/primitives/promises.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { passingOn, type PassedOn } from './pass-on.ts'
 import { agentBehind, type RemoteAgent } from './remote-agent.ts'
@@ -30,7 +30,7 @@ type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AError
  */
 export function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
   checkOptions(options, OPTIONS, 'delegate', 'delegate(work, agent, message, { deadlineMs: 60_000 })')
-  return unheard(delegated(work, agent, message, options))
+  return ignoreRejection(delegated(work, agent, message, options))
 }
 
 async function delegated(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions): Promise<RemoteResult> {

@@ -1,6 +1,6 @@
 import { pathOf, hostOf } from '../../runtime/commits/actor-host.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
-import { KeptWith } from '../../runtime/primitives/private-property.ts'
+import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { readBindings } from '../client/bindings.ts'
 import { checkOrigins } from '../client/hosts.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
@@ -12,7 +12,7 @@ import { SharedAgent, type RemoteOptions } from './shared-agent.ts'
 export type RemoteAgent = RemoteLogic<RemoteResult>
 
 /** The same for all copies of this package in the process. */
-const agents = new KeptWith<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remote.1'))
+const agents = new PrivateProperty<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remote.1'))
 
 /**
  * Another agent as an actor of a chart: `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and `invoke: { src:

@@ -1,7 +1,7 @@
 import type { ActorLogic, AnyActorRef, Snapshot } from 'xstate'
 import { messageOf } from '../../runtime/authoring/checked-words.ts'
 import { familyOf, hostOf } from '../../runtime/commits/actor-host.ts'
-import { KeptWith } from '../../runtime/primitives/private-property.ts'
+import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { Delegation, type RemoteOutcome } from './delegation.ts'
 import type { RemoteAnswer, RemoteInput } from './remote-events.ts'
 import type { Listener } from './remote-task.ts'
@@ -30,7 +30,7 @@ class RemoteEnded {
   }
 }
 
-const delegations = new KeptWith<AnyActorRef, Delegation>()
+const delegations = new PrivateProperty<AnyActorRef, Delegation>()
 
 /** Delegations to one agent as actor logic: each goes on after a restart of the process. */
 export function remoteLogic<Output>(agent: SharedAgent, { runOf, listenerOf, endOf }: RemoteRole<Output>): RemoteLogic<Output> {

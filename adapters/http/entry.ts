@@ -3,7 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
 import { authorityOf } from '../../runtime/primitives/authority.ts'
-import { remembering } from '../../runtime/primitives/memoize-last.ts'
+import { memoizeLast } from '../../runtime/primitives/memoize-last.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A request that does not get in, with an HTTP status. */
@@ -91,4 +91,4 @@ export function forVersion(refusal: Refusal, version: string, served: readonly s
 }
 
 /** The name in a `NAME[:PORT]` without its port; `undefined` if it is none. */
-const nameOf = remembering(host => authorityOf(host)?.name)
+const nameOf = memoizeLast(host => authorityOf(host)?.name)

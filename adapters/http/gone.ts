@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
-import { KeptWith } from '../../runtime/primitives/private-property.ts'
+import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 
-const signals = new KeptWith<Socket, AbortSignal>()
+const signals = new PrivateProperty<Socket, AbortSignal>()
 
 /** Aborts when a connection is gone. The requests that come over it, one after the other, share it: making one takes as long as reading a request. */
 export function goneWith(socket: Socket): AbortSignal {

@@ -3,7 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { NO_ADDRESS } from '../../runtime/operations/extended-card.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
-import { remembering } from '../../runtime/primitives/memoize-last.ts'
+import { memoizeLast } from '../../runtime/primitives/memoize-last.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -114,15 +114,15 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const cards = new CardAnswers(runtime, offer.dialects)
   const publicUrl = url ?? settings.publicUrl
 
-  const interfacesFor = remembering(address => interfacesAt(address, offer))
+  const interfacesFor = memoizeLast(address => interfacesAt(address, offer))
   /** Where the agent is, as a request may be told; nothing if that cannot be known. */
   const placed = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
     if (publicUrl !== undefined) return interfacesFor(publicUrl)
     const origin = direct ? originTaken(address.hostname, direct.socket, settings.hosts) : originMounted(address, settings.hosts)
     return origin === undefined ? [] : interfacesFor(`${origin}${base}/`)
   }
-  const belowBase = remembering(pathname => pathBelow(base, pathname))
-  const addressOf = remembering(url => new URL(url))
+  const belowBase = memoizeLast(pathname => pathBelow(base, pathname))
+  const addressOf = memoizeLast(url => new URL(url))
 
   /** The Host rule for a request that an app has made: for its address, which has the host of an absolute target, and for its Host header. */
   const mountedRefusal = (address: URL, host: string) => hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)

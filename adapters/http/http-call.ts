@@ -6,7 +6,7 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
 import { userOf, type Sharer } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
-import { KeptWith } from '../../runtime/primitives/private-property.ts'
+import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
@@ -97,7 +97,7 @@ export function intakeOf({ settings }: Runtime, { principal, tenant, size, serve
   }
 }
 
-const connections = new KeptWith<object, object>()
+const connections = new PrivateProperty<object, object>()
 
 /** Gives the object that stands for the connection of a request, if the server has told the connection. The socket itself would stay in memory with the contexts. */
 export function connectionOf({ direct, incoming }: NodeResponse): object | undefined {

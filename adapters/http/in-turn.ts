@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { KeptWith } from '../../runtime/primitives/private-property.ts'
+import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 
 /** The requests of one connection: whether one is being answered, and what begins those behind it. */
 interface Line {
@@ -15,7 +15,7 @@ interface Line {
  */
 export class InTurn {
   readonly #most: number
-  readonly #lines = new KeptWith<Socket, Line>()
+  readonly #lines = new PrivateProperty<Socket, Line>()
 
   constructor(most: number) {
     this.#most = most

@@ -1,6 +1,6 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { A2A_JSON } from '../../machines/protocol/versions.ts'
-import { remembering } from '../../runtime/primitives/memoize-last.ts'
+import { memoizeLast } from '../../runtime/primitives/memoize-last.ts'
 import type { Refusal } from './entry.ts'
 
 /** True when a request says that its body is JSON. */
@@ -42,4 +42,4 @@ function typeOf({ headers }: Request): string {
 }
 
 /** The name of a type without its parameters. */
-const nameOf = remembering(type => type.replace(/;.*/s, '').trim().toLowerCase())
+const nameOf = memoizeLast(type => type.replace(/;.*/s, '').trim().toLowerCase())

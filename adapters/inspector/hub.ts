@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws'
 import type { InspectionEvent } from 'xstate'
 import type { LiveActors, Observation } from '../../runtime/contexts/observers.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
-import { unheld } from '../../runtime/primitives/event-loop.ts'
+import { unrefTimer } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Tap } from '../websocket/tap.ts'
 import { atHost } from './at-host.ts'
@@ -203,7 +203,7 @@ export class Hub {
   #linger(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#lingering)
-    if (this.#looking) this.#lingering = unheld(clock.setTimeout(() => this.lookers === 0 && this.#unlook(), LINGER_MS))
+    if (this.#looking) this.#lingering = unrefTimer(clock.setTimeout(() => this.lookers === 0 && this.#unlook(), LINGER_MS))
   }
 
   #unlook(): void {
@@ -218,7 +218,7 @@ export class Hub {
       this.#timer = undefined
       this.#eachPage(page => page.flush())
     }
-    this.#timer = unheld(this.#runtime.settings.clock.setTimeout(flush, FLUSH_MS))
+    this.#timer = unrefTimer(this.#runtime.settings.clock.setTimeout(flush, FLUSH_MS))
   }
 
   #eachPage(tell: (page: PageLink) => void): void {

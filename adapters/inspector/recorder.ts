@@ -1,6 +1,6 @@
 import type { LiveActors } from '../../runtime/contexts/observers.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { Table } from '../../runtime/primitives/releasing-map.ts'
+import { ReleasingMap } from '../../runtime/primitives/releasing-map.ts'
 import { contextName, type Commit, type Erasure } from '../../runtime/store/store.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 
@@ -20,9 +20,9 @@ export interface RecorderListener extends RecordListener {
 export class Recorder {
   readonly #clock: Clock
   readonly #listener: RecorderListener
-  readonly #live = new Table<LiveActors>()
+  readonly #live = new ReleasingMap<LiveActors>()
   /** By the names of their contexts, the oldest first. */
-  readonly #records = new Table<ContextRecord>()
+  readonly #records = new ReleasingMap<ContextRecord>()
   /** The ids of the contexts that are watched, each as often as it is. */
   readonly #watched: string[] = []
   #second = { beganMs: -Infinity, count: 0 }

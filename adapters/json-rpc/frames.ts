@@ -1,7 +1,7 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
-import { onceATurn } from '../../runtime/primitives/event-loop.ts'
+import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
 import type { RequestId } from './envelope.ts'
 import { jsonPieces } from './json-pieces.ts'
 
@@ -9,7 +9,7 @@ import { jsonPieces } from './json-pieces.ts'
 const SPLIT = '\n'
 
 /** JSON text of an event, made once however many subscribers it goes to. */
-export const encodeOnce = onceATurn((event: object) => JSON.stringify(event))
+export const encodeOnce = memoizePerTick((event: object) => JSON.stringify(event))
 
 /** The answer to a request. `extensions` are those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {

@@ -94,14 +94,14 @@ export function dialect01(runtime: Runtime): Dialect {
     ['tasks/send', answered(SendParams01, async (params, call) => {
       const { id, historyLength } = params
       let follows: string | undefined
-      const answer = await runtime.sendMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
+      const answer = await runtime.sendMessage(toSendMessage(params), { ...call, taskName: { name: id, continuesAfter: taskId => void (follows = taskId) } })
       return 'task' in answer ? shown(answer.task, { id, follows, historyLength }, call) : answeredWith(answer.message, id)
     })],
     ['tasks/sendSubscribe', streamed(SendParams01, async function* (params, call) {
       const { id } = params
       let follows: string | undefined
       const events = new Events01({ id, opensTasks }, isPause)
-      const sent = runtime.sendStreamingMessage(toSendMessage(params), { ...call, taskName: { name: id, follows: taskId => void (follows = taskId) } })
+      const sent = runtime.sendStreamingMessage(toSendMessage(params), { ...call, taskName: { name: id, continuesAfter: taskId => void (follows = taskId) } })
       for await (const event of sent) {
         if ('task' in event) events.numberFrom(artifactsIn(await earlier(event.task, id, call)))
         yield* events.from(event, follows)

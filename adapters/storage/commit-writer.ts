@@ -1,4 +1,4 @@
-import { fault } from '../../runtime/primitives/kill-points.ts'
+import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { CommitRows, LogRow, TaskRows } from './commit-rows.ts'
 import { reading } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
@@ -63,17 +63,17 @@ export class CommitWriter {
     if ((known?.commits ?? 0) !== expected) return false
     const context = known ?? this.#newContext(scope ?? this.#newScope(tenant, principal), contextId)
     this.#writeSends(context, commit)
-    fault('P3')
+    killPoint('P3')
     const tasks = new Map(commit.tasks.map(row => [row.taskId, this.#taskFor(context, row, atMs)]))
     for (const entry of log) this.#writeEntry(context, entry, this.#entered(context, tasks, entry.taskId))
-    fault('P4')
+    killPoint('P4')
     for (const task of tasks.values()) this.#writeTask(task)
     Object.assign(context, { commits: expected + 1, atMs, snapshot })
     if (known) this.#changeContext(context)
     else this.#tables.contexts.insert(context)
     for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)
     for (const webhook of commit.webhooks) this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
-    fault('P5')
+    killPoint('P5')
     return true
   }
 

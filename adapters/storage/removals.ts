@@ -1,4 +1,4 @@
-import { fault } from '../../runtime/primitives/kill-points.ts'
+import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { Due, Erasure } from '../../runtime/store/store.ts'
 import { unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
@@ -66,7 +66,7 @@ export class Removals {
     this.#dropSends(sends)
     for (const { scope } of sends) scopes.add(Number(scope))
     for (const scope of scopes) this.#dropScopeIfEmpty(scope)
-    fault('P16')
+    killPoint('P16')
     return removed + sends.length
   }
 

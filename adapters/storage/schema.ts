@@ -1,4 +1,4 @@
-import { fault } from '../../runtime/primitives/kill-points.ts'
+import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import { rollBack, type Database } from './driver.ts'
 import { APPLICATION_ID } from './file-header.ts'
 import { StorageError } from './storage-error.ts'
@@ -21,7 +21,7 @@ export function migrate(database: Database, file: string, migrations: readonly s
     database.exec(index === 0 ? BEGIN_FILE : 'BEGIN IMMEDIATE')
     try {
       database.exec(`${sql}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${index + 1}`)
-      fault('P17')
+      killPoint('P17')
       database.exec('COMMIT')
     } catch (error) {
       rollBack(database)

@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
-import { shownSchema } from '../../runtime/authoring/json-schema.ts'
+import { publishedSchema } from '../../runtime/authoring/json-schema.ts'
 import type { WorkMeta, WorkTag } from '../../runtime/authoring/setup-work.ts'
 import type { Words } from '../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
@@ -50,7 +50,7 @@ function questionsIn({ root }: AnyStateMachine, tag: WorkTag): Shown[] {
 
 function valuesFor(shown: Shown, strangers: readonly unknown[], { payloadsFor }: Payloads): unknown[] {
   const { schema } = shown
-  const json = schema && shownSchema(shown)
+  const json = schema && publishedSchema(shown)
   if (!json) return []
   const takes = (value: unknown) => 'value' in validated(schema, value, 'value')
   return [...payloadsFor(json, VALUES, takes), ...strangers.filter(value => !takes(value)).slice(0, 1)]

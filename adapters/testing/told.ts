@@ -1,7 +1,7 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { reasonOf } from '../../machines/task.machine.ts'
-import { endedFor, outcomeOf, workEventOf } from '../../runtime/authoring/checked-words.ts'
+import { endedFor, toOutcome, toWorkEvent } from '../../runtime/authoring/checked-words.ts'
 import { chartQuestion, wordsIn } from '../../runtime/work/chart-question.ts'
 import type { Turn } from './model.ts'
 import type { Move } from './moves.ts'
@@ -60,7 +60,7 @@ export function toldIn(response: Update, isOwn: (artifactId: string) => boolean)
 }
 
 function saidBy(words: unknown): Told {
-  const word = workEventOf(words)
+  const word = toWorkEvent(words)
   if (word.type === 'work.produced') return { artifact: word.artifact, append: word.append === true }
   return { state: 'TASK_STATE_WORKING', ...('message' in word && word.message && { message: word.message }) }
 }
@@ -75,7 +75,7 @@ function questionOf({ status, chart }: Turn): { readonly states: string; readonl
 
 function endOf(turn: Turn): Told[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
-  const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : outcomeOf(turn.output)
+  const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : toOutcome(turn.output)
   const message = outcome.message && { message: outcome.message }
   if (outcome.state !== 'completed') return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
   return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]

@@ -6,7 +6,7 @@ import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { Shares } from '../../runtime/access/shares.ts'
-import { remembering } from '../../runtime/primitives/memoize-last.ts'
+import { memoizeLast } from '../../runtime/primitives/memoize-last.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../http/entry.ts'
 import { pathOf } from '../http/incoming.ts'
@@ -53,7 +53,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const address = addressOf(server, path)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
   /** Where the agent is, as a connection that asked for this host may be told. */
-  const interfacesFor = remembering(origin => interfacesAt(settings.publicUrl ?? `${origin}${path}`, offer))
+  const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? `${origin}${path}`, offer))
   const shares = new Shares(limits.connections, limits)
   let isDraining = false
   let handshakes = 0

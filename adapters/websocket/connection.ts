@@ -9,8 +9,8 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
-import { fault } from '../../runtime/primitives/kill-points.ts'
-import { Table } from '../../runtime/primitives/releasing-map.ts'
+import { killPoint } from '../../runtime/primitives/kill-points.ts'
+import { ReleasingMap } from '../../runtime/primitives/releasing-map.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
@@ -85,7 +85,7 @@ export class Connection {
   #silence: unknown
   readonly #refusals: Refusals
   /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
-  readonly #inFlight = new Table<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
+  readonly #inFlight = new ReleasingMap<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
   readonly #stops = new StreamStops()
@@ -127,7 +127,7 @@ export class Connection {
   #read({ data, isBinary, pace }: Frame): void {
     this.#countUnread()
     if (this.#socket.readyState !== this.#socket.OPEN) return
-    fault('P0')
+    killPoint('P0')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
     const { limits, clock } = this.#runtime.settings
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
@@ -184,7 +184,7 @@ export class Connection {
         const sending = large.send(answer)
         if (sending) await sending
         else if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
-        fault('P8')
+        killPoint('P8')
       }
     } catch (error) {
       if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#refusals.note()

@@ -1,4 +1,4 @@
-import { readingCost, type FairTurns } from '../../runtime/access/fair-queue.ts'
+import { readingCost, type FairQueue } from '../../runtime/access/fair-queue.ts'
 import type { FrameRate } from './frame-rate.ts'
 import type { Intake } from './intake.ts'
 
@@ -14,7 +14,7 @@ export interface Frame {
 
 /** The parts of an inbox: `user` is the caller among all who take turns, `read` reads one message. */
 export interface InboxOptions {
-  readonly turns: FairTurns
+  readonly turns: FairQueue
   readonly user: object | string
   readonly intake: Intake
   readonly read: (frame: Frame) => void
@@ -22,7 +22,7 @@ export interface InboxOptions {
 
 /**
  * The messages of one connection that have come and are not parsed, in their order. One turn of the event loop parses as much as
- * its {@link FairTurns} allow, of all callers by turns. While messages wait the connection is not read.
+ * its {@link FairQueue} allow, of all callers by turns. While messages wait the connection is not read.
  */
 export class Inbox {
   readonly #options: InboxOptions

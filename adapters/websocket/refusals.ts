@@ -1,12 +1,12 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { spread } from '../../runtime/primitives/jitter.ts'
+import { jitter } from '../../runtime/primitives/jitter.ts'
 import type { Intake } from './intake.ts'
 
 /** Requests of a client that its quota refuses one after the other, before it is read more slowly. */
 const REFUSALS = 16
 
 /** How long nothing is read from such a client, in milliseconds. */
-const pauseMs = spread(1000)
+const pauseMs = jitter(1000)
 
 /** Counts the refusals of one connection. A client that goes on over its quota gets its answers, and then is not read for a while: others have their turn. */
 export class Refusals {

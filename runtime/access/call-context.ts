@@ -7,7 +7,7 @@ import type { Caller } from './authentication.ts'
 export interface TaskName {
   readonly name: string
   /** Hears which task of this name has ended, where the message begins anew after it. */
-  readonly follows?: (taskId: string) => void
+  readonly continuesAfter?: (taskId: string) => void
 }
 
 /** The principal of all callers that are not known. */

@@ -32,7 +32,7 @@ interface Waiting {
  * the next ones, in which each user with calls that wait has one after the other begin, those of one user in their order.
  * Among others, a user whose call costs as much as several turns waits for as many turns before its next call.
  */
-export class FairTurns {
+export class FairQueue {
   readonly #bounds: TurnBounds
   readonly #waiting = new Map<object | string, Waiting[]>()
   /** The cost of what has begun in this turn. */

@@ -1,5 +1,5 @@
 import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 
 /** What one tenant, or one principal in it, may use. What is over is refused with RateLimited, and may be sent again. */
 export interface Quota {
@@ -179,7 +179,7 @@ export function limitsWith(changes: LimitChanges = {}): Limits {
 
 /** Quotas with these changes; `defaults` are those that stay. Throws like {@link limitsWith}, with `name` in front of the name of what is wrong. */
 export function quotasWith(changes: QuotaChanges = {}, defaults: Quotas = defaultLimits, name = 'limits'): Quotas {
-  checkNames(changes, ['perTenant', 'perPrincipal'], name)
+  rejectUnknown(changes, ['perTenant', 'perPrincipal'], name)
   return {
     perTenant: changed(`${name}.perTenant`, defaults.perTenant, changes.perTenant),
     perPrincipal: changed(`${name}.perPrincipal`, defaults.perPrincipal, changes.perPrincipal)
@@ -187,7 +187,7 @@ export function quotasWith(changes: QuotaChanges = {}, defaults: Quotas = defaul
 }
 
 function changed<Numbers extends object>(name: string, defaults: Numbers, changes: Partial<Numbers> = {}): Numbers {
-  checkNames(changes, Object.keys(defaults), name)
+  rejectUnknown(changes, Object.keys(defaults), name)
   for (const [member, limit] of Object.entries(changes)) {
     if (!(Number(limit) > 0)) throw new RangeError(`${name}.${member} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)
   }

@@ -2,7 +2,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
-import { Recent } from '../primitives/two-generation-cache.ts'
+import { TwoGenerationCache } from '../primitives/two-generation-cache.ts'
 import type { Commit, Erasure, Scope, Store, TaskRow } from '../store/store.ts'
 import { scopeOf, type CallContext } from './call-context.ts'
 import type { Quotas } from './limits.ts'
@@ -14,7 +14,7 @@ interface Tenancy {
   /** Its name in the store; none for that of everybody. */
   readonly tenant?: string
   readonly usage: Usage
-  readonly principals: Recent<Usage>
+  readonly principals: TwoGenerationCache<Usage>
 }
 
 /** Whose quotas something uses. */
@@ -154,7 +154,7 @@ export class Metering {
 }
 
 function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenancy {
-  const principals = new Recent(() => new Usage('perPrincipal', perPrincipal), REFILL_MS)
+  const principals = new TwoGenerationCache(() => new Usage('perPrincipal', perPrincipal), REFILL_MS)
   return { usage: new Usage('perTenant', perTenant), principals, ...(tenant !== undefined && { tenant }) }
 }
 

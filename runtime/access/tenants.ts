@@ -1,7 +1,7 @@
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { Logger } from '../ports/logger.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/store.ts'
 import type { Caller, Principal } from './authentication.ts'
 import { quotasWith, type QuotaChanges, type Quotas } from './limits.ts'
@@ -106,7 +106,7 @@ export class Tenants {
 function checkTenant(name: string, tenant: Tenant): void {
   const what = `tenants.${name}`
   if (typeof tenant !== 'object' || tenant === null) throw new TypeError(`${what} has to be an object, such as {}.`)
-  checkNames(tenant, ['members', 'listed', 'limits'], what)
+  rejectUnknown(tenant, ['members', 'listed', 'limits'], what)
   const { members, listed } = tenant
   if (members !== undefined && typeof members !== 'function' && !(Array.isArray(members) && members.every(id => typeof id === 'string'))) {
     throw new TypeError(`${what}.members has to be a list of principals' ids, or a function of the caller.`)

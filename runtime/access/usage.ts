@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000
 export const REFILL_MS = 2 * MINUTE_MS
 
 /** What may be used in a minute: a bucket that holds a minute's worth, or one if that is less, and fills evenly. It may go below empty, by as much again. */
-export class Bucket {
+export class TokenBucket {
   readonly #perMinute: number
   #used = 0
   #atMs = 0
@@ -47,16 +47,16 @@ export class Usage {
   /** Tasks that are about to be opened. */
   opening = 0
   readonly #of: keyof Quotas
-  readonly #requests: Bucket
-  readonly #events: Bucket
-  readonly #bytes: Bucket
+  readonly #requests: TokenBucket
+  readonly #events: TokenBucket
+  readonly #bytes: TokenBucket
 
   constructor(of: keyof Quotas, quota: Quota) {
     this.#of = of
     this.quota = quota
-    this.#requests = new Bucket(quota.requestsPerMinute)
-    this.#events = new Bucket(quota.eventsPerMinute)
-    this.#bytes = new Bucket(quota.bytesPerMinute)
+    this.#requests = new TokenBucket(quota.requestsPerMinute)
+    this.#events = new TokenBucket(quota.eventsPerMinute)
+    this.#bytes = new TokenBucket(quota.bytesPerMinute)
   }
 
   /** Tasks that are open or about to be, as far as that is known. */

@@ -1,7 +1,7 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type Capability, type Operation, type OperationName } from '../../machines/protocol/operations.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 
 /**
  * Capabilities of the card (§4.4.3) that an author turns off. Each is on by default where it can be offered. Without all four
@@ -29,7 +29,7 @@ const MEMBERS = Object.keys({ streaming: true, pushNotifications: true, extended
 /** Checks what an author turns off. Throws TypeError that says what to write instead. */
 export function checkCapabilities(given: unknown, { extendedCard, negotiates }: { readonly extendedCard: unknown; readonly negotiates: boolean }): void {
   if (!isObject(given)) throw new TypeError('capabilities has to be an object such as { streaming: false }.')
-  checkNames(given, MEMBERS, 'capabilities')
+  rejectUnknown(given, MEMBERS, 'capabilities')
   for (const [name, value] of Object.entries(given)) {
     if (value !== undefined && typeof value !== 'boolean') throw new TypeError(`capabilities.${name} has to be true or false, not ${JSON.stringify(value)}.`)
   }

@@ -1,9 +1,9 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { messageOf } from '../authoring/checked-words.ts'
-import { shownSchema } from '../authoring/json-schema.ts'
+import { publishedSchema } from '../authoring/json-schema.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json-loss.ts'
-import { nearest } from '../primitives/options.ts'
+import { closestName } from '../primitives/options.ts'
 import { states } from '../xstate/persisted-snapshot.ts'
 
 const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
@@ -95,7 +95,7 @@ function nameFault({ config, machine }: AnyStateNode): string | undefined {
 function tagFault({ tags, type }: AnyStateNode): string | undefined {
   const [asks, ends] = [ASKING, ENDING].map(all => all.filter(tag => tags.includes(tag))) as [string[], string[]]
   for (const tag of tags) {
-    const meant = TAGS.includes(tag) ? undefined : nearest(tag, TAGS)
+    const meant = TAGS.includes(tag) ? undefined : closestName(tag, TAGS)
     if (meant !== undefined) return `is tagged '${tag}'. Is '${meant}' meant?`
   }
   if (asks.length === 2) return 'is tagged input-required and auth-required: it can ask for one of them. Make it two states.'
@@ -118,14 +118,14 @@ function metaFault(node: AnyStateNode): string | undefined {
   const { prompt, reason, schema, jsonSchema }: WorkMeta = meta ?? {}
   const asks = ASKING.some(tag => tags.includes(tag))
   const ends = ENDING.some(tag => tags.includes(tag))
-  const misspelled = Object.keys(meta ?? {}).map(name => [name, nearest(name, META)]).find(([name, meant]) => meant !== undefined && meant !== name)
+  const misspelled = Object.keys(meta ?? {}).map(name => [name, closestName(name, META)]).find(([name, meant]) => meant !== undefined && meant !== name)
   if (misspelled && (asks || ends)) return `has ${misspelled[0]} in its meta. Is ${misspelled[1]} meant?`
   for (const [member, value] of Object.entries({ prompt, schema, jsonSchema })) {
     if (value !== undefined && !asks) return `has a ${member} in its meta, but asks nothing. Tag it: tags: 'input-required'.`
   }
   if (reason !== undefined && !ends) return "has a reason in its meta, but is no end that needs one. Tag it: type: 'final', tags: 'failed', or 'rejected'."
   const name = `of the state ${nameOf(node)}`
-  shownSchema({ schema, jsonSchema }, { schema: `schema ${name}`, jsonSchema: `jsonSchema ${name}` })
+  publishedSchema({ schema, jsonSchema }, { schema: `schema ${name}`, jsonSchema: `jsonSchema ${name}` })
   return [prompt, reason].every(isSayable) ? undefined : "has words in its meta that cannot be said. Give text, a part, parts, or a function of the context: prompt: 'Which day?'."
 }
 
@@ -140,8 +140,8 @@ function isSayable(words: unknown): boolean {
 
 /** A question that nothing in the chart would hear the answer of, in a state that nothing else leads out of. */
 function answerFault(node: AnyStateNode): string | undefined {
-  const misspelled = [...node.transitions.keys()].find(name => nearest(name, ANSWERS) !== undefined && !ANSWERS.includes(name))
-  if (misspelled !== undefined) return `hears '${misspelled}'. Is '${nearest(misspelled, ANSWERS)}' meant?`
+  const misspelled = [...node.transitions.keys()].find(name => closestName(name, ANSWERS) !== undefined && !ANSWERS.includes(name))
+  if (misspelled !== undefined) return `hears '${misspelled}'. Is '${closestName(misspelled, ANSWERS)}' meant?`
   const asks = ASKING.find(tag => node.tags.includes(tag))
   if (asks === undefined || around(node).some(goesOn)) return undefined
   return `asks, but hears no answer. Add on: { '${asks === 'auth-required' ? 'authorization.received' : 'message.received'}': … } to it.`

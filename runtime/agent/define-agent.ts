@@ -8,7 +8,7 @@ import type { WorkInput } from '../authoring/work-arguments.ts'
 import { isNegotiation, type Negotiation } from '../negotiation/negotiation.ts'
 import type { NegotiateFunction } from '../negotiation/per-message.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 import type { Migrate } from '../snapshots/migration.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
@@ -106,7 +106,7 @@ const MEMBERS = Object.keys({
 export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Input, Terms>): Agent {
   // Which input and terms its work takes only the author's types know.
   const definition = given as AgentDefinition
-  checkNames(definition, MEMBERS, 'defineAgent')
+  rejectUnknown(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
   const { card, extendedCard, capabilities, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')

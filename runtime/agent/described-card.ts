@@ -3,7 +3,7 @@ import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { violationsText } from '../../machines/protocol/errors.ts'
 import type { Caller } from '../access/authentication.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 
 /**
  * What an author says of an agent; interfaces and capabilities follow from how it is served. Defaults: no description,
@@ -53,10 +53,10 @@ function checkMembers(card: Readonly<Record<string, unknown>>, name: string): vo
   for (const [member, instead] of Object.entries(ELSEWHERE)) {
     if (card[member] !== undefined) throw new TypeError(`${name}.${member} ${instead}`)
   }
-  checkNames(card, MEMBERS, name)
+  rejectUnknown(card, MEMBERS, name)
   const { skills, provider } = card
-  if (isObject(provider)) checkNames(provider, PROVIDER, `${name}.provider`)
-  if (Array.isArray(skills)) skills.filter(isObject).forEach((skill, i) => checkNames(skill, SKILL, `${name}.skills[${i}]`))
+  if (isObject(provider)) rejectUnknown(provider, PROVIDER, `${name}.provider`)
+  if (Array.isArray(skills)) skills.filter(isObject).forEach((skill, i) => rejectUnknown(skill, SKILL, `${name}.skills[${i}]`))
 }
 
 /** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */

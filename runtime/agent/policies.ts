@@ -1,6 +1,6 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { RestartPolicy, RestartType } from '../../machines/supervision.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 
 /**
  * What becomes of work that was at work, not waiting, when its process ended: `resume` has a statechart go on in its
@@ -30,7 +30,7 @@ const DEFAULTS = { intensity: 1, periodMs: 5000 } as const satisfies Partial<Res
 
 /** The policy that an author means: never, unless told otherwise. Throws TypeError or RangeError that says what to write instead. */
 export function restartPolicy(option: RestartOption = 'temporary'): RestartPolicy {
-  if (isObject(option)) checkNames(option, ['type', 'intensity', 'periodMs'], 'restart')
+  if (isObject(option)) rejectUnknown(option, ['type', 'intensity', 'periodMs'], 'restart')
   const { type, intensity, periodMs } = { ...DEFAULTS, ...(typeof option === 'string' ? { type: option } : option) }
   if (type !== 'temporary' && type !== 'transient') {
     const permanent = (type as unknown) === 'permanent' ? ' A task has an end, so its work cannot be permanent.' : ''

@@ -10,7 +10,7 @@ import { partsField, type Part } from '../../machines/protocol/parts.ts'
 import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json-loss.ts'
-import { nearest } from '../primitives/options.ts'
+import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
 import type { WorkResult } from './words.ts'
 
@@ -35,7 +35,7 @@ export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthoriz
  * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
  * type promised: what is not valid A2A is refused with InvalidAgentResponse, naming the member.
  */
-export function workEventOf(words: unknown): WorkWord {
+export function toWorkEvent(words: unknown): WorkWord {
   const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
   if (word.type === 'artifact') {
     const produced: WorkWord = { type: 'work.produced', artifact: artifactOf(word.artifact) }
@@ -78,7 +78,7 @@ export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSn
 }
 
 /** What a work's return or output means; `undefined` is a result without artifacts. */
-export function outcomeOf(result: unknown): WorkOutcome {
+export function toOutcome(result: unknown): WorkOutcome {
   const given = result ?? {}
   if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
   checkResult(given)
@@ -105,7 +105,7 @@ function checkResult(given: object): void {
   if (RESULT.some(member => member in given)) return
   const [name, ...others] = Object.keys(given)
   if (name === undefined && kindIn(given) === 'Object') return
-  const meant = name === undefined ? undefined : nearest(name, RESULT)
+  const meant = name === undefined ? undefined : closestName(name, RESULT)
   const found = name === undefined ? `is a ${kindIn(given)}` : `has ${[name, ...others].slice(0, SHOWN).join(', ')}`
   throw invalid(`result ${found}, and none of ${RESULT.join(', ')}. ${meant === undefined ? "Return { artifact: text('…') }, or data(…) for a value" : `Is ${meant} meant?`}`)
 }

@@ -2,7 +2,7 @@ import { AgentExtensionSchema, type AgentExtension } from '../../machines/protoc
 import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { checkNames } from '../primitives/options.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 
 /** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
 export interface Extensions {
@@ -57,7 +57,7 @@ const EXTENSION = Object.keys({ uri: true, description: true, required: true, pa
 function declared(given: unknown, name: string): AgentExtension {
   const { value, violations } = tryDecode(AgentExtensionSchema, given, name)
   if (violations) throw new TypeError(violationsText(violations))
-  checkNames(given as object, EXTENSION, name)
+  rejectUnknown(given as object, EXTENSION, name)
   const { uri, params } = value
   // It travels in a header, among others, with commas between them.
   if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(uri)) throw new TypeError(`${name}.uri must be a URI without spaces and commas, not ${JSON.stringify(uri)}.`)

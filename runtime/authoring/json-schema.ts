@@ -27,7 +27,7 @@ const made = new WeakMap<object, Record<string, unknown> | undefined>()
  * `jsonSchema` are what they are called in errors. Throws TypeError for what is no schema, RangeError for a JSON Schema of
  * more than 16 KiB.
  */
-export function shownSchema(
+export function publishedSchema(
   given: { readonly schema?: StandardSchema<unknown> | undefined; readonly jsonSchema?: Record<string, unknown> | undefined },
   names = { schema: 'schema', jsonSchema: 'jsonSchema' }
 ): Record<string, unknown> | undefined {

@@ -5,7 +5,7 @@ import type { MessageReceived, AuthorizationReceived } from './setup-work.ts'
 import { partsOf, textOf } from './words.ts'
 
 /** What a message or an artifact holds for a schema: the value of its first data part, or else its text. */
-export function valueOf(content: { readonly parts: readonly Part[] }): unknown {
+export function contentValue(content: { readonly parts: readonly Part[] }): unknown {
   const part = partsOf(content, 'dataOf').find(part => 'data' in part)
   return part && 'data' in part ? part.data : textOf(content)
 }
@@ -15,7 +15,7 @@ export function valueOf(content: { readonly parts: readonly Part[] }): unknown {
  * that names what is wrong by its path, as in `message.parts.day`; TypeError for a schema that waits for a promise.
  */
 export function dataOf<T>(content: { readonly parts: readonly Part[] }, schema: StandardSchema<T>): T {
-  return given(schema, valueOf(content), 'artifactId' in content ? 'artifact.parts' : 'message.parts')
+  return given(schema, contentValue(content), 'artifactId' in content ? 'artifact.parts' : 'message.parts')
 }
 
 /**

@@ -3,8 +3,8 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork } from '../../machines/task-events.ts'
 import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
-import { shownSchema } from './json-schema.ts'
-import { valueOf } from './message-data.ts'
+import { publishedSchema } from './json-schema.ts'
+import { contentValue } from './message-data.ts'
 import type { Words } from './words.ts'
 
 /** How a question is asked. */
@@ -71,13 +71,13 @@ export function answerTo({ type, options }: Question, given: ToWork): { readonly
   }
   if (given.type !== 'message.received') return { violations: [{ field: 'data', description: 'is not what the task waits for: it asks for a message' }] }
   if (!schema) return { answer: given.message }
-  const checked = validated(schema, valueOf(given.message), 'message.parts')
+  const checked = validated(schema, contentValue(given.message), 'message.parts')
   return 'value' in checked ? { answer: checked.value } : checked
 }
 
 function question(type: Question['type'], message: Words, options: QuestionOptions<unknown>): Question {
   checkOptions(options, OPTIONS, 'A question', "inputRequired('Which day?', { schema })")
-  const answerSchema = shownSchema(options)
+  const answerSchema = publishedSchema(options)
   const asked: Question = {
     type, message, options,
     ...(answerSchema && { answerSchema }),

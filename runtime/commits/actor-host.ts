@@ -6,7 +6,7 @@ import type { TaskFact } from '../../machines/task-events.ts'
 import type { ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
-import { KeptWith } from '../primitives/private-property.ts'
+import { PrivateProperty } from '../primitives/private-property.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Effect } from './turn.ts'
@@ -86,7 +86,7 @@ export interface ActorHost {
 type AnyActorSystem = AnyActorRef['system']
 
 /** The same for all copies of this package in the process, since an agent that is loaded as TypeScript has one of its own. */
-const hosts = new KeptWith<AnyActorSystem, ActorHost>(Symbol.for('taskchart.host.1'))
+const hosts = new PrivateProperty<AnyActorSystem, ActorHost>(Symbol.for('taskchart.host.1'))
 
 /** Makes `host` the host of a context's actors. */
 export function hostActors(system: AnyActorSystem, host: ActorHost): void {
@@ -118,8 +118,8 @@ export function familyOf(actor: AnyActorRef): string {
  * Whether something runs in an actor or below it, which would be lost if it left memory: logic that is no machine, has not
  * ended, and does not say by `isWaiting: true` in its snapshot that it only waits for a message or an alarm.
  */
-export function isAtWork(actor: AnyActorRef): boolean {
+export function hasRunningLogic(actor: AnyActorRef): boolean {
   const { status, children, isWaiting } = actor.getSnapshot() as { status: string; children?: Record<string, AnyActorRef>; isWaiting?: boolean }
   if (status !== 'active') return false
-  return children ? Object.values(children).some(isAtWork) : isWaiting !== true
+  return children ? Object.values(children).some(hasRunningLogic) : isWaiting !== true
 }

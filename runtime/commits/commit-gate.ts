@@ -1,7 +1,7 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { checkContext } from '../authoring/checked-words.ts'
-import { KeptWith } from '../primitives/private-property.ts'
-import { wholeStep } from '../xstate/atomic-step.ts'
+import { PrivateProperty } from '../primitives/private-property.ts'
+import { atomicStep } from '../xstate/atomic-step.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { familyOf, hostOf } from './actor-host.ts'
@@ -10,13 +10,13 @@ import { familyOf, hostOf } from './actor-host.ts'
 const UNNAMED = 'undefined'
 
 /** The newest actor of that name, with its parent. */
-const newest = new KeptWith<AnyActorRef, AnyActorRef>()
+const newest = new PrivateProperty<AnyActorRef, AnyActorRef>()
 
 /**
  * Logic of which no two actors without an id live below one parent: `spawnChild` gives all of them one name, and XState
  * forgets all but the last, which run on unseen and would be lost with the process. The second breaks its work.
  */
-export function oneUnnamed(logic: AnyActorLogic): AnyActorLogic {
+export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
   return {
     ...logic,
     start: (snapshot, scope) => {
@@ -48,7 +48,7 @@ const START_FAILED = 'taskchart.start.failed'
  * cascade; the actors that it names are gated in turn.
  */
 export function gated(logic: AnyActorLogic): AnyActorLogic {
-  return oneUnnamed(isMachine(logic) ? endingWhole(inScope(gatedMachine(logic), heldActions)) : gatedLeaf(logic))
+  return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic), holdActions)) : gatedLeaf(logic))
 }
 
 /** The machine with its actors gated, compiled if it is flat; its own actions are not held yet. */
@@ -60,7 +60,7 @@ export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
 }
 
 /** The logic, run in a scope of our making. Every actor of it notes when it moves. */
-export function inScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope): AnyActorLogic {
+export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope): AnyActorLogic {
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => logic.getInitialSnapshot(scopeOf(scope), input),
@@ -72,7 +72,7 @@ export function inScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) =>
 }
 
 /** A scope in which custom actions wait for the commit. */
-export function heldActions(scope: AnyActorScope): AnyActorScope {
+export function holdActions(scope: AnyActorScope): AnyActorScope {
   return {
     ...scope,
     actionExecutor: action => {
@@ -120,12 +120,12 @@ function afterCommit({ self, system }: AnyActorScope, run: () => void): void {
 }
 
 /** A machine below the work's that, when it ends by an error, stops its actors with it: XState leaves them running. */
-export function endingWhole(logic: AnyActorLogic): AnyActorLogic {
+export function stopChildrenOnError(logic: AnyActorLogic): AnyActorLogic {
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => checkContext(logic.getInitialSnapshot(scope, input)),
     transition: (before, event, scope) => {
-      const after = stepOrError(before, () => wholeStep(scope, kept => checkContext(logic.transition(before, event, kept), before)))
+      const after = stepOrError(before, () => atomicStep(scope, kept => checkContext(logic.transition(before, event, kept), before)))
       if (after.status === 'error') {
         for (const child of Object.values<AnyActorRef>(before.children)) scope.stopChild(child)
       }

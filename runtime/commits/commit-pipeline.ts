@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { fault } from '../primitives/kill-points.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 import type { Commit, Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
 
@@ -104,7 +104,7 @@ export class CommitPipeline {
   #tell(turn: Turn): void {
     this.#untold.shift()
     this.#committer.tell(turn)
-    fault('P9')
+    killPoint('P9')
     for (const waiting of turn.waiting) waiting.told(turn)
     for (const effect of turn.effects) this.#committer.run(effect)
     if (this.isSettled) this.#committer.settled()

@@ -173,7 +173,7 @@ type Told = Exclude<TaskFact, { type: 'restart.requested' }>
  * it was to be a completion, for a result tells all of its artifacts and the completion in one go. `reason` says why; without
  * room for bytes it takes the place of what the end was to say.
  */
-export function toldWhenFull(fact: Told, reason: string, hasRoom: boolean): Told | undefined {
+export function factAtEventLimit(fact: Told, reason: string, hasRoom: boolean): Told | undefined {
   if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined
   const isCompleted = fact.state === 'TASK_STATE_COMPLETED'
   if (hasRoom && !isCompleted) return fact

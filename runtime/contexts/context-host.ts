@@ -7,7 +7,7 @@ import { receivedBytes } from '../authoring/request-details.ts'
 import type { Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import type { CommitPipeline } from '../commits/commit-pipeline.ts'
-import { toldWhenFull, type TaskLedger } from '../commits/task-ledger.ts'
+import { factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
@@ -15,7 +15,7 @@ import { jsonBytes } from '../primitives/json-bytes.ts'
 import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import type { TaskTimers } from '../timers/task-timers.ts'
-import { isLasting, neededTask } from '../work/awaited-tasks.ts'
+import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
 import { checkReadable } from '../work/work-input.ts'
@@ -23,7 +23,7 @@ import { ContextLoads } from './context-loads.ts'
 import type { ContextServices } from './dependencies.ts'
 import { taskNotFound, tooManyBytes, tooManyEvents } from './errors.ts'
 import { ContextRecovery } from './recovery.ts'
-import type { ContextTraces } from './work-spans.ts'
+import type { WorkSpans } from './work-spans.ts'
 
 const DEFAULT_HISTORY = 50
 
@@ -45,7 +45,7 @@ export interface HostedContext {
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
   /** None where nothing is traced. */
-  readonly traces: ContextTraces | undefined
+  readonly traces: WorkSpans | undefined
   readonly #services: ContextServices
   readonly #context: HostedContext
   /** None in a context that has no stored tasks to recover. */
@@ -53,7 +53,7 @@ export class ContextHost implements ActorHost {
   readonly #loads: ContextLoads
   #isEnding = false
 
-  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: ContextTraces) {
+  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: WorkSpans) {
     this.key = key
     this.#services = services
     this.#context = context
@@ -109,7 +109,7 @@ export class ContextHost implements ActorHost {
     const hasRoom = generation === 0 || tasks.hasRoom(taskId, bytes, taskBytes)
     if (hasRoom) this.#addBytes(taskId, bytes)
     const full = hasRoom ? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask)) : tooManyBytes(taskBytes)
-    const told = full ? toldWhenFull(fact, full.message, hasRoom) : fact
+    const told = full ? factAtEventLimit(fact, full.message, hasRoom) : fact
     const event = told && tasks.stamp(taskId, told)
     if (event) this.#context.pipeline.turn.log.push(event)
     if (!hasRoom) {
@@ -180,7 +180,7 @@ export class ContextHost implements ActorHost {
     const { store, feeds, limits } = this.#services
     const loads = this.#loads.of(neededBy)
     const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
-    return neededTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
+    return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
 
   readJournal(taskId: string): Promise<JournalRow[]> {
@@ -216,7 +216,7 @@ export class ContextHost implements ActorHost {
   crash(taskId: string, error: unknown): void {
     this.traces?.crashed(taskId, error)
     this.#services.feeds.failed(taskId, error, this.clock.now())
-    if (isLasting(error)) return this.#fail(taskId, error)
+    if (isPermanent(error)) return this.#fail(taskId, error)
     this.logger.error('the work of a task failed', { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
     this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })

@@ -4,7 +4,7 @@ import type { TaskFact } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import { hostOf } from '../commits/actor-host.ts'
-import { inScope } from '../commits/commit-gate.ts'
+import { withScope } from '../commits/commit-gate.ts'
 import { negotiationChart } from '../negotiation/bargaining.ts'
 import { negotiationFunction } from '../negotiation/per-message.ts'
 import { workChart } from '../work/chart-work.ts'
@@ -32,7 +32,7 @@ function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
 /** The task chart with work in it, telling its facts to the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
   const machine = compiled(taskMachine.provide({ actors: { work } }))
-  return inScope(machine, scope => ({
+  return withScope(machine, scope => ({
     ...scope,
     emit: (fact: TaskFact) => {
       hostOf(scope.system).noteTaskFact(scope.id, fact)

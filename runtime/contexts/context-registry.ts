@@ -1,36 +1,36 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
-import { Table } from '../primitives/releasing-map.ts'
+import { ReleasingMap } from '../primitives/releasing-map.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { ERASED } from './errors.ts'
 import { LiveContext } from './live-context.ts'
-import { Erasures, isOf } from './pending-erasures.ts'
-import { awayAfter, Wakes, type Absence } from './wake-scheduler.ts'
-import { ContextTraces, storedTraces } from './work-spans.ts'
+import { PendingErasures, isOf } from './pending-erasures.ts'
+import { awayAfter, WakeScheduler, type Absence } from './wake-scheduler.ts'
+import { WorkSpans, storedTraces } from './work-spans.ts'
 
 /**
  * The contexts in memory, by tenant, principal and id; the others are in the store, and come back when a message needs
  * them or their time has come. Of those in which nothing is under way `limits.idleContexts` stay, the longest unused leave;
  * in all there are at most `limits.liveContexts`, of one principal, connection or tenant at most its share.
  */
-export class Contexts {
+export class ContextRegistry {
   readonly #services: ContextServices
-  readonly #wakes: Wakes
-  readonly #live = new Table<LiveContext>()
+  readonly #wakes: WakeScheduler
+  readonly #live = new ReleasingMap<LiveContext>()
   readonly #room: ContextRoom
   readonly #bytes: ContextRoom
-  readonly #loading = new Table<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
+  readonly #loading = new ReleasingMap<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
   /** Those that broke, and are to come back: their work was not at work at the end of a process. */
-  readonly #broken = new Table<Absence>()
+  readonly #broken = new ReleasingMap<Absence>()
   /** Whether the store refused the newest commit. */
   #isRefused = false
   /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
   #resting: LiveContext[] = []
-  readonly #erasures = new Erasures()
+  readonly #erasures = new PendingErasures()
   #isClosed = false
 
   constructor(services: ContextServices) {
@@ -38,7 +38,7 @@ export class Contexts {
     const dismiss: Dismiss = (lacking, sharer) => this.#dismissOne(lacking, sharer)
     this.#room = ContextRoom.forContexts(services.limits, dismiss)
     this.#bytes = ContextRoom.forBytes(services.limits, dismiss)
-    this.#wakes = new Wakes(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
+    this.#wakes = new WakeScheduler(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
   }
 
   /** How many are in memory. */
@@ -143,7 +143,7 @@ export class Contexts {
     if (stored) this.#bytes.make(sharer, stored.tasks.reduce((sum, { snapshot }) => sum + snapshot.length, 0))
     const { telemetry, agent } = this.#services
     const broken = this.#broken.size > 0 ? this.#broken.get(contextName(key)) : undefined
-    const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new ContextTraces(telemetry, agent, key, traces))
+    const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new WorkSpans(telemetry, agent, key, traces))
     if (broken) this.#services.clock.clearTimeout(broken.timer)
     this.#broken.delete(live.name)
     this.#live.set(live.name, live)

@@ -6,10 +6,10 @@ import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Commit, Store } from '../store/store.ts'
-import type { Feeds } from '../streams/subscriptions.ts'
+import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import type { CleanUps } from '../work/cleanup.ts'
+import type { CleanupTracker } from '../work/cleanup.ts'
 import type { TaskLoads } from '../work/task-loads.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { Observers } from './observers.ts'
@@ -43,11 +43,11 @@ export interface ContextServices {
   /** Whether each tenant has a share of the live contexts. Default false. */
   readonly sharesByTenant?: boolean
   readonly metering: Metering
-  readonly feeds: Feeds
+  readonly feeds: TaskSubscriptions
   readonly loads: TaskLoads
   readonly logic: ContextLogic
   readonly agent: Agent
-  readonly cleanUps: CleanUps
+  readonly cleanUps: CleanupTracker
   readonly recoveryQueue: RecoveryQueue
   readonly observers: Observers
   /** What traces the works, if anything does. */

@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
-import type { NewWebhook, Send } from '../store/rows.ts'
+import type { NewWebhook, DeduplicationKey } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { answered } from '../work/chart-question.ts'
 import { runOf } from '../work/function-work.ts'
@@ -18,7 +18,7 @@ export interface OutsideTerms {
   /** Only while the task's newest event has this generation. */
   readonly ifGeneration?: number | undefined
   /** What to remember a message by, if it is not to be taken twice. */
-  readonly send?: Send | undefined
+  readonly send?: DeduplicationKey | undefined
   /** The webhook that comes with a message. */
   readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
   /** The trace that it belongs to. */
@@ -31,24 +31,24 @@ type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.s
 export type Refusal = 'refused' | 'stale' | 'full' | 'large' | readonly FieldViolation[]
 
 /** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes. */
-export function admitted(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
+export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
   const work: AnyActorRef | undefined = snapshot.children.work
   if (snapshot.can(event)) {
     if (event.type === 'task.cancel') return event
-    const faults = faultsOf(work, event)
+    const faults = answerViolations(work, event)
     return faults?.length === 0 ? event : (faults ?? 'refused')
   }
   if (event.type !== 'message.received' || policy === 'reject') return 'refused'
   const early = { ...event, type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
   if (!snapshot.can(early)) return 'refused'
-  if (policy === 'steer') return faultsOf(work, event) ? early : 'refused'
+  if (policy === 'steer') return answerViolations(work, event) ? early : 'refused'
   return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 
 /** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards or schema throw takes it, and crashes. */
-function faultsOf(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
+function answerViolations(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
   if (!work) return undefined
   const run = runOf(work)
   if (run) return run.faultsOf(event)

@@ -4,14 +4,14 @@ import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { agentMessage } from '../authoring/words.ts'
-import { hostActors, isAtWork } from '../commits/actor-host.ts'
+import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
 import { CommitPipeline, LOST_RACE } from '../commits/commit-pipeline.ts'
 import { TaskLedger } from '../commits/task-ledger.ts'
 import type { Turn, Waiting } from '../commits/turn.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { restoredContext, savedContext, type SavedContext } from '../snapshots/snapshot-text.ts'
-import { TaskTexts } from '../snapshots/task-snapshots.ts'
+import { SnapshotCache } from '../snapshots/task-snapshots.ts'
 import { contextName, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
@@ -22,11 +22,11 @@ import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
-import { admitted, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
+import { acceptEvent, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
 import { PendingCalls, type Call } from './pending-calls.ts'
-import { takeUp } from './resume-tasks.ts'
-import type { ContextTraces } from './work-spans.ts'
+import { resumeTasks } from './resume-tasks.ts'
+import type { WorkSpans } from './work-spans.ts'
 
 /**
  * One context in memory: its actors, and what they need of the world. It is the single writer of its tasks: every
@@ -43,7 +43,7 @@ export class LiveContext implements LiveActors {
   readonly #tasks: TaskLedger
   readonly #calls = new PendingCalls()
   readonly #timers: TaskTimers
-  readonly #texts: TaskTexts
+  readonly #texts: SnapshotCache
   readonly #host: ContextHost
   #commit: number
   /** Whether it may have had a task before the next. */
@@ -51,7 +51,7 @@ export class LiveContext implements LiveActors {
   #saved: SavedContext | undefined
   readonly owner: ContextOwner
 
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: ContextTraces) {
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: WorkSpans) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
@@ -67,7 +67,7 @@ export class LiveContext implements LiveActors {
       broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
     })
     const { logic, clock, agent, limits } = services
-    this.#texts = new TaskTexts(agent.version)
+    this.#texts = new SnapshotCache(agent.version)
     this.#host = new ContextHost(key, services, {
       pipeline: this.#pipeline,
       tasks: this.#tasks,
@@ -137,7 +137,7 @@ export class LiveContext implements LiveActors {
     if (!task) return 'refused'
     if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
     this.#host.runs(taskId)
-    const taken = admitted(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
+    const taken = acceptEvent(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request)) return 'large'
     if (send) turn.sends.push({ ...send, taskId })
@@ -188,7 +188,7 @@ export class LiveContext implements LiveActors {
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
-    takeUp(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
+    resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
   }
 
   #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
@@ -266,7 +266,7 @@ export class LiveContext implements LiveActors {
   /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */
   #wakeOf(taskId: string): number {
     const actor = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
-    return actor && !isAtWork(actor) ? this.#timers.nextOf(taskId) : 0
+    return actor && !hasRunningLogic(actor) ? this.#timers.nextOf(taskId) : 0
   }
 
   /** A task's actor as text; if it cannot be saved the task has failed, and there is nothing to save any more. */

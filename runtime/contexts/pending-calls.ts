@@ -1,11 +1,11 @@
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Turn } from '../commits/turn.ts'
-import type { NewWebhook, Send, SendRow } from '../store/rows.ts'
+import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 
 /** A call that waits for what becomes of its request. Exactly one of these is called, once the outcome is committed. */
 export interface Call {
   /** What to remember the request by, if it is not to be taken twice. */
-  readonly send?: Send | undefined
+  readonly send?: DeduplicationKey | undefined
   /** The webhook of the task that it opens. */
   readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
   answered(reply: Message): void

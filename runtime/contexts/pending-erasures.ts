@@ -6,7 +6,7 @@ export function isOf({ tenant, principal, contextId }: Erasure, key: ContextKey)
 }
 
 /** What is being erased now: nobody gets at it until that is over. */
-export class Erasures {
+export class PendingErasures {
   readonly #underWay = new Map<Erasure, Promise<unknown>>()
 
   /** Runs one. */

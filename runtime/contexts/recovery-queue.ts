@@ -1,7 +1,7 @@
 import type { Clock } from '../ports/clock.ts'
 
 /** Work that was at work at the end of a process in which it was recovered, and of which nobody knows yet whether it was the cause. */
-export interface Suspect {
+export interface CrashSuspect {
   /** When it was recovered last, in milliseconds since 1970. */
   readonly recoveredAtMs: number
   /** Has it start again, and calls `started` when it has, if it does. Never throws. */
@@ -19,7 +19,7 @@ const ALL_WITHIN_MS = 10_000
 export class RecoveryQueue {
   readonly #clock: Clock
   readonly #startedAtMs: number
-  readonly #waiting: Suspect[] = []
+  readonly #waiting: CrashSuspect[] = []
   #timer: unknown
 
   /** Made with the runtime. */
@@ -33,7 +33,7 @@ export class RecoveryQueue {
     return wakeAtMs !== undefined && wakeAtMs <= this.#startedAtMs
   }
 
-  add(suspect: Suspect): void {
+  add(suspect: CrashSuspect): void {
     this.#waiting.push(suspect)
     this.#timer ??= this.#clock.setTimeout(() => this.#next(), SLOT_MS)
   }

@@ -3,7 +3,7 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { reasonOf } from '../../machines/task.machine.ts'
 import type { Agent } from '../agent/define-agent.ts'
-import { isAtWork } from '../commits/actor-host.ts'
+import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskPlace } from '../store/store.ts'
@@ -35,7 +35,7 @@ const PAGE = 100
  * Tells of every task of these scopes that has not ended what would become of it if this agent took it up: nothing is
  * written, and none of the author's code runs but `migrate` and what restores actors. A task that cannot be read fails.
  */
-export async function* rehearse(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
+export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
   for await (const scope of scopes) {
     const seen = new Set<string>()
     for (const state of LIVE) {
@@ -83,7 +83,7 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
   const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
   const fault = restoreFault(actor)
   if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
-  if (endsAtWork && isAtWork(actor)) return { outlook: 'fails', reason: NOT_BEGUN_AGAIN }
+  if (endsAtWork && hasRunningLogic(actor)) return { outlook: 'fails', reason: NOT_BEGUN_AGAIN }
   return { outlook: isMigrated ? 'migrates' : 'ok' }
 }
 

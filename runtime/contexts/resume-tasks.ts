@@ -1,5 +1,5 @@
 import type { Actor, AnyActorRef } from 'xstate'
-import { isAtWork } from '../commits/actor-host.ts'
+import { hasRunningLogic } from '../commits/actor-host.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { RestoredTask } from '../snapshots/restored-task.ts'
 import { restoreFault } from '../snapshots/snapshot-text.ts'
@@ -22,7 +22,7 @@ export interface TakingUp {
 }
 
 /** Starts the actors of a context, and has its stored tasks go on from where they were, or end as failed if they cannot. */
-export function takeUp(tasks: readonly RestoredTask[], context: TakingUp): void {
+export function resumeTasks(tasks: readonly RestoredTask[], context: TakingUp): void {
   for (const task of tasks) expect(task, context)
   context.root.start()
   for (const task of tasks) goOn(task, context)
@@ -38,7 +38,7 @@ function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledg
   const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })
   const isToRecover = !error && (wasHere || services.recoveryQueue.concern(wakeAtMs))
   // Timers of another version's chart may begin anew, and be due at once.
-  const runsByItself = isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && isAtWork(actor))
+  const runsByItself = isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && hasRunningLogic(actor))
   if (actor && isToRecover && runsByItself) host.recovery.expect(taskId)
   if (isToStart) host.afterCommit({ taskId, run: () => host.startTask(taskId) })
 }
@@ -56,7 +56,7 @@ function goOn(task: RestoredTask, context: TakingUp): void {
   const actor = actorOf(context.root, taskId)
   if (!host.recovery.isExpected(taskId)) return
   if (wasHere) host.recovery.goOn(taskId)
-  else host.recovery.recover(task, actor !== undefined && isAtWork(actor))
+  else host.recovery.recover(task, actor !== undefined && hasRunningLogic(actor))
 }
 
 /** Ends a task as failed whose actor, or whose work, could not be restored from what was stored. */

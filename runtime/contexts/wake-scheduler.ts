@@ -15,7 +15,7 @@ export const LAST_RETRY_MS = 60_000
 const PAUSES = 4
 
 /** What the wakes ask of the contexts. */
-interface Sleepers {
+interface WakeTarget {
   /** Whether a context is in memory, where it sees to its own time. */
   has(key: ContextKey): boolean
   /** Brings a context into memory, where what is due happens. */
@@ -27,11 +27,11 @@ interface Sleepers {
  * cannot be loaded, or find no room, are tried again after a second, then less and less often, at least once a minute.
  * Those over the share of their principal or tenant do not hold up the others.
  */
-export class Wakes {
+export class WakeScheduler {
   readonly #store: Store
   readonly #clock: Clock
   readonly #logger: Logger
-  readonly #sleepers: Sleepers
+  readonly #sleepers: WakeTarget
   /** Wakes before this time have been seen to. */
   #fromMs = 0
   #nextMs = Infinity
@@ -40,7 +40,7 @@ export class Wakes {
   #isClosed = false
   #retryMs = FIRST_RETRY_MS
 
-  constructor({ store, clock, logger }: { readonly store: Store; readonly clock: Clock; readonly logger: Logger }, sleepers: Sleepers) {
+  constructor({ store, clock, logger }: { readonly store: Store; readonly clock: Clock; readonly logger: Logger }, sleepers: WakeTarget) {
     this.#store = store
     this.#clock = clock
     this.#logger = logger

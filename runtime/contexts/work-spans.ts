@@ -43,7 +43,7 @@ interface TracedTask {
  * waits for its client included. What the author's code does is done within it. What happens to the task is told to it when
  * that is committed.
  */
-export class ContextTraces {
+export class WorkSpans {
   readonly #telemetry: Telemetry
   readonly #attributes: SpanAttributes
   readonly #name: string

@@ -4,7 +4,7 @@ import { negotiationMachine, type NegotiationContext } from '../../machines/nego
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
 import { messageOf, wordOf } from '../authoring/checked-words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
-import { gated, inScope } from '../commits/commit-gate.ts'
+import { gated, withScope } from '../commits/commit-gate.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import type { Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
@@ -14,7 +14,7 @@ import { checkedTerms } from './proposals.ts'
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(negotiation, input, hostOf(system), signal)))
   const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
-  const logic = inScope(machine, scope => ({
+  const logic = withScope(machine, scope => ({
     ...scope,
     emit: ({ outcome }: NegotiationFact) => hostOf(scope.system).send({ type: 'request.decided', output: outcome })
   }))

@@ -4,7 +4,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { decisionOf } from '../authoring/checked-words.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
-import { openingFaults } from '../authoring/input-schema.ts'
+import { inputViolations } from '../authoring/input-schema.ts'
 import { NO_DETAILS } from '../authoring/request-details.ts'
 import type { Accepted, Rejected, Reply } from '../authoring/words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
@@ -45,7 +45,7 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       const outcome = await answering(hostOf(system), request, signal, async given => {
         const decision = decisionOf(await negotiate(given), request, opensTasks)
-        const violations = input && decision.decision === 'accepted' ? openingFaults(input, request.message) : []
+        const violations = input && decision.decision === 'accepted' ? inputViolations(input, request.message) : []
         return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
       })
       return outcome ?? { request, decision: 'failed' }

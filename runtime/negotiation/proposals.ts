@@ -22,7 +22,7 @@ export function checkedTerms(schema: StandardSchema<unknown>, terms: unknown, fi
  * What a message is to a negotiation that lasts, beside its words. Throws InvalidParams, which names the field, for a move
  * that is none, and for terms that the agent's schema does not take.
  */
-export function arrivalOf(message: Message, { terms }: Negotiation, atMs: number): Arrival {
+export function readProposal(message: Message, { terms }: Negotiation, atMs: number): Arrival {
   const found = moveIn(message)
   if (!found) return { atMs }
   if (found.violations) throw invalidParams(...found.violations)

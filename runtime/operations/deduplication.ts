@@ -1,16 +1,16 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { taskNotFound } from '../contexts/errors.ts'
-import type { Table } from '../primitives/releasing-map.ts'
-import type { Send } from '../store/rows.ts'
+import type { ReleasingMap } from '../primitives/releasing-map.ts'
+import type { DeduplicationKey } from '../store/rows.ts'
 import type { Scope, Store } from '../store/store.ts'
-import type { Placed } from './deliver.ts'
+import type { Routed } from './deliver.ts'
 
 /** What became of a message: an answer without a task, or what the caller attached to the task. */
 export type Outcome<T> = { message: Message } | { attached: T }
 
 /** Sends under way, by scope and key: their fingerprints, and promises that settle when they have come to an end. */
-export type SendsUnderWay = Table<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
+export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
 
 /**
  * Takes a message once: a repeated one, also one that comes while the first is under way, gets what became of the first.
@@ -18,17 +18,17 @@ export type SendsUnderWay = Table<{ readonly fingerprint: string; readonly end: 
  */
 export async function sendOnce<T>(
   store: Store,
-  underWay: SendsUnderWay,
+  underWay: PendingSends,
   scope: Scope,
-  send: Send,
+  send: DeduplicationKey,
   place: () => Promise<Outcome<T>>,
-  attach: (placed: Placed) => T
+  attach: (placed: Routed) => T
 ): Promise<Outcome<T>> {
-  return inTurn(underWay, scope, send, () => repeatedOrPlaced(store, scope, send, place, attach))
+  return oneAtATime(underWay, scope, send, () => repeatedOrPlaced(store, scope, send, place, attach))
 }
 
 /** Does what is to be done with a send when those of the same key that came before have come to an end. */
-export async function inTurn<T>(underWay: SendsUnderWay, scope: Scope, send: Send, run: () => Promise<T>): Promise<T> {
+export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: DeduplicationKey, run: () => Promise<T>): Promise<T> {
   const name = JSON.stringify([scope.tenant, scope.principal, send.key])
   for (let first = underWay.get(name); first; first = underWay.get(name)) {
     checkSame(first.fingerprint, send)
@@ -42,9 +42,9 @@ export async function inTurn<T>(underWay: SendsUnderWay, scope: Scope, send: Sen
 async function repeatedOrPlaced<T>(
   store: Store,
   scope: Scope,
-  send: Send,
+  send: DeduplicationKey,
   place: () => Promise<Outcome<T>>,
-  attach: (placed: Placed) => T
+  attach: (placed: Routed) => T
 ): Promise<Outcome<T>> {
   const before = await store.readSend(scope, send.key)
   if (!before || before.expiresAtMs <= send.atMs) return place()
@@ -58,7 +58,7 @@ async function repeatedOrPlaced<T>(
   return { attached: attach({ key: { ...scope, contextId: task.contextId }, row, isRepeated: true }) }
 }
 
-function checkSame(fingerprint: string, send: Send): void {
+function checkSame(fingerprint: string, send: DeduplicationKey): void {
   if (fingerprint === send.fingerprint) return
   throw new A2AError('IdempotencyConflict', 'Another message was sent under this messageId. Send this one under a messageId of its own.')
 }

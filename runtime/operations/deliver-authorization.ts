@@ -3,26 +3,26 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { GetTaskRequest } from '../../machines/protocol/requests.ts'
 import { keptValue } from '../authoring/checked-words.ts'
 import { taskNotFound } from '../contexts/errors.ts'
-import { shownTask } from '../streams/wire-view.ts'
+import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
-import { decided, deliver } from './deliver.ts'
+import { withLostRaceRetry, deliver } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** Brings what arrived out of band to a task that waits for an authorization (§7.6.1), and answers with the task. */
-export async function authorized({ store, contexts }: OperationServices, { params, scope, connection, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
+export async function deliverAuthorization({ store, contexts }: OperationServices, { params, scope, connection, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
   const { id: taskId } = params
   const given = jsonOf(data)
   const found = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
   if (!found) throw taskNotFound(taskId)
   const { contextId, status } = found.task
-  const taken = await decided(contexts, { ...scope, contextId }, async live => {
+  const taken = await withLostRaceRetry(contexts, { ...scope, contextId }, async live => {
     await live.caughtUp(taskId)
     return deliver(live, { type: 'authorization.received', taskId, data: given }, {}, () => true)
   }, connection)
   const stored = await store.readTask(scope, taskId, {})
   if (!stored) throw taskNotFound(taskId)
   if (!taken) throw notAsked(taskId, status.state)
-  return shownTask(stored, reliable)
+  return toWireTask(stored, reliable)
 }
 
 function jsonOf(data: unknown): unknown {

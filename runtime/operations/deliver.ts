@@ -1,7 +1,7 @@
 import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../access/call-context.ts'
 import { LOST_RACE } from '../commits/commit-pipeline.ts'
-import type { Contexts } from '../contexts/context-registry.ts'
+import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { OutsideEvent, OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import type { ContextKey, TaskEvent, TaskRow } from '../store/store.ts'
@@ -14,7 +14,7 @@ export interface Opening {
 }
 
 /** Where a message came to a task: the task as the turn left it, which opened it or in which it took the message. */
-export interface Placed {
+export interface Routed {
   readonly key: ContextKey
   readonly row: TaskRow
   /** Gives the task, a copy of its own each time, if the message opened it. */
@@ -26,8 +26,8 @@ export interface Placed {
 const ATTEMPTS = 5
 
 /** Has a live context decide; when another writer was faster, the context as it is now decides again. */
-export async function decided<T>(
-  contexts: Contexts,
+export async function withLostRaceRetry<T>(
+  contexts: ContextRegistry,
   key: ContextKey,
   decide: (live: LiveContext) => Promise<T>,
   connection?: CallContext['connection'],
@@ -40,7 +40,7 @@ export async function decided<T>(
     return await decide(live)
   } catch (error) {
     if (error !== LOST_RACE || attempts === 1) throw error
-    return decided(contexts, key, decide, connection, attempts - 1)
+    return withLostRaceRetry(contexts, key, decide, connection, attempts - 1)
   }
 }
 
@@ -48,7 +48,7 @@ export async function decided<T>(
  * Has a task decide upon an event. Gives what `attach` makes of the task when that is committed, before any later event
  * of it is told; `undefined` if the task does not take the event. Throws TaskGenerationMismatch if it has moved on.
  */
-export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: OutsideTerms, attach: (placed: Placed) => T): Promise<T | undefined> {
+export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: OutsideTerms, attach: (placed: Routed) => T): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const reception = live.send(event, terms, {
       told: turn => {

@@ -4,7 +4,7 @@ import type { ListTasksResponse } from '../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../machines/protocol/requests.ts'
 import type { Scope, StoredTask, TaskPlace, TaskQuery } from '../store/store.ts'
 import { completed, LARGE_BYTES } from '../streams/whole-task.ts'
-import { shownTask } from '../streams/wire-view.ts'
+import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
 
@@ -65,7 +65,7 @@ export async function listTasks({ store }: OperationServices, { params, scope, r
   const whole: StoredTask[] = []
   for (const stored of tasks) whole.push(...orNone(await completed(store, scope, stored, { historyLength, artifacts }, room)))
   return {
-    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...shownTask(stored, reliable) })),
+    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, reliable) })),
     nextPageToken: next ? pageToken(next, scope, filters) : '',
     pageSize,
     totalSize: total

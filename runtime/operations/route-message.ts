@@ -5,16 +5,16 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { CallContext } from '../access/call-context.ts'
-import { notThisMessage, openingFaults } from '../authoring/input-schema.ts'
+import { notThisMessage, inputViolations } from '../authoring/input-schema.ts'
 import type { Turn } from '../commits/turn.ts'
 import { taskNotFound } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
-import { arrivalOf } from '../negotiation/proposals.ts'
+import { readProposal } from '../negotiation/proposals.ts'
 import type { ContextKey, Scope, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord } from '../store/task-record.ts'
 import type { Outcome } from './deduplication.ts'
-import { decided, deliver, movedOn, type Opening, type Placed } from './deliver.ts'
+import { withLostRaceRetry, deliver, movedOn, type Opening, type Routed } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** On what terms a message is sent. `extensions` are those of the author's that its client has activated, `details` the metadata and configuration of the request. */
@@ -28,19 +28,19 @@ export interface SendTerms extends OutsideTerms {
  * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
  * answered or opens a task. `attach` runs when the outcome is committed, before any later event of the task is told.
  */
-export async function placeMessage<T>(
+export async function routeMessage<T>(
   services: OperationServices,
   scope: Scope,
   message: Message,
   terms: SendTerms,
-  attach: (placed: Placed) => T
+  attach: (placed: Routed) => T
 ): Promise<Outcome<T>> {
   const { taskId } = message
   if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
   const { contexts, ids, opening, negotiation, clock, metering } = services
-  const violations = opening ? openingFaults(opening, message) : []
+  const violations = opening ? inputViolations(opening, message) : []
   if (violations.length > 0) throw notThisMessage(violations)
-  const arrived = negotiation && arrivalOf(message, negotiation, clock.now())
+  const arrived = negotiation && readProposal(message, negotiation, clock.now())
   const { contextId } = message
   const key = keyOf(scope, contextId ?? ids())
   const arrival = { message, taskId: ids(), arrived }
@@ -50,7 +50,7 @@ export async function placeMessage<T>(
       return request(live, key, arrival, terms, attach)
     }
     if (contextId === undefined) return asked(contexts.create(key, terms.connection))
-    return decided(contexts, key, asked, terms.connection)
+    return withLostRaceRetry(contexts, key, asked, terms.connection)
   })
 }
 
@@ -66,7 +66,7 @@ function request<T>(
   key: ContextKey,
   { message, taskId, arrived }: Request,
   { send, webhook, extensions, details, trace }: SendTerms,
-  attach: (placed: Placed) => T
+  attach: (placed: Routed) => T
 ): Promise<Outcome<T>> {
   return new Promise((resolve, reject) => {
     live.receive(
@@ -90,7 +90,7 @@ async function continueTask<T>(
   scope: Scope,
   message: Message & { taskId: string },
   terms: SendTerms,
-  attach: (placed: Placed) => T
+  attach: (placed: Routed) => T
 ): Promise<T> {
   const { taskId } = message
   const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
@@ -100,7 +100,7 @@ async function continueTask<T>(
   if (isTerminal(status.state)) throw refusal(stored, terms)
   const { details } = terms
   const event = { type: 'message.received' as const, taskId, message: { ...message, contextId }, ...(details && { request: details }) }
-  const outcome = await decided(contexts, keyOf(scope, contextId), async live => {
+  const outcome = await withLostRaceRetry(contexts, keyOf(scope, contextId), async live => {
     await live.caughtUp(taskId)
     contexts.makeRoomIn(live)
     return deliver(live, event, terms, placed => ({ value: attach(placed) }))

@@ -11,14 +11,14 @@ import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { isLarge, readWhole } from '../streams/whole-task.ts'
-import { shownTask } from '../streams/wire-view.ts'
+import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce, type Outcome } from './deduplication.ts'
-import type { Placed } from './deliver.ts'
+import type { Routed } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 import { checkInputModes } from './input-modes.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
-import { placeMessage } from './route-message.ts'
+import { routeMessage } from './route-message.ts'
 import { placeNamed } from './task-names.ts'
 import { tailOf } from './tasks.ts'
 
@@ -30,7 +30,7 @@ type Call = Admitted<SendMessageRequest>
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
-  const pause = (placed: Placed) => (configuration.returnImmediately ? Promise.resolve(placed.opened?.().record) : paused(services, placed, call.signal))
+  const pause = (placed: Routed) => (configuration.returnImmediately ? Promise.resolve(placed.opened?.().record) : paused(services, placed, call.signal))
   const outcome = await place(services, call, placed => ({ placed, paused: pause(placed) }))
   if ('message' in outcome) return outcome
   const { placed, paused: end } = outcome.attached
@@ -38,7 +38,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const stored = seen ? projectTask(seen, configuration) : await whole(services, placed, configuration, call.room)
   if (seen && call.room && isLarge(stored.task)) await call.room()
   if (!configuration.returnImmediately) checkOutput(services, stored.task)
-  return { task: shownTask(stored, call.reliable) }
+  return { task: toWireTask(stored, call.reliable) }
 }
 
 /**
@@ -55,7 +55,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
     call.numbered?.(stored.generation)
     if (!opened) tail.startAfter(stored.generation)
     if (endsStream(stored.task.status.state)) tail.end()
-    return { first: { task: shownTask(stored, call.reliable) }, following: { tail, call } }
+    return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }
   } catch (error) {
     tail.end()
     throw error
@@ -69,7 +69,7 @@ function checkOutput({ feeds }: OperationServices, { id, status }: Task): void {
 }
 
 /** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
-function place<T>(services: OperationServices, call: Call, attach: (placed: Placed) => T): Promise<Outcome<T>> {
+function place<T>(services: OperationServices, call: Call, attach: (placed: Routed) => T): Promise<Outcome<T>> {
   const { message, configuration } = call.params
   if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
   const config = configuration?.taskPushNotificationConfig
@@ -80,22 +80,22 @@ function place<T>(services: OperationServices, call: Call, attach: (placed: Plac
   return webhookOfMessage(services, call, config).then(webhook => placed(services, call, webhook, attach))
 }
 
-function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], attach: (placed: Placed) => T): Promise<Outcome<T>> {
+function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], attach: (placed: Routed) => T): Promise<Outcome<T>> {
   const { store, clock, limits, sendsUnderWay, dedupe } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace } = call
   const { message } = params
   const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection }
   if (taskName) return placeNamed(services, scope, message, taskName, terms, attach)
-  if (!reliable && !dedupe) return placeMessage(services, scope, message, terms, attach)
+  if (!reliable && !dedupe) return routeMessage(services, scope, message, terms, attach)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
-  return sendOnce(store, sendsUnderWay, scope, send, () => placeMessage(services, scope, message, { ...terms, send }, attach), attach)
+  return sendOnce(store, sendsUnderWay, scope, send, () => routeMessage(services, scope, message, { ...terms, send }, attach), attach)
 }
 
 /**
  * Waits until the task pauses: at once if it already does as the message left it, else at its next pause. Gives the task as
  * it is then, if that is known without reading it: the message opened it, no other can have come to it, and it has ended.
  */
-async function paused(services: OperationServices, placed: Placed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
+async function paused(services: OperationServices, placed: Routed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
   const { key, row, isRepeated } = placed
   const seen = services.takesMessages ? undefined : openedIn(placed)
   if (isTerminal(row.state)) return seen
@@ -113,7 +113,7 @@ async function paused(services: OperationServices, placed: Placed, signal: Abort
 }
 
 /** A task as the turn left it that a message opened. */
-function openedIn({ opened }: Placed): TaskRecord | undefined {
+function openedIn({ opened }: Routed): TaskRecord | undefined {
   if (!opened) return undefined
   const { record, later } = opened()
   for (const event of later) applyEvent(record, event)
@@ -121,14 +121,14 @@ function openedIn({ opened }: Placed): TaskRecord | undefined {
 }
 
 /** What a stream that begins with this message tells: the task, if the message opened it, and the events after that. */
-function following(services: OperationServices, placed: Placed, signal: AbortSignal | undefined) {
+function following(services: OperationServices, placed: Routed, signal: AbortSignal | undefined) {
   const tail = tailOf(services, placed.key, placed.row.taskId, endsReply, signal)
   if (!placed.opened) return { placed, tail }
   const { record: opened, later } = placed.opened()
   return { placed, opened, tail: tail.startAfter(opened.generation, opened.generation, later) }
 }
 
-async function whole({ store }: OperationServices, { key, row }: Placed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
+async function whole({ store }: OperationServices, { key, row }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
   return found(await readWhole(store, key, row.taskId, { historyLength }, room), row.taskId)
 }
 

@@ -2,20 +2,20 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { TaskName } from '../access/call-context.ts'
-import { namingOf } from '../store/rows.ts'
+import { taskNameKey } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
-import { inTurn, type Outcome } from './deduplication.ts'
-import type { Placed } from './deliver.ts'
+import { oneAtATime, type Outcome } from './deduplication.ts'
+import type { Routed } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
-import { otherContext, placeMessage, type SendTerms } from './route-message.ts'
+import { otherContext, routeMessage, type SendTerms } from './route-message.ts'
 
 /** What a name stands for: its newest task, or the message that was the answer in place of one. */
-export type Named = { readonly taskId: string } | { readonly reply: Message }
+export type NamedTask = { readonly taskId: string } | { readonly reply: Message }
 
 /** What a client has given a name, if that is remembered. */
-export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<Named | undefined> {
+export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<NamedTask | undefined> {
   const atMs = clock.now()
-  const row = await store.readSend(scope, namingOf(name, atMs, 0).key)
+  const row = await store.readSend(scope, taskNameKey(name, atMs, 0).key)
   return row && row.expiresAtMs > atMs ? row : undefined
 }
 
@@ -28,24 +28,24 @@ export async function placeNamed<T>(
   services: OperationServices,
   scope: Scope,
   message: Message,
-  { name, follows }: TaskName,
+  { name, continuesAfter }: TaskName,
   terms: Omit<SendTerms, 'send'>,
-  attach: (placed: Placed) => T
+  attach: (placed: Routed) => T
 ): Promise<Outcome<T>> {
   const { clock, limits, sendsUnderWay } = services
-  const send = namingOf(name, clock.now(), limits.taskNamesRememberedMs)
-  const open = (more: Partial<Message> = {}) => placeMessage(services, scope, { ...message, ...more }, { ...terms, send }, attach)
-  return inTurn(sendsUnderWay, scope, send, async () => {
+  const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
+  const open = (more: Partial<Message> = {}) => routeMessage(services, scope, { ...message, ...more }, { ...terms, send }, attach)
+  return oneAtATime(sendsUnderWay, scope, send, async () => {
     const named = await readNamed(services, scope, name)
     const taskId = named && 'taskId' in named ? named.taskId : name
     const last = named && 'reply' in named ? answered(named.reply) : await taskFor(services, scope, taskId)
     if (!last) return open()
-    if (!named) return placeMessage(services, scope, { ...message, taskId }, terms, attach)
+    if (!named) return routeMessage(services, scope, { ...message, taskId }, terms, attach)
     const { contextId, isOver } = last
     if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(name)
     const begin = () => {
       if ('reply' in named) return open({ contextId })
-      follows?.(taskId)
+      continuesAfter?.(taskId)
       return open({ contextId, referenceTaskIds: [taskId] })
     }
     if (isOver) return begin()

@@ -9,9 +9,9 @@ import { isLast } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import { readWhole } from '../streams/whole-task.ts'
-import { shownTask } from '../streams/wire-view.ts'
+import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
-import { decided, deliver, movedOn } from './deliver.ts'
+import { withLostRaceRetry, deliver, movedOn } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** GetTask (§3.1.3): the task as it is, with its artifacts; with `currentGeneration` when it has passed that one, or after a while. */
@@ -19,7 +19,7 @@ export async function getTask(services: OperationServices, call: Admitted<GetTas
   const { params, scope, conditions, reliable, room } = call
   const { currentGeneration } = conditions
   if (currentGeneration !== undefined) await passed(services, call, currentGeneration)
-  return shownTask(await whole(services, scope, params.id, { historyLength: params.historyLength }, room), reliable)
+  return toWireTask(await whole(services, scope, params.id, { historyLength: params.historyLength }, room), reliable)
 }
 
 /** CancelTask (§3.1.5): the task is canceled at once, its work is told to stop. A canceled task is answered again (§3.3.1). */
@@ -29,12 +29,12 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const { ifGenerationMatch: ifGeneration } = conditions
   const { task } = await read(services, scope, taskId, BRIEFLY)
   const key = { ...scope, contextId: task.contextId }
-  const isCanceled = !isTerminal(task.status.state) && (await decided(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection))
+  const isCanceled = !isTerminal(task.status.state) && (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection))
   const stored = await whole(services, scope, taskId, {}, room)
   // The task had ended, or ended while the cancel was on its way.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw movedOn(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
-  return shownTask(stored, reliable)
+  return toWireTask(stored, reliable)
 }
 
 /**
@@ -54,7 +54,7 @@ export async function subscribeToTask(services: OperationServices, call: Admitte
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
       numbered?.(generation)
       tail.startAfter(generation)
-      return { first: { task: shownTask(stored, reliable) }, following }
+      return { first: { task: toWireTask(stored, reliable) }, following }
     }
     if (afterGeneration > generation) throw aheadOfTask(generation)
     tail.startAfter(afterGeneration, generation)

@@ -1,4 +1,4 @@
-import { unheld } from '../primitives/event-loop.ts'
+import { unrefTimer } from '../primitives/event-loop.ts'
 
 /** Where time comes from. Timers are given back to `clearTimeout`; a delay is in milliseconds. */
 export interface Clock {
@@ -65,7 +65,7 @@ class LongTimer {
 
   /** As Node's: it does not hold the process. */
   unref(): void {
-    unheld(this.#chunk)
+    unrefTimer(this.#chunk)
   }
 
   #wait(): void {

@@ -1,5 +1,5 @@
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
-import { unheard } from '../primitives/promises.ts'
+import { ignoreRejection } from '../primitives/promises.ts'
 
 /** What a schema makes of a value: the value as the schema gives it, or what is wrong with it. */
 type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] }
@@ -24,7 +24,7 @@ export function validated<T>(schema: StandardSchema<T>, value: unknown, field: s
   const result = schema['~standard'].validate(value)
   if ('then' in result) {
     // A check of zod that throws becomes a promise that rejects.
-    void unheard(Promise.resolve(result))
+    void ignoreRejection(Promise.resolve(result))
     throw new TypeError(`The schema of ${field} has to validate at once: one that waits for a promise cannot be used.`)
   }
   if (!result.issues) return { value: result.value }

@@ -17,7 +17,7 @@ let isBusy = false
  * What is sent then leaves in one go: a client that gets its answers one by one is woken up for each of them, which costs
  * the server more than the sending does. None of the callbacks may throw.
  */
-export function atTurnEnd(callback: () => void): void {
+export function afterThisTick(callback: () => void): void {
   afterTurns(1, callback)
 }
 
@@ -30,9 +30,9 @@ export function afterTurns(turns: number, callback: () => void): void {
   if (waiting.push({ turns, callback }) === 1) setImmediate(endTurn)
 }
 
-/** Resolves when {@link atTurnEnd} would call back. */
+/** Resolves when {@link afterThisTick} would call back. */
 export function turnEnd(): Promise<void> {
-  return new Promise(atTurnEnd)
+  return new Promise(afterThisTick)
 }
 
 function endTurn(): void {
@@ -48,10 +48,10 @@ function endTurn(): void {
  * Makes something of an object once for all who ask in the same turn of the event loop, as the subscribers of one event
  * do, and keeps nothing longer than that.
  */
-export function onceATurn<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
+export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
   let made = new Map<Key, Value>()
   return key => {
-    if (made.size === 0) atTurnEnd(() => void (made = new Map()))
+    if (made.size === 0) afterThisTick(() => void (made = new Map()))
     const known = made.get(key)
     if (known !== undefined) return known
     const value = make(key)
@@ -61,7 +61,7 @@ export function onceATurn<Key extends object, Value>(make: (key: Key) => Value):
 }
 
 /** Lets the process end while a timer is set, if it is one that would hold it. Gives the timer. */
-export function unheld(timer: unknown): unknown {
+export function unrefTimer(timer: unknown): unknown {
   if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
   return timer
 }

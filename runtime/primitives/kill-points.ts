@@ -12,11 +12,11 @@ export type FaultPoint = 'P0' | 'P1' | 'P2' | 'P3' | 'P4' | 'P5' | 'P6' | 'P7' |
 let hook: ((point: FaultPoint) => void) | undefined
 
 /** Marks a moment, for tests that end the process there; otherwise nothing. */
-export function fault(point: FaultPoint): void {
+export function killPoint(point: FaultPoint): void {
   hook?.(point)
 }
 
 /** Has the marks of this thread call a function, or nothing any more. */
-export function onFault(called: typeof hook): void {
+export function onKillPoint(called: typeof hook): void {
   hook = called
 }

@@ -4,10 +4,10 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
  * Throws TypeError for a member that is none of these names, with the name that is probably meant, or else all of them. A
  * member that is `undefined` counts as left out.
  */
-export function checkNames(given: object, names: readonly string[], what: string): void {
+export function rejectUnknown(given: object, names: readonly string[], what: string): void {
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || names.includes(name)) continue
-    const near = nearest(name, names)
+    const near = closestName(name, names)
     throw new TypeError(`${what} has no ${shortened(name)}. ${near === undefined ? `There are ${names.join(', ')}.` : `Is ${near} meant?`}`)
   }
 }
@@ -23,7 +23,7 @@ function shortened(name: string): string {
  * The name that a misspelled one is likely to mean, if any: that with the same letters but for case and separators, a letter in
  * six at the most apart, or an ending.
  */
-export function nearest(word: string, names: readonly string[]): string | undefined {
+export function closestName(word: string, names: readonly string[]): string | undefined {
   const letters = lettersOf(word)
   return names.find(name => isNear(letters, lettersOf(name)))
 }
@@ -73,7 +73,7 @@ export function checkOptions(given: unknown, kinds: Readonly<Record<string, Kind
     const value = given[name]
     if (value === undefined) continue
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined
-    if (kind === undefined) return checkNames({ [name]: value }, Object.keys(kinds), taker)
+    if (kind === undefined) return rejectUnknown({ [name]: value }, Object.keys(kinds), taker)
     if (kind !== true && !kind[0](value)) throw new TypeError(`${name} has to be ${kind[1]}, not ${kindOf(value)}.`)
   }
 }

@@ -2,7 +2,7 @@
  * What is kept with objects of one kind, as a property of each that nobody else sees. A WeakMap would keep its values, and
  * all that they lead to, alive through every collection but a full one.
  */
-export class KeptWith<Key extends object, Value> {
+export class PrivateProperty<Key extends object, Value> {
   readonly #name: symbol
 
   /** Given the symbol of a name, all copies of this package in the process share what is kept. */

@@ -1,10 +1,10 @@
-import { KeptWith } from './private-property.ts'
-import { Table } from './releasing-map.ts'
+import { PrivateProperty } from './private-property.ts'
+import { ReleasingMap } from './releasing-map.ts'
 
 /** Who waits for one signal to abort, each under a number of its own. */
 class Waiters {
   readonly #signal: AbortSignal
-  readonly #callbacks = new Table<() => void, number>()
+  readonly #callbacks = new ReleasingMap<() => void, number>()
   #count = 0
 
   constructor(signal: AbortSignal) {
@@ -26,7 +26,7 @@ class Waiters {
   }
 }
 
-const waiting = new KeptWith<AbortSignal, Waiters>()
+const waiting = new PrivateProperty<AbortSignal, Waiters>()
 
 /**
  * Calls back when a signal aborts, unless the answer was called before; it may be called twice. All who wait for one signal
@@ -39,7 +39,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
 }
 
 /** The promise, which may be left alone: if nobody waits for it, its error is nobody's. */
-export function unheard<T>(promise: Promise<T>): Promise<T> {
+export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise
 }

@@ -12,7 +12,7 @@ class Entry<Value> {
  * have changed often enough. The old one stays as it was, and leads to the new: once it has grown old, V8's quick collections
  * keep all that they held. So here the lists hold entries, which are emptied when they go.
  */
-export class Table<Value extends object, Name = string> {
+export class ReleasingMap<Value extends object, Name = string> {
   readonly #entries = new Map<Name, Entry<Value>>()
 
   get size(): number {

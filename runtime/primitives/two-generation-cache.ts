@@ -5,7 +5,7 @@ const MOST = 100_000
  * Values by name, made when they are asked for and forgotten when nobody has for a while: at least `keepMs`, less only if
  * there are more than 100,000 in that time. Nothing runs over them for that: the younger half becomes the older, which is let go.
  */
-export class Recent<Value> {
+export class TwoGenerationCache<Value> {
   readonly #make: () => Value
   readonly #keepMs: number
   #younger = new Map<string, Value>()

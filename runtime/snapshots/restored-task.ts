@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
-import { fault } from '../primitives/kill-points.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 import type { StoredContext } from '../store/store.ts'
 import type { SavedTimers } from '../timers/task-timers.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
@@ -60,7 +60,7 @@ function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): S
   const work = saved.children?.['work']
   if (!migrate || !work || !('value' in work.snapshot)) return saved
   const snapshot = migrated(migrate, { version: saved.version, snapshot: work.snapshot as Record<string, unknown> }, version)
-  fault('P17')
+  killPoint('P17')
   return { ...saved, children: { ...saved.children, work: { ...work, snapshot } } }
 }
 

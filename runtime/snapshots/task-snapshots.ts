@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate'
-import { remembering } from '../primitives/memoize-last.ts'
+import { memoizeLast } from '../primitives/memoize-last.ts'
 import type { DelayedEvent } from '../timers/delayed-events.ts'
 import { FORMAT, persistTask, stampOf } from './snapshot-text.ts'
 
@@ -16,10 +16,10 @@ interface Text {
 }
 
 /** The stamp of texts, for the version of an agent. */
-const stampFor = remembering(version => stampOf({ format: FORMAT, version }))
+const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
 
 /** The texts as which the tasks of a context are saved: made anew only when an actor of the task has changed. */
-export class TaskTexts {
+export class SnapshotCache {
   readonly #texts = new Map<string, Text>()
   readonly #stamp: string
 

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
-import { unheld } from '../primitives/event-loop.ts'
-import { fault } from '../primitives/kill-points.ts'
-import { checkNames } from '../primitives/options.ts'
+import { unrefTimer } from '../primitives/event-loop.ts'
+import { killPoint } from '../primitives/kill-points.ts'
+import { rejectUnknown } from '../primitives/options.ts'
 import type { Due, Store } from './store.ts'
 
 /** How long a runtime keeps what is over, and how often it looks. All are in milliseconds by the runtime's clock. */
@@ -26,7 +26,7 @@ export const defaultRetention: Retention = { endedTasksMs: 30 * DAY_MS, idleCont
 
 /** The defaults with these in their place. Throws RangeError for one that is no such time. */
 export function retentionWith(changes: Partial<Retention> = {}): Retention {
-  checkNames(changes, Object.keys(defaultRetention), 'retention')
+  rejectUnknown(changes, Object.keys(defaultRetention), 'retention')
   const retention = { ...defaultRetention, ...changes }
   for (const [name, ms] of Object.entries(retention)) {
     if (!(typeof ms === 'number' && ms > 0)) throw notATime(name, ms, 'a number of milliseconds above 0, or Infinity')
@@ -54,7 +54,7 @@ interface UpkeepServices {
  * Removes what is old from the store, every now and then and in small portions. What fails is tried again the next time.
  * Waiting for its time does not keep the process alive.
  */
-export class Upkeep {
+export class RetentionSweeper {
   readonly #services: UpkeepServices
   readonly #retention: Retention
   #timer: unknown
@@ -79,7 +79,7 @@ export class Upkeep {
     this.#timer = this.#services.clock.setTimeout(() => {
       this.#sweeping = this.#sweep().finally(() => this.#arm())
     }, this.#retention.sweepEveryMs)
-    unheld(this.#timer)
+    unrefTimer(this.#timer)
   }
 
   async #sweep(): Promise<void> {
@@ -88,7 +88,7 @@ export class Upkeep {
     let removed = 0
     try {
       while (!this.#isClosed) {
-        fault('P16')
+        killPoint('P16')
         const count = await store.sweep(due, PORTION)
         if (count === 0) break
         removed += count

@@ -8,7 +8,7 @@ import type { Scope } from './store.ts'
  * A message that is not to be taken twice: `key` names it within its scope by its messageId and by what it addresses,
  * `fingerprint` tells whether another message under that key is the same one.
  */
-export interface Send {
+export interface DeduplicationKey {
   readonly key: string
   readonly fingerprint: string
   /** When it came, and when it may be forgotten, in milliseconds since 1970. */
@@ -17,10 +17,10 @@ export interface Send {
 }
 
 /** What became of a send: the task that it opened or that took it, or the message that answered it. */
-export type SendRow = Send & ({ readonly taskId: string } | { readonly reply: Message })
+export type SendRow = DeduplicationKey & ({ readonly taskId: string } | { readonly reply: Message })
 
 /** Names a client's message for de-duplication. */
-export function sendOf(message: Message, atMs: number, rememberedMs: number): Send {
+export function sendOf(message: Message, atMs: number, rememberedMs: number): DeduplicationKey {
   const { messageId, taskId, contextId } = message
   const address = taskId === undefined ? (contextId === undefined ? ['none'] : ['context', contextId]) : ['task', taskId]
   const fingerprint = createHash('sha256').update(JSON.stringify(message, sorted)).digest('base64url')
@@ -31,7 +31,7 @@ export function sendOf(message: Message, atMs: number, rememberedMs: number): Se
  * Names a task as its client does, to find it again: a row under this key says which task it is. All messages under a name are
  * the same to de-duplication, which does not look at them.
  */
-export function namingOf(name: string, atMs: number, rememberedMs: number): Send {
+export function taskNameKey(name: string, atMs: number, rememberedMs: number): DeduplicationKey {
   return { key: JSON.stringify([name, 'name']), fingerprint: '', atMs, expiresAtMs: atMs + rememberedMs }
 }
 

@@ -10,7 +10,7 @@ const SHORT = 8
  * A list with one more item. A short one is a new list without room to spare, for of short ones there are many: the first
  * `push` makes room for 17. A long one grows in place.
  */
-export function appended<T extends object>(list: T[], item: T): T[] {
+export function append<T extends object>(list: T[], item: T): T[] {
   if (list.length < SHORT) return list.concat([item])
   list.push(item)
   return list
@@ -36,7 +36,7 @@ export class ArtifactList {
       return
     }
     this.#places?.set(artifact.artifactId, this.#list.length)
-    this.#list = appended(this.#list, artifact)
+    this.#list = append(this.#list, artifact)
   }
 
   [Symbol.iterator](): Iterator<Artifact> {
@@ -56,7 +56,7 @@ export function isLast({ update }: TaskEvent): boolean {
 }
 
 /** The last `count` of a list that is oldest first; all of them without a count. */
-export function newest<T>(list: readonly T[], count: number = list.length): T[] {
+export function takeLast<T>(list: readonly T[], count: number = list.length): T[] {
   return count === 0 ? [] : list.slice(-count)
 }
 
@@ -88,19 +88,19 @@ export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent
   if ('artifactUpdate' in update) return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
   const { status, metadata } = update.statusUpdate
   record.status = status
-  if (status.message) record.said = appended(record.said, status.message)
+  if (status.message) record.said = append(record.said, status.message)
   if (metadata) record.metadata = { ...record.metadata, ...metadata }
 }
 
 /** Adds a client's message. */
 export function applyMessage(record: TaskRecord, { message }: MessageRow): void {
-  record.said = appended(record.said, message)
+  record.said = append(record.said, message)
 }
 
 /** The task as the wire shows it (§4.1.1). History holds the client's messages and the agent's earlier ones, the current one only the status (§3.7). */
 export function projectTask(record: TaskRecord, { historyLength, artifacts = true }: ReadOptions = {}): StoredTask {
   const { key, taskId, status, metadata, generation } = record
-  const history = newest(record.said.filter(message => message !== status.message), historyLength)
+  const history = takeLast(record.said.filter(message => message !== status.message), historyLength)
   const task: Task & { contextId: string } = { id: taskId, contextId: key.contextId, status }
   if (artifacts && record.artifacts) task.artifacts = Array.from(record.artifacts, copyOf)
   if (history.length > 0) task.history = history

@@ -1,7 +1,7 @@
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isInvalidOutput } from '../authoring/checked-words.ts'
-import { Table } from '../primitives/releasing-map.ts'
-import { Recent } from '../primitives/two-generation-cache.ts'
+import { ReleasingMap } from '../primitives/releasing-map.ts'
+import { TwoGenerationCache } from '../primitives/two-generation-cache.ts'
 import type { Scope, TaskEvent } from '../store/store.ts'
 
 /** Hears of a task's events once they are committed: in order and without a gap, while it listens. */
@@ -19,9 +19,9 @@ export interface FeedListener {
 const REMEMBERED_MS = 60_000
 
 /** Who listens to which task. Holds a task only as long as someone does. */
-export class Feeds {
-  readonly #invalidOutputs = new Recent<{ error?: A2AError }>(() => ({}), REMEMBERED_MS)
-  readonly #listeners = new Table<Set<FeedListener>>()
+export class TaskSubscriptions {
+  readonly #invalidOutputs = new TwoGenerationCache<{ error?: A2AError }>(() => ({}), REMEMBERED_MS)
+  readonly #listeners = new ReleasingMap<Set<FeedListener>>()
 
   /** Adds a listener. The answer removes it, and may be called twice. */
   listen(taskId: string, listener: FeedListener): () => void {

@@ -1,6 +1,6 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Seen, TaskTail } from './task-tail.ts'
-import { shownEvent } from './wire-view.ts'
+import { toWireEvent } from './wire-view.ts'
 
 /** What a call says of how its events are told. */
 interface Telling {
@@ -50,7 +50,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const { tail, call } = this.#following
       await tail.each(event => {
         call.numbered?.(event.generation)
-        return see(shownEvent(event, call.reliable))
+        return see(toWireEvent(event, call.reliable))
       })
     } catch (error) {
       throw this.#failure(error)
@@ -105,7 +105,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const more = event ? undefined : tail.more()
       if (event) {
         call.numbered?.(event.generation)
-        return { done: false, value: shownEvent(event, call.reliable) }
+        return { done: false, value: toWireEvent(event, call.reliable) }
       }
       if (!more) return OVER
       await more

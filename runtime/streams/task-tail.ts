@@ -1,6 +1,6 @@
 import { onAbort } from '../primitives/promises.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
-import type { Feeds } from './subscriptions.ts'
+import type { TaskSubscriptions } from './subscriptions.ts'
 
 /** How many bytes of the log are read at once, or one event that has more. */
 const PIECE_BYTES = 1024 * 1024
@@ -10,7 +10,7 @@ export type Seen = Promise<void> | false | undefined
 
 /** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
 export interface TailOptions {
-  readonly feeds: Feeds
+  readonly feeds: TaskSubscriptions
   readonly store: Store
   readonly scope: Scope
   readonly taskId: string

@@ -1,19 +1,19 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { onceATurn } from '../primitives/event-loop.ts'
+import { memoizePerTick } from '../primitives/event-loop.ts'
 import type { StoredTask, TaskEvent } from '../store/store.ts'
 
 /** A stored task as a client sees it; with the reliability extension its metadata tells its generation. */
-export function shownTask({ task, generation }: StoredTask, showsGeneration: boolean): Task {
+export function toWireTask({ task, generation }: StoredTask, showsGeneration: boolean): Task {
   return showsGeneration ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
 }
 
 /** An event as a stream tells it: one object for all subscribers with the extension, and one for all without. */
-export function shownEvent(event: TaskEvent, showsGeneration: boolean): StreamResponse {
+export function toWireEvent(event: TaskEvent, showsGeneration: boolean): StreamResponse {
   return showsGeneration ? numbered(event) : event.update
 }
 
-const numbered = onceATurn(({ update, generation }: TaskEvent): StreamResponse => {
+const numbered = memoizePerTick(({ update, generation }: TaskEvent): StreamResponse => {
   if ('statusUpdate' in update) {
     const { statusUpdate } = update
     return { statusUpdate: Object.assign({}, statusUpdate, { metadata: withGeneration(statusUpdate.metadata, generation) }) }

@@ -1,5 +1,5 @@
 import type { Clock } from '../ports/clock.ts'
-import { fault } from '../primitives/kill-points.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 
 interface Alarm {
   readonly dueMs: number
@@ -25,7 +25,7 @@ export class Alarms {
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.clear(taskId, name)
     const timer = this.#clock.setTimeout(() => {
-      fault('P14')
+      killPoint('P14')
       this.clear(taskId, name)
       ring()
     }, Math.max(0, dueMs - this.#clock.now()))

@@ -2,7 +2,7 @@ import type { AnyActorRef, EventObject } from 'xstate'
 import { familyOf, pathOf } from '../commits/actor-host.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
-import { fault } from '../primitives/kill-points.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 
 type Schedule = AnyActorRef['system']['scheduler']['schedule']
 
@@ -142,7 +142,7 @@ export class EventClock {
     }
     const taskId = familyOf(about.source)
     const run = () => {
-      fault('P14')
+      killPoint('P14')
       if (this.#drop(timer)) callback()
     }
     timer.timer = this.#clock.setTimeout(() => this.#deliver({ taskId, run }), delayMs)

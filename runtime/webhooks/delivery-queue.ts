@@ -1,13 +1,13 @@
 import { crc32 } from 'node:zlib'
 import type { Logger } from '../ports/logger.ts'
-import { fault } from '../primitives/kill-points.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 import type { StoredWebhook, WebhookProgress, WebhookRow } from '../store/rows.ts'
 import { contextName, type Scope } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import { deliver, type DeliveryServices } from './delivery.ts'
-import type { Slot, Slots } from './keyed-semaphore.ts'
-import type { WebhookNotes } from './progress-writer.ts'
-import { afterTry } from './retry-policy.ts'
+import type { Slot, KeyedSemaphore } from './keyed-semaphore.ts'
+import type { ProgressWriter } from './progress-writer.ts'
+import { afterAttempt } from './retry-policy.ts'
 
 /** How long an outlet rests when the store is in trouble. */
 const TROUBLED_MS = 1000
@@ -20,17 +20,17 @@ export interface OutletServices extends DeliveryServices {
   readonly logger: Logger
   /** Whether each tenant has a share of the posts at once. */
   readonly sharesByTenant: boolean
-  readonly slots: Slots
-  readonly notes: WebhookNotes
+  readonly slots: KeyedSemaphore
+  readonly notes: ProgressWriter
   /** Hears that an outlet has nothing more to do. */
-  over(outlet: Outlet): void
+  over(outlet: DeliveryQueue): void
 }
 
 /**
  * Tells one webhook the events of its task: one after the other, in their order, each until it is received, rejected or given up.
  * How far it has come is durable before it goes on, so that a kill repeats at most the last delivery, under the same id.
  */
-export class Outlet {
+export class DeliveryQueue {
   readonly scope: Scope
   readonly row: WebhookRow
   readonly #services: OutletServices
@@ -61,18 +61,18 @@ export class Outlet {
   /** Hears how far its task has come. */
   advance(generation: number): void {
     this.#generation = Math.max(this.#generation, generation)
-    this.stir()
+    this.schedule()
   }
 
   /** Sees to what is due, now or when its time has come. */
-  stir(): void {
+  schedule(): void {
     if (this.#isBusy || this.#isOver) return
     const { clock, slots } = this.#services
     clock.clearTimeout(this.#timer)
     if (this.#isUpToDate && !this.#hasEnded) return
     const waitMs = (this.#progress.dueAtMs ?? 0) - clock.now()
     if (waitMs > 0) {
-      this.#timer = clock.setTimeout(() => this.stir(), Math.min(waitMs, LONGEST_SLEEP_MS))
+      this.#timer = clock.setTimeout(() => this.schedule(), Math.min(waitMs, LONGEST_SLEEP_MS))
       return
     }
     this.#isBusy = true
@@ -109,7 +109,7 @@ export class Outlet {
       this.#progress = { ...this.#progress, dueAtMs: clock.now() + TROUBLED_MS }
     }
     this.#isBusy = false
-    this.stir()
+    this.schedule()
   }
 
   /** Tells it the next event. Gives how far it is then; `gone` if there is nothing to tell, or nobody who wants to hear. */
@@ -120,13 +120,13 @@ export class Outlet {
     const [event] = await store.readEvents(this.scope, taskId, this.#progress.told, 1)
     if (!event || this.#isStopped) return 'gone'
     this.#stop = new AbortController()
-    fault('P12')
+    killPoint('P12')
     const answer = await deliver(this.#services, this.scope, this.row, event, this.#stop.signal)
-    fault('P13')
+    killPoint('P13')
     this.#stop = undefined
     const { generation } = event
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32
-    return afterTry(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })
+    return afterAttempt(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })
   }
 
   /** Makes durable how far it is. */

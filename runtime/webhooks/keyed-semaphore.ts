@@ -2,7 +2,7 @@
  * Lets only so many run at once: of all, and of those that have a name in common. Who finds no room waits, first come first
  * served, without holding up those that have none of the full names.
  */
-export class Slots {
+export class KeyedSemaphore {
   readonly #limitOf: (name: string) => number
   readonly #running = new Map<string, number>()
   readonly #waiting = new Map<string, Set<Slot>>()

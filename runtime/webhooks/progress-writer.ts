@@ -7,7 +7,7 @@ interface Waiting {
 }
 
 /** Writes how far webhooks have come: those that come while a write is under way share the next. */
-export class WebhookNotes {
+export class ProgressWriter {
   readonly #store: Store
   #waiting: Waiting[] = []
   #writing: Promise<void> | undefined

@@ -31,7 +31,7 @@ export interface Try {
  * is noted and not retried. A receiver in trouble (5xx, 408, 429, no answer) is retried until `triesMs` are over, one that
  * refuses (any other status) 8 times; then the webhook is a dead letter.
  */
-export function afterTry(before: WebhookProgress, answer: WebhookAnswer, { generation, isLast, nowMs, spread, triesMs }: Try): WebhookProgress | 'gone' {
+export function afterAttempt(before: WebhookProgress, answer: WebhookAnswer, { generation, isLast, nowMs, spread, triesMs }: Try): WebhookProgress | 'gone' {
   if ('status' in answer && answer.status === 410) return 'gone'
   const rejected = 'status' in answer && REJECTIONS.includes(answer.status) ? { events: (before.rejected?.events ?? 0) + 1, generation, failure: `HTTP ${answer.status}` } : undefined
   if (rejected || ('status' in answer && answer.status >= 200 && answer.status < 300)) {

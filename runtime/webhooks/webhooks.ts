@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import type { WebhookWriting } from '../ports/webhook-sender.ts'
-import { Table } from '../primitives/releasing-map.ts'
+import { ReleasingMap } from '../primitives/releasing-map.ts'
 import type { StoredWebhook } from '../store/rows.ts'
 import { contextName, type Scope } from '../store/store.ts'
-import { Outlet, type OutletServices } from './delivery-queue.ts'
-import { Slots } from './keyed-semaphore.ts'
-import { WebhookNotes } from './progress-writer.ts'
+import { DeliveryQueue, type OutletServices } from './delivery-queue.ts'
+import { KeyedSemaphore } from './keyed-semaphore.ts'
+import { ProgressWriter } from './progress-writer.ts'
 
 /** How many webhooks are read at once, before others have their turn. */
 const PORTION = 256
@@ -21,7 +21,7 @@ interface Told {
   /** Generation of its newest event that was told since it is known here. */
   generation: number
   /** By the ids of the webhooks. */
-  readonly outlets: Map<string, Outlet>
+  readonly outlets: Map<string, DeliveryQueue>
   /** How many reads of its webhooks are under way. */
   reads: number
 }
@@ -34,7 +34,7 @@ export class Webhooks {
   /** How bodies of older versions are written, by version. */
   readonly writings: Map<string, WebhookWriting>
   readonly #services: OutletServices
-  readonly #tasks = new Table<Told>()
+  readonly #tasks = new ReleasingMap<Told>()
   readonly #counts = new Map<string, number>()
   #isReading = true
   #isClosed = false
@@ -50,8 +50,8 @@ export class Webhooks {
     this.#services = {
       ...services,
       writings: this.writings,
-      slots: new Slots(limitOf),
-      notes: new WebhookNotes(services.store),
+      slots: new KeyedSemaphore(limitOf),
+      notes: new ProgressWriter(services.store),
       over: outlet => this.#forget(outlet)
     }
   }
@@ -154,13 +154,13 @@ export class Webhooks {
     const { scope, row } = stored
     const told = this.#toldOf(row.taskId)
     if (this.#isClosed || row.progress.end || told.outlets.has(row.id)) return
-    const outlet = new Outlet(stored, this.#services)
+    const outlet = new DeliveryQueue(stored, this.#services)
     told.outlets.set(row.id, outlet)
     this.#count(scope, 1)
     outlet.advance(told.generation)
   }
 
-  #forget(outlet: Outlet): void {
+  #forget(outlet: DeliveryQueue): void {
     const { scope, row: { taskId, id } } = outlet
     const told = this.#tasks.get(taskId)
     if (told?.outlets.get(id) !== outlet) return

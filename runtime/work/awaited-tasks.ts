@@ -8,7 +8,7 @@ import type { WorkArguments } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
 import type { Scope, Store } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
-import type { Feeds } from '../streams/subscriptions.ts'
+import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import { fromPromise } from './promise-actor.ts'
 import type { WorkLoads } from './task-loads.ts'
@@ -26,7 +26,7 @@ const lasting = new WeakSet<object>()
 /** What a needed task is looked for with. */
 export interface Search {
   readonly store: Store
-  readonly feeds: Feeds
+  readonly feeds: TaskSubscriptions
   readonly limits: Pick<Limits, 'bufferedEvents'>
   readonly scope: Scope
   readonly loads: WorkLoads
@@ -40,7 +40,7 @@ export interface Search {
  * TaskNotFound if there is none, or none any more, with UnsupportedOperation if it ended otherwise, both for the client to
  * read; with RateLimited if there is no room to load it; with the signal's reason if that aborts.
  */
-export async function neededTask(taskId: string, { store, feeds, limits, scope, loads, signal, waits }: Search): Promise<Task> {
+export async function awaitTask(taskId: string, { store, feeds, limits, scope, loads, signal, waits }: Search): Promise<Task> {
   const tail = new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter: isLast, signal })
   try {
     const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
@@ -63,7 +63,7 @@ export async function neededTask(taskId: string, { store, feeds, limits, scope, 
 }
 
 /** Whether an error says that a needed task will never complete, so that another try of the work is of no use. */
-export function isLasting(error: unknown): boolean {
+export function isPermanent(error: unknown): boolean {
   return typeof error === 'object' && error !== null && lasting.has(error)
 }
 

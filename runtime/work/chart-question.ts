@@ -2,8 +2,8 @@ import type { AnyMachineSnapshot, EventObject } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { messageOf, questionEventOf } from '../authoring/checked-words.ts'
-import { shownSchema } from '../authoring/json-schema.ts'
-import { valueOf } from '../authoring/message-data.ts'
+import { publishedSchema } from '../authoring/json-schema.ts'
+import { contentValue } from '../authoring/message-data.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { validated } from '../ports/standard-schema.ts'
 
@@ -22,7 +22,7 @@ export function chartQuestion(snapshot: AnyMachineSnapshot): ChartQuestion | und
   const type = askingTag(snapshot)
   if (!type) return undefined
   const message = messageOf(wordsIn(snapshot, type, 'prompt') ?? 'The agent needs an answer to go on.')
-  const answerSchema = shownSchema(metaOf(snapshot, type) ?? {})
+  const answerSchema = publishedSchema(metaOf(snapshot, type) ?? {})
   const states = statesTagged(snapshot, type).map(({ id }) => id).join()
   return { states, words: JSON.stringify(message), event: questionEventOf({ type, message, ...(answerSchema && { answerSchema }) }) }
 }
@@ -41,7 +41,7 @@ export function answered(snapshot: AnyMachineSnapshot, event: ToWork): { readonl
   const isAnswer = tag !== undefined && (tag === 'auth-required') === (event.type === 'authorization.received')
   const schema = isAnswer ? metaOf(snapshot, tag)?.schema : undefined
   if (!schema) return { event }
-  const checked = event.type === 'message.received' ? validated(schema, valueOf(event.message), 'message.parts') : validated(schema, event.data, 'data')
+  const checked = event.type === 'message.received' ? validated(schema, contentValue(event.message), 'message.parts') : validated(schema, event.data, 'data')
   return 'value' in checked ? { event: { ...event, answer: checked.value } } : checked
 }
 

@@ -1,10 +1,10 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { WorkEvent } from '../../machines/task-events.ts'
-import { checkContext, endedFor, outcomeOf, workEventOf } from '../authoring/checked-words.ts'
+import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
-import { gatedMachine, heldActions, inScope } from '../commits/commit-gate.ts'
-import { KeptWith } from '../primitives/private-property.ts'
-import { wholeStep } from '../xstate/atomic-step.ts'
+import { gatedMachine, holdActions, withScope } from '../commits/commit-gate.ts'
+import { PrivateProperty } from '../primitives/private-property.ts'
+import { atomicStep } from '../xstate/atomic-step.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 
 /**
@@ -14,10 +14,10 @@ import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from '.
  * tagged `failed` or `rejected` ends it so. The state's `meta` has the words: `prompt`, or `reason`.
  */
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
-  const voices = new KeptWith<AnyActorRef, Voice>()
+  const voices = new PrivateProperty<AnyActorRef, Voice>()
   const gated = gatedMachine(machine)
-  const logic = inScope(gated, scope => {
-    return { ...heldActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }
+  const logic = withScope(gated, scope => {
+    return { ...holdActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }
   })
   const unborn = new WeakSet<AnyActorRef>()
   return {
@@ -25,7 +25,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
     getInitialSnapshot: (scope, input) => {
       voices.set(scope.self, new Voice(scope, undefined))
       try {
-        return wholeStep(scope, kept => checkContext(settled(logic.getInitialSnapshot(kept, input))))
+        return atomicStep(scope, kept => checkContext(settled(logic.getInitialSnapshot(kept, input))))
       } catch (error) {
         unborn.add(scope.self)
         crash(scope, error)
@@ -47,7 +47,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
       try {
         const heard = isGiven(event) ? answered(before, event) : { event }
         // A message that was queued for the question may be no answer to it.
-        return 'event' in heard ? wholeStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before)) : before
+        return 'event' in heard ? atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before)) : before
       } catch (error) {
         crash(scope, error)
         return before
@@ -95,7 +95,7 @@ class Voice {
 
   emitted(words: unknown, emit: () => void): void {
     try {
-      this.#words.push(workEventOf(words))
+      this.#words.push(toWorkEvent(words))
       emit()
     } catch (error) {
       this.#failure ??= { error }
@@ -138,7 +138,7 @@ function settled(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
 
 function concluded(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   const state = (['failed', 'rejected'] as const).find(tag => snapshot.hasTag(tag))
-  const output = state ? endedFor(state, wordsIn(snapshot, state, 'reason')) : outcomeOf(snapshot.output)
+  const output = state ? endedFor(state, wordsIn(snapshot, state, 'reason')) : toOutcome(snapshot.output)
   return { ...snapshot, output } as AnyMachineSnapshot
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 
 /** Works whose tasks have ended and which clean up after themselves: each has `graceMs`, and is then no longer waited for. */
-export class CleanUps {
+export class CleanupTracker {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #graceMs: number

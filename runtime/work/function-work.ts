@@ -5,7 +5,7 @@ import { isQuestion, type Question } from '../authoring/questions.ts'
 import type { WorkWords } from '../authoring/words.ts'
 import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
-import { KeptWith } from '../primitives/private-property.ts'
+import { PrivateProperty } from '../primitives/private-property.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
 /** How much a generator may yield before others have their turn. */
@@ -18,7 +18,7 @@ type Step = IteratorResult<unknown, WorkEnd>
 type MaybeStep = Step | Promise<Step>
 
 /** Has a generator say what it yields, and gives it the answers to what it asks, until it returns or its run is over. */
-export async function driven(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
+export async function driveGenerator(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
   run.onStop(() => finished(generator, run))
   let step = await generator.next()
   const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : generator.next(answer))
@@ -100,7 +100,7 @@ class WorkEnded {
 }
 
 /** The same for all copies of this package in the process, as the hosts are. */
-const runs = new KeptWith<AnyActorRef, WorkRun>(Symbol.for('taskchart.run.1'))
+const runs = new PrivateProperty<AnyActorRef, WorkRun>(Symbol.for('taskchart.run.1'))
 
 /** The run behind the actor `work` of a task; none if the work is a chart. */
 export function runOf(work: AnyActorRef): WorkRun | undefined {
@@ -111,7 +111,7 @@ export function runOf(work: AnyActorRef): WorkRun | undefined {
 export function workFunction(work: WorkFunction): AnyActorLogic {
   return workRunner((given, run) => {
     const returned = work(given)
-    return isAsyncGenerator(returned) ? driven(returned, run) : returned
+    return isAsyncGenerator(returned) ? driveGenerator(returned, run) : returned
   })
 }
 
@@ -163,7 +163,7 @@ export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | und
 
 /** A work generator as the actor `work` of a task. */
 export function workGenerator(work: WorkGenerator): AnyActorLogic {
-  return workRunner((given, run) => driven(work(given), run))
+  return workRunner((given, run) => driveGenerator(work(given), run))
 }
 
 /** Whether work is an async generator function; every other function is called and awaited. */

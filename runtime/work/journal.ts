@@ -3,11 +3,11 @@ import type { WorkWord } from '../../machines/task-events.ts'
 import { keptValue } from '../authoring/checked-words.ts'
 import type { StepArguments } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
-import { fault } from '../primitives/kill-points.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 import { isSleep, type Replay } from './replay.ts'
 
 /** What one run of work writes down: words by their ordinals, and a journal by keys. When it runs again it finds what was there. */
-export class RunLog {
+export class RunJournal {
   readonly taskId: string
   readonly #host: ActorHost
   #replay: Replay | undefined
@@ -121,7 +121,7 @@ export class StepPromise<T> extends Promise<T> {
 
 /** The steps of one piece of work, under `prefix` in the journal of its task: each result is kept once, and found when the work runs again. */
 export class Steps {
-  readonly #log: RunLog
+  readonly #log: RunJournal
   readonly #prefix: string
   readonly #signal: () => AbortSignal
   readonly #counts = new Map<string, number>()
@@ -130,7 +130,7 @@ export class Steps {
   #underWay = 0
   #hasEnded = false
 
-  constructor(log: RunLog, prefix: string, signal: () => AbortSignal) {
+  constructor(log: RunJournal, prefix: string, signal: () => AbortSignal) {
     this.#log = log
     this.#prefix = prefix
     this.#signal = signal
@@ -157,7 +157,7 @@ export class Steps {
     const result = await this.#made(name, key, run)
     const own = structuredClone(result)
     signal.throwIfAborted()
-    fault('P11')
+    killPoint('P11')
     this.#log.keep(key, { result })
     await this.#log.committed()
     return own
@@ -191,7 +191,7 @@ export class Steps {
   }
 
   async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
-    fault('P10')
+    killPoint('P10')
     const result = await this.whileUnderWay(async () => run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }))
     return keptValue(result, `the result of step ${name}`)
   }

@@ -1,7 +1,7 @@
 import { fromPromise as xstateFromPromise, type AnyActorRef, type PromiseActorLogic, type PromiseSnapshot } from 'xstate'
 import type { Step } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, pathOf } from '../commits/actor-host.ts'
-import { RunLog, Steps } from './journal.ts'
+import { RunJournal, Steps } from './journal.ts'
 import { Replay } from './replay.ts'
 
 /** What a promise of a work chart is made with: what XState gives, and `step`. */
@@ -25,7 +25,7 @@ export function fromPromise<Output, Input = undefined>(create: (given: PromiseAr
     const host = hostOf(system)
     const taskId = familyOf(self)
     const { run, isRestored } = self.getSnapshot() as RunSnapshot<Output, Input>
-    const log = new RunLog(taskId, host)
+    const log = new RunJournal(taskId, host)
     if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
     try {

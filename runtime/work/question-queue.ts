@@ -4,7 +4,7 @@ import { questionEventOf } from '../authoring/checked-words.ts'
 import { answerTo, type Question } from '../authoring/questions.ts'
 import { NO_DETAILS } from '../authoring/request-details.ts'
 import type { ReceivedMessage } from '../authoring/work-arguments.ts'
-import { checkWait, type RunLog } from './journal.ts'
+import { checkWait, type RunJournal } from './journal.ts'
 
 interface OpenQuestion {
   /** What the journal keeps its answer under: its ordinal, or what it was relayed under. */
@@ -38,8 +38,8 @@ const EXPIRED = { expired: true } as const
 const RELAYED = 'relayed'
 
 /** The questions of one run of work: one at a time, each answered, expired, withdrawn, or given up with the run. */
-export class Asking {
-  readonly #log: RunLog
+export class QuestionQueue {
+  readonly #log: RunJournal
   readonly #task: AskedTask
   #open: OpenQuestion | undefined
   /** Whether this run has had a question open. */
@@ -48,7 +48,7 @@ export class Asking {
   /** Relayed questions that wait for their turn. */
   #waiting: OpenQuestion[] | undefined
 
-  constructor(log: RunLog, task: AskedTask) {
+  constructor(log: RunJournal, task: AskedTask) {
     this.#log = log
     this.#task = task
   }

@@ -8,7 +8,7 @@ import type { EarlierArtifact, WorkArguments, WorkInput } from '../authoring/wor
 export type WorkTools = Omit<WorkArguments, keyof WorkInput>
 
 /** What a work is called with: its input, and the tools of its run, each made when the work takes it. */
-export class GivenWork implements WorkArguments {
+export class RunArguments implements WorkArguments {
   readonly taskId: string
   readonly contextId: string
   readonly message: Message

@@ -7,7 +7,7 @@ import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Limits } from '../access/limits.ts'
 import { namedArtifacts, type ArtifactReference } from '../authoring/artifact-choices.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
-import { openedWith } from '../authoring/input-schema.ts'
+import { parseInput } from '../authoring/input-schema.ts'
 import { NO_DETAILS } from '../authoring/request-details.ts'
 import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
@@ -70,7 +70,7 @@ export async function loadWorkInput(key: ContextKey, taskId: string, { store, ag
   const message = stored?.task.history?.[0]
   if (!message) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { contextId } = key
-  const input = agent.input && openedWith(agent.input, message)
+  const input = agent.input && parseInput(agent.input, message)
   const terms = termsOf(stored.task)
   const opened = open()
   const { extensions, request } = opened instanceof Promise ? await opened : opened

@@ -3,18 +3,18 @@ import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
-import { outcomeOf, workEventOf } from '../authoring/checked-words.ts'
+import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
 import type { ReceivedMessage, SpokenStep, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
-import { fault } from '../primitives/kill-points.ts'
-import { unheard } from '../primitives/promises.ts'
+import { killPoint } from '../primitives/kill-points.ts'
+import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
-import { RunLog, Steps } from './journal.ts'
-import { Asking, type Relayed } from './question-queue.ts'
+import { RunJournal, Steps } from './journal.ts'
+import { QuestionQueue, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
-import { GivenWork } from './run-arguments.ts'
+import { RunArguments } from './run-arguments.ts'
 import { openedIn } from './work-input.ts'
 
 /** What a run calls, with what the author's code is given and the run itself. */
@@ -44,8 +44,8 @@ const ENDED = ending('The work has ended.')
 export class WorkRun {
   readonly #options: RunOptions
   readonly #host: ActorHost
-  readonly #log: RunLog
-  readonly #asking: Asking
+  readonly #log: RunJournal
+  readonly #asking: QuestionQueue
   readonly #steps: Steps
   readonly #children: AnyActorRef[] = []
   readonly #reported = new Set<string>()
@@ -59,8 +59,8 @@ export class WorkRun {
   constructor(options: RunOptions) {
     this.#options = options
     this.#host = hostOf(options.scope.system)
-    this.#log = new RunLog(familyOf(options.scope.self), this.#host)
-    this.#asking = new Asking(this.#log, {
+    this.#log = new RunJournal(familyOf(options.scope.self), this.#host)
+    this.#asking = new QuestionQueue(this.#log, {
       say: event => this.#say(event),
       isInterrupted: () => this.#host.isInterrupted(this.#log.taskId)
     })
@@ -136,7 +136,7 @@ export class WorkRun {
     return this.#handed(this.#asked(question)) as Promise<Answer>
   }
 
-  /** Asks what another agent asks through this work: see {@link Asking.relay}. */
+  /** Asks what another agent asks through this work: see {@link QuestionQueue.relay}. */
   relay(question: Question, relayed: Relayed): Promise<unknown> {
     const answer = this.#asking.relay(question, relayed)
     if (this.#asking.isOpen) this.#isUpToDate()
@@ -189,7 +189,7 @@ export class WorkRun {
   /** What the author's words say to the task; nothing if nobody is to hear them. */
   #heard(words: unknown): WorkWord | undefined {
     if (this.#over) return this.#unheard('what a work said after its end was dropped')
-    const event = workEventOf(words)
+    const event = toWorkEvent(words)
     // A status of its own would take the question away.
     if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
     return event
@@ -215,12 +215,12 @@ export class WorkRun {
       const given = input ?? (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
       if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: journal ?? (await this.#host.readJournal(taskId)) }))
       if (this.#over) return
-      fault('P10')
+      killPoint('P10')
       this.#host.runs(taskId)
-      const outcome = outcomeOf(await this.#options.program(new GivenWork(given, this), this))
+      const outcome = toOutcome(await this.#options.program(new RunArguments(given, this), this))
       if (this.#over) return
       this.#log.checkEnd()
-      fault('P11')
+      killPoint('P11')
       this.#finish(ENDED)
       this.#options.ended(outcome)
     } catch (error) {
@@ -273,7 +273,7 @@ export class WorkRun {
    * it catches, holds up nobody else.
    */
   #handed<T>(promise: Promise<T>): Promise<T> {
-    return unheard(new Promise((resolve, reject) => {
+    return ignoreRejection(new Promise((resolve, reject) => {
       promise.then(resolve, error => {
         if (!this.#over) reject(error)
         else if (this.#over !== LEFT) setImmediate(reject, error)

@@ -5,7 +5,7 @@ import type { AnyActorScope, AnyMachineSnapshot } from 'xstate'
  * (actors to start, events to send, words to emit) is done, only if the step comes to its end. Nothing stays of one that
  * throws.
  */
-export function wholeStep(scope: AnyActorScope, step: (scope: AnyActorScope) => AnyMachineSnapshot): AnyMachineSnapshot {
+export function atomicStep(scope: AnyActorScope, step: (scope: AnyActorScope) => AnyMachineSnapshot): AnyMachineSnapshot {
   const held: (() => void)[] = []
   let hold = (run: () => void): void => {
     held.push(run)

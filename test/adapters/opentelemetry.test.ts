@@ -15,7 +15,7 @@ import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { Turn } from '../../runtime/commits/turn.ts'
-import { ContextTraces } from '../../runtime/contexts/work-spans.ts'
+import { WorkSpans } from '../../runtime/contexts/work-spans.ts'
 import { A2AError, accepted, artifact, createRuntime, defineAgent, failed, fromPromise, inputRequired, progress, rejected, reply, setupWork, typed, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
@@ -407,7 +407,7 @@ await t.test('work that has not begun again when its context leaves memory has n
 })
 
 await t.test('of a task that has ended nothing is kept', async t => {
-  const spans = new ContextTraces(telemetry, defineAgent({ card: CARD, work: () => ({}) }), { tenant: '', principal: 'ann', contextId: 'c' })
+  const spans = new WorkSpans(telemetry, defineAgent({ card: CARD, work: () => ({}) }), { tenant: '', principal: 'ann', contextId: 'c' })
   const turn = new Turn()
   let isWithin: boolean | undefined
   const look = { taskId: 't', run: () => void (isWithin = trace.getActiveSpan() !== undefined) }

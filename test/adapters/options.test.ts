@@ -15,7 +15,7 @@ import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { agentTests, planFor } from '../../adapters/testing/index.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { artifact, artifactToRefine, createRuntime, defineAgent, file, inputRequired, memoryStore, negotiation, offer, setupWork, whichArtifact, type RuntimeOptions, type WorkArguments } from '../../runtime/index.ts'
-import { checkOptions, kindOf, nearest } from '../../runtime/primitives/options.ts'
+import { checkOptions, kindOf, closestName } from '../../runtime/primitives/options.ts'
 import { echo } from '../fixtures/agents.ts'
 
 const agent = defineAgent({ card: { name: 'A' }, work: echo })
@@ -143,6 +143,6 @@ await t.test('an option that is undefined counts as left out, and one that Objec
 
 await t.test('a name of any length is refused at once, and shown only in part', async t => {
   const long = 'a'.repeat(2 ** 22)
-  t.equal(nearest(long, ['authenticate', `${'a'.repeat(60)}b`]), undefined)
+  t.equal(closestName(long, ['authenticate', `${'a'.repeat(60)}b`]), undefined)
   t.throws(() => checkOptions({ [long]: 1 }, { path: true }, 'serve', 'x'), new TypeError(`serve has no ${'a'.repeat(80)}…. There are path.`))
 })

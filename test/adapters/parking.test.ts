@@ -6,7 +6,7 @@ import { park } from '../../adapters/cli/parking.ts'
 import { stopSignal } from '../../adapters/cli/stopping.ts'
 import { serveWebSocket } from '../../adapters/websocket/server.ts'
 import { createRuntime, defineAgent, memoryStore, type AgentDefinition, type Store } from '../../runtime/index.ts'
-import { onFault } from '../../runtime/primitives/kill-points.ts'
+import { onKillPoint } from '../../runtime/primitives/kill-points.ts'
 import { steeredWork } from '../fixtures/agents.ts'
 import { anyone, lives } from '../fixtures/lives.ts'
 import { countingIds, deferred, heldStore, open, reaches, recordingLogger, rest, say, start, until } from '../fixtures/runtime-helpers.ts'
@@ -44,9 +44,9 @@ await t.test('parking', async t => {
     request('call', 'SendMessage', say('two', { contextId: 'd' }, { returnImmediately: true }))
     await until(() => store.held.length > 0)
     const points: string[] = []
-    onFault(point => points.push(point))
+    onKillPoint(point => points.push(point))
     const { over } = agent.parking()
-    onFault(undefined)
+    onKillPoint(undefined)
     t.strictSame(points, ['P19'])
     await store.passAll()
     t.equal(await agent.closed, 1012)

@@ -9,7 +9,7 @@ import { Intake } from '../../adapters/websocket/intake.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import { Refusals } from '../../adapters/websocket/refusals.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
-import { FairTurns, READING } from '../../runtime/access/fair-queue.ts'
+import { FairQueue, READING } from '../../runtime/access/fair-queue.ts'
 import { ask, serveAll } from '../fixtures/http-agent.ts'
 import { frameOf, OPCODES, RawSocket } from '../fixtures/raw-socket.ts'
 import { say, until } from '../fixtures/runtime-helpers.ts'
@@ -62,7 +62,7 @@ await t.test('a client over its quota is not read before its pause is over, also
 })
 
 /** An inbox, and what it has read. */
-function filled(turns = new FairTurns(READING)) {
+function filled(turns = new FairQueue(READING)) {
   const socket = pausable()
   const reads: string[] = []
   const inbox: Inbox = new Inbox({ turns, user: 'anna', intake: new Intake(socket), read: ({ data }) => void reads.push(String(data.length)) })
@@ -98,7 +98,7 @@ await t.test('an inbox', async t => {
 })
 
 await t.test('a user whose message costs as much as many turns waits for as many, if others call; nobody else does', async t => {
-  const turns = new FairTurns(READING)
+  const turns = new FairQueue(READING)
   const begun: string[] = []
   const call = async (user: string, bytes: number, name = user) => {
     await turns.next(user, bytes)

@@ -311,9 +311,9 @@ async function idsInCopy(file: string): Promise<string[] | undefined> {
 await t.test('a process that is killed at any moment of a commit, a sweep, an erasure, a migration or a mark has lost nothing that it told of, and its file alone is refused', async t => {
   const dir = t.testdir({
     'kill.mjs': `
-      const { onFault } = await import(${JSON.stringify(new URL('../../runtime/primitives/kill-points.js', HERE).href)})
+      const { onKillPoint } = await import(${JSON.stringify(new URL('../../runtime/primitives/kill-points.js', HERE).href)})
       let left = Number(process.env.KILL_AFTER)
-      onFault(point => { if (point === process.env.KILL_AT && (left -= 1) === 0) process.kill(process.pid, 'SIGKILL') })`
+      onKillPoint(point => { if (point === process.env.KILL_AT && (left -= 1) === 0) process.kill(process.pid, 'SIGKILL') })`
   })
   const writer = fileURLToPath(new URL('../fixtures/store-writer.js', HERE))
   const killedAt = async (point: string, hit: number) => {

@@ -11,7 +11,7 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
 import { setupWork } from '../../runtime/authoring/setup-work.ts'
 import { artifact, reply } from '../../runtime/authoring/words.ts'
-import { atTurnEnd } from '../../runtime/primitives/event-loop.ts'
+import { afterThisTick } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
@@ -898,7 +898,7 @@ await t.test('a frame that may wait leaves with the next turn, and with one of t
   const stream = { writableLength: 0, cork() {}, uncork: () => void flushes.push(corked.splice(0)) }
   const socket = { readyState: 1, OPEN: 1, send: (frame: string) => corked.push(frame) }
   const outbox = new Outbox(socket as never, stream as never, new Intake(socket as never), new TestClock())
-  const turn = () => new Promise<void>(atTurnEnd)
+  const turn = () => new Promise<void>(afterThisTick)
   outbox.send('event', true)
   await turn()
   t.strictSame(flushes, [])

@@ -2,7 +2,7 @@ import t from 'tap'
 import { z } from 'zod'
 import { createMachine, fromPromise, type AnyStateMachine } from 'xstate'
 import { accepted, defineAgent, negotiation, progress, reply, setupWork, type AgentDefinition } from '../../runtime/index.ts'
-import { nearest } from '../../runtime/primitives/options.ts'
+import { closestName } from '../../runtime/primitives/options.ts'
 import { echo } from '../fixtures/agents.ts'
 
 const card = { name: 'A' }
@@ -193,6 +193,6 @@ await t.test('a chart with a state that nothing leads out of is warned of, once'
 await t.test('a name is near another that differs in case, separators, an ending, or a letter in six', async t => {
   const names = ['input-required', 'failed', 'work', 'messageBytes']
   for (const [word, name] of [['INPUT_REQUIRED', 'input-required'], ['inputrequird', 'input-required'], ['fialed', undefined], ['faild', 'failed'], ['sailed', undefined], ['worker', 'work'], ['workers', undefined], ['wor', 'work'], ['w', undefined], ['', undefined], ['messagebyets', 'messageBytes']] as const) {
-    t.equal(nearest(word, names), name, word)
+    t.equal(closestName(word, names), name, word)
   }
 })

@@ -1,16 +1,16 @@
 import t from 'tap'
-import { CleanUps } from '../../runtime/work/cleanup.ts'
+import { CleanupTracker } from '../../runtime/work/cleanup.ts'
 import { deferred, open, recordingLogger, rest, start } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 function cleaning(graceMs = 100) {
   const { logger, log } = recordingLogger()
   const clock = new TestClock()
-  return { cleanUps: new CleanUps(clock, logger, graceMs), clock, log }
+  return { cleanUps: new CleanupTracker(clock, logger, graceMs), clock, log }
 }
 
 /** Waits for all that clean up, and says whether that is over. */
-function waitingFor(cleanUps: CleanUps): { isOver: () => Promise<boolean> } {
+function waitingFor(cleanUps: CleanupTracker): { isOver: () => Promise<boolean> } {
   let over = false
   void cleanUps.settled().then(() => (over = true))
   return { isOver: () => rest().then(() => over) }

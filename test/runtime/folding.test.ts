@@ -1,6 +1,6 @@
 import t from 'tap'
 import { memoryStore } from '../../runtime/index.ts'
-import { fold, unfold } from '../../runtime/store/memory/context.ts'
+import { compress, decompress } from '../../runtime/store/memory/context.ts'
 import type { Commit, MessageRow, Store, TaskEvent } from '../../runtime/store/store.ts'
 import { painter } from '../fixtures/agents.ts'
 import { reaches, say, start, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
@@ -10,13 +10,13 @@ const scope = { tenant: '', principal: 'anonymous' }
 
 await t.test('what was folded comes back as it was, whatever it holds', t => {
   const values = [{}, [], '', null, 'ä'.repeat(1000), { text: '\u0000\u001f\n é 😀 \ud83d $& \\ "' }, Array.from({ length: 5000 }, (_, i) => `${i}`)]
-  for (const value of values) t.strictSame(unfold(fold(value)), value)
+  for (const value of values) t.strictSame(decompress(compress(value)), value)
   t.end()
 })
 
 await t.test('what was folded is short, ids and all', t => {
   const events = [1, 2, 3].map(generation => ({ taskId: ids[1], generation, update: { statusUpdate: { taskId: ids[1], contextId: ids[0], status: { state: 'TASK_STATE_WORKING', timestamp: '2026-01-02T03:04:05.006Z' } } } }))
-  t.ok(fold(events).length < JSON.stringify(events).length / 4)
+  t.ok(compress(events).length < JSON.stringify(events).length / 4)
   t.end()
 })
 

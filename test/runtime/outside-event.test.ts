@@ -3,7 +3,7 @@ import { createActor, createMachine, fromPromise, type AnyActorLogic, type AnyAc
 import type { WorkOutcome } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { MessagePolicy } from '../../runtime/agent/policies.ts'
-import { admitted, type OutsideEvent } from '../../runtime/contexts/external-events.ts'
+import { acceptEvent, type OutsideEvent } from '../../runtime/contexts/external-events.ts'
 import { userMessage } from '../fixtures/runtime-helpers.ts'
 
 const taskId = 't'
@@ -35,7 +35,7 @@ function task(events: EventObject[], work: AnyActorLogic = open): AnyActorRef {
 /** What the policies make of an event, in their order; the event itself by its type. */
 function verdicts(actor: AnyActorRef, event: OutsideEvent, queueLimit = 1): unknown[] {
   return POLICIES.map(policy => {
-    const verdict = admitted(actor, event, policy, queueLimit)
+    const verdict = acceptEvent(actor, event, policy, queueLimit)
     return typeof verdict === 'object' && 'type' in verdict ? verdict.type : verdict
   })
 }
@@ -71,10 +71,10 @@ await t.test('a chart whose guards throw takes the event, for the error is its o
 })
 
 await t.test('an event that is taken is the one that came; a message that is taken early is the same under another name', async t => {
-  t.equal(admitted(task([START, ASK]), words, 'reject', 1), words)
-  t.equal(admitted(task([START, NEED]), authorization, 'queue', 1), authorization)
-  t.strictSame(admitted(task([START]), words, 'steer', 1), { type: 'message.steered', taskId, message })
-  t.strictSame(admitted(task([START]), words, 'queue', 1), { type: 'message.queued', taskId, message })
+  t.equal(acceptEvent(task([START, ASK]), words, 'reject', 1), words)
+  t.equal(acceptEvent(task([START, NEED]), authorization, 'queue', 1), authorization)
+  t.strictSame(acceptEvent(task([START]), words, 'steer', 1), { type: 'message.steered', taskId, message })
+  t.strictSame(acceptEvent(task([START]), words, 'queue', 1), { type: 'message.queued', taskId, message })
 })
 
 await t.test('a queue takes as many messages as its limit, and one more when one was taken from it', async t => {

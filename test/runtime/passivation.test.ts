@@ -1,9 +1,9 @@
 import t from 'tap'
 import { fromCallback, fromObservable, fromPromise, fromTransition, type AnyActorLogic } from 'xstate'
-import type { Contexts } from '../../runtime/contexts/context-registry.ts'
+import type { ContextRegistry } from '../../runtime/contexts/context-registry.ts'
 import type { LiveContext } from '../../runtime/contexts/live-context.ts'
 import { accepted, inputRequired, memoryStore, reply, setupWork } from '../../runtime/index.ts'
-import { decided } from '../../runtime/operations/deliver.ts'
+import { withLostRaceRetry } from '../../runtime/operations/deliver.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
@@ -236,8 +236,8 @@ await t.test('nothing is lost or doubled', async t => {
   await t.test('when a context leaves memory between being found and being used', async t => {
     const [left, back] = [{ isLeaving: true }, { isLeaving: false }] as LiveContext[]
     const found = [left, left, back]
-    const contexts = { get: async () => found.shift() } as unknown as Contexts
-    t.equal(await decided(contexts, { ...anyone, contextId: 'c' }, async live => live), back)
+    const contexts = { get: async () => found.shift() } as unknown as ContextRegistry
+    t.equal(await withLostRaceRetry(contexts, { ...anyone, contextId: 'c' }, async live => live), back)
   })
 
   await t.test('when a commit fails while others leave: the context comes back from the store', async t => {

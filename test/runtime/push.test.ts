@@ -7,8 +7,8 @@ import { inputRequired } from '../../runtime/authoring/questions.ts'
 import { artifact, progress, reply } from '../../runtime/authoring/words.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime/runtime.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { Slots } from '../../runtime/webhooks/keyed-semaphore.ts'
-import { afterTry } from '../../runtime/webhooks/retry-policy.ts'
+import { KeyedSemaphore } from '../../runtime/webhooks/keyed-semaphore.ts'
+import { afterAttempt } from '../../runtime/webhooks/retry-policy.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { lastingStore } from '../fixtures/lives.ts'
 import { deliveryOf, receivers } from '../fixtures/receiver.ts'
@@ -275,8 +275,8 @@ for (const [name, storeFor] of STORES) {
 }
 
 await t.test('the wait after each failure doubles up to an hour, spread over its second half, and is longer where the receiver asks for that', t => {
-  const failing = (tries: number, spread: number, answer: Parameters<typeof afterTry>[1] = { status: 503 }) => {
-    const next = afterTry({ told: 0, tries, failingSinceMs: 0 }, answer, { generation: 1, isLast: false, nowMs: 1_000_000, spread, triesMs: 10_000_000 })
+  const failing = (tries: number, spread: number, answer: Parameters<typeof afterAttempt>[1] = { status: 503 }) => {
+    const next = afterAttempt({ told: 0, tries, failingSinceMs: 0 }, answer, { generation: 1, isLast: false, nowMs: 1_000_000, spread, triesMs: 10_000_000 })
     return next === 'gone' ? NaN : (next.dueAtMs ?? NaN) - 1_000_000
   }
   t.strictSame([0, 1, 2, 11, 12, 40].map(tries => failing(tries, 0)), [1000, 2000, 4000, 2_048_000, HOUR_MS, HOUR_MS])
@@ -290,8 +290,8 @@ await t.test('the wait after each failure doubles up to an hour, spread over its
 
 await t.test('what follows from an answer', t => {
   const before = { told: 4, tries: 2, refusals: 7, failingSinceMs: 0 }
-  const after = (answer: Parameters<typeof afterTry>[1], more: Partial<Parameters<typeof afterTry>[2]> = {}) =>
-    afterTry(before, answer, { generation: 5, isLast: false, nowMs: 50, spread: 0, triesMs: 100, ...more })
+  const after = (answer: Parameters<typeof afterAttempt>[1], more: Partial<Parameters<typeof afterAttempt>[2]> = {}) =>
+    afterAttempt(before, answer, { generation: 5, isLast: false, nowMs: 50, spread: 0, triesMs: 100, ...more })
   for (const status of [200, 201, 202, 204, 299]) t.strictSame(after({ status }), { told: 5, tries: 0 })
   t.strictSame(after({ status: 200 }, { isLast: true }), { told: 5, tries: 0, end: 'told' })
   t.equal(after({ status: 410 }), 'gone')
@@ -301,15 +301,15 @@ await t.test('what follows from an answer', t => {
     t.strictSame(after({ status }), { told: 5, tries: 0, rejected })
     t.strictSame(after({ status }, { isLast: true }), { told: 5, tries: 0, rejected, end: 'told' })
     const second = { generation: 6, isLast: false, nowMs: 50, spread: 0, triesMs: 100 }
-    t.strictSame(afterTry({ told: 5, tries: 0, rejected }, { status }, second), { told: 6, tries: 0, rejected: { events: 2, generation: 6, failure: `HTTP ${status}` } })
-    t.strictSame(afterTry({ told: 5, tries: 0, rejected }, { status: 200 }, second), { told: 6, tries: 0, rejected }, 'a success keeps what was rejected')
-    t.match(afterTry({ told: 5, tries: 0, rejected }, { status: 503 }, second), { told: 5, tries: 1, rejected }, 'and so does a failure')
+    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status }, second), { told: 6, tries: 0, rejected: { events: 2, generation: 6, failure: `HTTP ${status}` } })
+    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status: 200 }, second), { told: 6, tries: 0, rejected }, 'a success keeps what was rejected')
+    t.match(afterAttempt({ told: 5, tries: 0, rejected }, { status: 503 }, second), { told: 5, tries: 1, rejected }, 'and so does a failure')
   }
   t.match(after({ failure: 'not there', isRefused: true }), { end: 'given up', failure: 'not there' })
   for (const status of [408, 429, 500, 503, 599]) t.strictSame(after({ status }), { told: 4, tries: 3, refusals: 0, failingSinceMs: 0, failure: `HTTP ${status}`, dueAtMs: 4050 })
   t.match(after({ failure: 'no connection' }, { nowMs: 99 }), { refusals: 0, dueAtMs: 4099 })
   t.match(after({ failure: 'no connection' }, { nowMs: 100 }), { end: 'given up' })
-  t.strictSame(afterTry({ told: 0, tries: 0 }, { status: 404 }, { generation: 1, isLast: false, nowMs: 9, spread: 0, triesMs: 100 }), {
+  t.strictSame(afterAttempt({ told: 0, tries: 0 }, { status: 404 }, { generation: 1, isLast: false, nowMs: 9, spread: 0, triesMs: 100 }), {
     told: 0, tries: 1, refusals: 1, failingSinceMs: 9, failure: 'HTTP 404', dueAtMs: 1009
   })
   t.end()
@@ -618,7 +618,7 @@ await t.test('a webhook of an older version is told in that one: each update wit
 })
 
 await t.test('only so many run at once, of all and of those with a name in common, and nobody waits for a name that is not theirs', async t => {
-  const slots = new Slots(name => (name === 'all' ? 3 : name === 'b' ? 1 : 2))
+  const slots = new KeyedSemaphore(name => (name === 'all' ? 3 : name === 'b' ? 1 : 2))
   const begun: string[] = []
   const gates = new Map<string, ReturnType<typeof deferred>>()
   const slot = (id: string, ...names: string[]) => ({ names: [...names, 'all'], run: () => {

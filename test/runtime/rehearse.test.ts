@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fromCallback } from 'xstate'
-import { rehearse, type Verdict } from '../../runtime/contexts/restore-dry-run.ts'
+import { dryRunRestore, type Verdict } from '../../runtime/contexts/restore-dry-run.ts'
 import { defineAgent, setupWork, type AgentDefinition } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
@@ -19,7 +19,7 @@ const chart = (...names: string[]) => setupWork({ actors: { listen } }).createMa
 /** What would become of the tasks of a life with another agent; nothing may be written meanwhile. */
 async function outlook(life: Lives, now: Omit<AgentDefinition, 'card'>, store: Partial<Store> = {}): Promise<Record<string, Omit<Verdict, 'taskId' | 'state'>>> {
   const reading: Store = { ...life.store, commit: () => t.fail('nothing is written') as never, ...store }
-  const verdicts = await collect(rehearse(defineAgent({ card: { name: 'Test' }, ...now }), reading, [anyone, { tenant: 'other', principal: 'nobody' }]))
+  const verdicts = await collect(dryRunRestore(defineAgent({ card: { name: 'Test' }, ...now }), reading, [anyone, { tenant: 'other', principal: 'nobody' }]))
   return Object.fromEntries(verdicts.map(({ taskId, state, ...verdict }) => (t.type(state, 'string'), [taskId, verdict])))
 }
 

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { createRuntime, defineAgent, memoryStore, reply, type Store } from '../../runtime/index.ts'
-import { retentionWith, Upkeep } from '../../runtime/store/retention.ts'
+import { retentionWith, RetentionSweeper } from '../../runtime/store/retention.ts'
 import type { Due } from '../../runtime/store/store.ts'
 import { painter } from '../fixtures/agents.ts'
 import { collect, deferred, messageIn, recordingLogger, refusal, rest, say, start, stateName, taskIn, textOf, withGenerations } from '../fixtures/runtime-helpers.ts'
@@ -15,7 +15,7 @@ function upkeep(t: Test, sweep: Store['sweep'], changes: Parameters<typeof reten
   const clock = new TestClock('1970-01-01T00:00:00.000Z')
   const calls: { due: Due; limit: number; atMs: number }[] = []
   const store = { ...memoryStore(), sweep: (due: Due, limit: number) => (calls.push({ due, limit, atMs: clock.now() }), sweep(due, limit)) }
-  const upkeep = new Upkeep({ store, clock, logger }, retentionWith(changes))
+  const upkeep = new RetentionSweeper({ store, clock, logger }, retentionWith(changes))
   t.teardown(() => upkeep.close())
   const pass = async (ms: number) => {
     clock.increment(ms)
@@ -84,7 +84,7 @@ await t.test('a clock whose timers are no objects does for upkeep', async t => {
   const timers: unknown[] = []
   const numbered = { now: () => clock.now(), setTimeout: (callback: () => void, ms: number) => timers.push(clock.setTimeout(callback, ms)) - 1, clearTimeout: (id: unknown) => clock.clearTimeout(timers[id as number]) }
   let sweeps = 0
-  const upkeep = new Upkeep({ store: { ...memoryStore(), sweep: async () => ((sweeps += 1), 0) }, clock: numbered, logger: recordingLogger().logger }, retentionWith())
+  const upkeep = new RetentionSweeper({ store: { ...memoryStore(), sweep: async () => ((sweeps += 1), 0) }, clock: numbered, logger: recordingLogger().logger }, retentionWith())
   clock.increment(MINUTE)
   await rest()
   await upkeep.close()

@@ -4,7 +4,7 @@ import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { defaultLimits } from '../../runtime/access/limits.ts'
 import { contextLogic } from '../../runtime/contexts/context-logic.ts'
-import { Contexts } from '../../runtime/contexts/context-registry.ts'
+import { ContextRegistry } from '../../runtime/contexts/context-registry.ts'
 import { Observers } from '../../runtime/contexts/observers.ts'
 import { RecoveryQueue } from '../../runtime/contexts/recovery-queue.ts'
 import { artifact, defineAgent, memoryStore, progress, reply, setupWork } from '../../runtime/index.ts'
@@ -12,9 +12,9 @@ import { admit } from '../../runtime/operations/admission.ts'
 import { inputModesOf } from '../../runtime/operations/input-modes.ts'
 import { sendMessage, sendStreamingMessage } from '../../runtime/operations/send-message.ts'
 import { subscribeToTask } from '../../runtime/operations/tasks.ts'
-import { Table } from '../../runtime/primitives/releasing-map.ts'
+import { ReleasingMap } from '../../runtime/primitives/releasing-map.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { Feeds } from '../../runtime/streams/subscriptions.ts'
+import { TaskSubscriptions } from '../../runtime/streams/subscriptions.ts'
 import { TaskStream, type Opened } from '../../runtime/streams/task-stream.ts'
 import { TaskLoads } from '../../runtime/work/task-loads.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
@@ -372,11 +372,11 @@ function painterOf(pictures: number, ready: Promise<void>) {
 /** The operations over parts that the test can look into. */
 function assembled(t: Test) {
   const agent = defineAgent({ card: { name: 'A' }, work: painter(() => new Promise(() => {})) })
-  const feeds = new Feeds()
+  const feeds = new TaskSubscriptions()
   const store = memoryStore()
   const { logger } = recordingLogger()
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
-  const contexts = new Contexts({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger) })
+  const contexts = new ContextRegistry({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger) })
   t.teardown(() => contexts.close())
-  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new Table<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
+  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new ReleasingMap<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

@@ -3,13 +3,13 @@ import t, { type Test } from 'tap'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
-import { BEGINNING, FairTurns } from '../../runtime/access/fair-queue.ts'
+import { BEGINNING, FairQueue } from '../../runtime/access/fair-queue.ts'
 import { defaultLimits, limitsWith } from '../../runtime/access/limits.ts'
 import type { TenantOptions } from '../../runtime/access/tenants.ts'
-import { Bucket, REFILL_MS } from '../../runtime/access/usage.ts'
+import { TokenBucket, REFILL_MS } from '../../runtime/access/usage.ts'
 import { progress, reply } from '../../runtime/authoring/words.ts'
-import { spread } from '../../runtime/primitives/jitter.ts'
-import { Recent } from '../../runtime/primitives/two-generation-cache.ts'
+import { jitter } from '../../runtime/primitives/jitter.ts'
+import { TwoGenerationCache } from '../../runtime/primitives/two-generation-cache.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../runtime/store/store.ts'
@@ -336,7 +336,7 @@ await t.test('quotas', async t => {
 
 await t.test('turns', async t => {
   await t.test('are taken one after the other by all who wait, 16 calls of one in a turn of the event loop, those of one in their order', async t => {
-    const turns = new FairTurns(BEGINNING)
+    const turns = new FairQueue(BEGINNING)
     const [noisy, quiet, other] = [{}, {}, {}]
     const begun: string[] = []
     const call = async (user: object, name: string) => {
@@ -357,7 +357,7 @@ await t.test('turns', async t => {
   })
 
   await t.test('are short while several call, and long again when one has been alone for a while', async t => {
-    const turns = new FairTurns(BEGINNING)
+    const turns = new FairQueue(BEGINNING)
     const [noisy, quiet] = [{}, {}]
     const atOnce = () => Array.from({ length: 20 }, () => turns.next(noisy)).filter(wait => !wait).length
     const rest = async (loops: number) => { for (let i = 0; i < loops; i += 1) await setImmediate() }
@@ -427,7 +427,7 @@ await t.test('turns', async t => {
 })
 
 await t.test('a bucket holds a minute, at least one, fills evenly, and a clock that is set back does not empty it', t => {
-  const bucket = new Bucket(7)
+  const bucket = new TokenBucket(7)
   for (let count = 0; count < 7; count += 1) {
     t.equal(bucket.waitMs(1, 1000), 0)
     bucket.use(1, 1000)
@@ -435,11 +435,11 @@ await t.test('a bucket holds a minute, at least one, fills evenly, and a clock t
   t.equal(Math.ceil(bucket.waitMs(1, 1000)), Math.ceil(60_000 / 7))
   t.equal(bucket.waitMs(1, 500) > 8000, true, 'the clock was set back')
   t.equal(bucket.waitMs(1, 500 + 60_000 / 7), 0, 'and it fills from there on')
-  const slow = new Bucket(0.5)
+  const slow = new TokenBucket(0.5)
   t.equal(slow.waitMs(1, 0), 0)
   slow.use(1, 0)
   t.equal(slow.waitMs(1, 0), 120_000)
-  const endless = new Bucket(Infinity)
+  const endless = new TokenBucket(Infinity)
   endless.use(2 ** 40, 0)
   t.equal(endless.waitMs(1, 0), 0)
   t.end()
@@ -447,7 +447,7 @@ await t.test('a bucket holds a minute, at least one, fills evenly, and a clock t
 
 await t.test('what nobody asks for is forgotten after a while, and what is asked for is not', t => {
   let made = 0
-  const recent = new Recent(() => ({ number: (made += 1) }), REFILL_MS)
+  const recent = new TwoGenerationCache(() => ({ number: (made += 1) }), REFILL_MS)
   const first = recent.get('a', 0)
   for (let count = 0; count < 1000; count += 1) recent.get(`b${count}`, 0)
   t.equal(recent.size, 1001)
@@ -464,7 +464,7 @@ await t.test('what nobody asks for is forgotten after a while, and what is asked
 })
 
 await t.test('who is made to wait at the same time does not come back at the same time', async t => {
-  const waits = spread(200)
+  const waits = jitter(200)
   const given = Array.from({ length: 32 }, waits).toSorted((a, b) => a - b)
   t.ok(given.every(ms => ms >= 100 && ms < 300))
   t.ok(given.every((ms, i) => i === 0 || ms - Number(given[i - 1]) > 2))

@@ -8,20 +8,20 @@ import { artifactOf } from '../../runtime/authoring/checked-words.ts'
 import { familyOf, hostActors, hostOf, type ActorHost } from '../../runtime/commits/actor-host.ts'
 import { gated } from '../../runtime/commits/commit-gate.ts'
 import { CommitPipeline, LOST_RACE } from '../../runtime/commits/commit-pipeline.ts'
-import { toldWhenFull } from '../../runtime/commits/task-ledger.ts'
+import { factAtEventLimit } from '../../runtime/commits/task-ledger.ts'
 import { Turn, type Effect } from '../../runtime/commits/turn.ts'
 import { artifact, data, dataOf, defineAgent, file, memoryStore, progress, setupWork, text, textOf as textOfParts } from '../../runtime/index.ts'
 import { checkInputModes, inputModesOf } from '../../runtime/operations/input-modes.ts'
 import { systemClock, timestamp } from '../../runtime/ports/clock.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import { consoleLogger } from '../../runtime/ports/logger.ts'
-import { afterTurns, atTurnEnd } from '../../runtime/primitives/event-loop.ts'
+import { afterTurns, afterThisTick } from '../../runtime/primitives/event-loop.ts'
 import { jsonBytes } from '../../runtime/primitives/json-bytes.ts'
 import { contextLoss, jsonLoss } from '../../runtime/primitives/json-loss.ts'
-import { Table } from '../../runtime/primitives/releasing-map.ts'
+import { ReleasingMap } from '../../runtime/primitives/releasing-map.ts'
 import type { Commit, Store, TaskEvent } from '../../runtime/store/store.ts'
 import { applyEvent, applyMessage, ArtifactList, newTaskRecord, projectTask } from '../../runtime/store/task-record.ts'
-import { Feeds } from '../../runtime/streams/subscriptions.ts'
+import { TaskSubscriptions } from '../../runtime/streams/subscriptions.ts'
 import { eachOf, TaskStream } from '../../runtime/streams/task-stream.ts'
 import { TaskTail } from '../../runtime/streams/task-tail.ts'
 import { isMachine } from '../../runtime/xstate/persisted-snapshot.ts'
@@ -47,7 +47,7 @@ await t.test('a list of artifacts has each once, in the order in which they firs
 })
 
 await t.test('a table keeps what is in it while others come and go', async t => {
-  const table = new Table<{ readonly n: number }>()
+  const table = new ReleasingMap<{ readonly n: number }>()
   table.set('stays', { n: 0 })
   for (let n = 1; n <= 1000; n += 1) {
     table.set(`${n}`, { n })
@@ -75,7 +75,7 @@ async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined>
 await t.test('a tail', async t => {
   const ends = ({ update }: TaskEvent) => 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
   const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
-    const feeds = new Feeds()
+    const feeds = new TaskSubscriptions()
     const reads: number[] = []
     const store: Store = { ...memoryStore(), readEvents: async (_, __, after, most) => (reads.push(after), log.filter(({ generation }) => generation > after).slice(0, most)) }
     const tail = new TaskTail({ feeds, store, scope, taskId: 't', limit, endsAfter: ends, signal })
@@ -266,7 +266,7 @@ await t.test('a tail', async t => {
 await t.test('a stream that is handed over ends with who has enough, and gives its errors as its steps do', async t => {
   const first = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: 'hello' }] } }
   const failure = (error: unknown) => new Error('for its client', { cause: error })
-  const tail = () => new TaskTail({ feeds: new Feeds(), store: memoryStore(), scope, taskId: 't', limit: 2, endsAfter: () => false })
+  const tail = () => new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), scope, taskId: 't', limit: 2, endsAfter: () => false })
   for (const enough of [true, false]) {
     const following = { tail: tail(), call: { reliable: false, numbered: undefined } }
     const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
@@ -281,7 +281,7 @@ await t.test('a stream that is handed over ends with who has enough, and gives i
 })
 
 await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
-  const feeds = new Feeds()
+  const feeds = new TaskSubscriptions()
   const heard: string[] = []
   const listener = (name: string) => ({ scope: { tenant: '', principal: 'anna' }, told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
   const [one, two] = [feeds.listen('t', listener('one')), feeds.listen('t', listener('two'))]
@@ -582,16 +582,16 @@ await t.test('the bytes of a value are about those of its JSON text', async t =>
 })
 
 await t.test('of a task that has as many events as it may only its end is told, and a completion as a failure', async t => {
-  t.equal(toldWhenFull({ type: 'artifact.produced', artifact: { parts: [] } }, 'why', true), undefined)
-  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(toldWhenFull({ type: 'status.changed', state }, 'why', true), undefined)
+  t.equal(factAtEventLimit({ type: 'artifact.produced', artifact: { parts: [] } }, 'why', true), undefined)
+  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(factAtEventLimit({ type: 'status.changed', state }, 'why', true), undefined)
   for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const) {
     const fact = { type: 'status.changed', state } as const
-    t.equal(toldWhenFull(fact, 'why', true), fact)
+    t.equal(factAtEventLimit(fact, 'why', true), fact)
   }
-  t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 'why', true), {
+  t.strictSame(factAtEventLimit({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 'why', true), {
     type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'why' }] }
   })
-  t.strictSame(toldWhenFull({ type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'too long' }] } }, 'why', false), {
+  t.strictSame(factAtEventLimit({ type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'too long' }] } }, 'why', false), {
     type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'why' }] }
   }, 'without room also the words of another end')
 })
@@ -602,7 +602,7 @@ await t.test('who may wait for some turns waits as long as others come, and no l
     const called: number[] = []
     afterTurns(5, () => called.push(turns))
     while (called.length === 0) {
-      if (turns < company) atTurnEnd(() => {})
+      if (turns < company) afterThisTick(() => {})
       await new Promise(resolve => setImmediate(resolve))
       turns += 1
     }
@@ -614,15 +614,15 @@ await t.test('what waits for the end of a turn is called in order, and what come
   const called: string[] = []
   const ended = new Promise<void>(resolve => afterTurns(3, resolve))
   afterTurns(2, () => called.push('second turn'))
-  atTurnEnd(() => {
+  afterThisTick(() => {
     called.push('first')
-    atTurnEnd(() => called.push('of the first'))
+    afterThisTick(() => called.push('of the first'))
   })
-  atTurnEnd(() => called.push('after it'))
+  afterThisTick(() => called.push('after it'))
   t.strictSame(called, [])
   await ended
   t.strictSame(called, ['first', 'after it', 'second turn', 'of the first'])
-  await new Promise<void>(atTurnEnd)
+  await new Promise<void>(afterThisTick)
   t.equal(called.length, 4, 'each once')
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { assign, createMachine, fromCallback, sendTo, setup, spawnChild, type AnyStateMachine } from 'xstate'
 import { defineAgent, fromPromise, setupWork, textOf as wordsOf, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
-import { onFault } from '../../runtime/primitives/kill-points.ts'
+import { onKillPoint } from '../../runtime/primitives/kill-points.ts'
 import type { StoredWork } from '../../runtime/snapshots/migration.ts'
 import { keepSpawnIdsApart } from '../../runtime/xstate/actor-creation.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
@@ -151,8 +151,8 @@ await t.test('migrate', async t => {
     const life = lives(t, { work: asking('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     const points: string[] = []
-    onFault(point => void points.push(point))
-    t.teardown(() => onFault(undefined))
+    onKillPoint(point => void points.push(point))
+    t.teardown(() => onKillPoint(undefined))
     await life.again({ work: asking('new', 'last'), version: '2', migrate })
     t.match(given, [{ version: '1', snapshot: { status: 'active', value: 'old', context: {}, children: {} } }])
     t.ok(points.includes('P17'))
@@ -184,10 +184,10 @@ await t.test('migrate', async t => {
     const migrate = (stored: StoredWork) => { asked += 1; return renamed(stored) }
     const life = lives(t, { work: asking('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
-    onFault(point => { if (point === 'P17') life.die() })
-    t.teardown(() => onFault(undefined))
+    onKillPoint(point => { if (point === 'P17') life.die() })
+    t.teardown(() => onKillPoint(undefined))
     await life.again({ work: asking('new'), version: '2', migrate })
-    onFault(undefined)
+    onKillPoint(undefined)
     await life.kill()
     await life.again()
     t.equal(asked, 2)

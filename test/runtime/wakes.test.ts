@@ -1,6 +1,6 @@
 import t from 'tap'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { Wakes } from '../../runtime/contexts/wake-scheduler.ts'
+import { WakeScheduler } from '../../runtime/contexts/wake-scheduler.ts'
 import { memoryStore } from '../../runtime/index.ts'
 import { withLongTimers } from '../../runtime/ports/clock.ts'
 import type { ContextKey, Store, Wake } from '../../runtime/store/store.ts'
@@ -28,7 +28,7 @@ function waking(inMs: Record<string, number>, wake: (name: string) => Promise<vo
       .slice(0, limit)
   }
   const store: Store = { ...memoryStore(), readWakes: (limit, after) => readWakes(limit, after) }
-  const wakes = new Wakes({ store, clock: withLongTimers(clock), logger }, {
+  const wakes = new WakeScheduler({ store, clock: withLongTimers(clock), logger }, {
     has: ({ contextId }) => awake.has(contextId),
     wake: async ({ contextId }) => {
       woken.push(`${contextId}@${clock.now() - start}`)

@@ -1,7 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Part } from '../../../machines/protocol/parts.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
-import { appended, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
+import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
 import { StatusOrder } from './status-index.ts'
 
 const TASK = '"taskId":"","contextId":""'
@@ -22,12 +22,12 @@ const dictionary = Buffer.from(
 )
 
 /** A JSON value as a text that takes a fraction of the memory. */
-export function fold(value: unknown): string {
+export function compress(value: unknown): string {
   return deflateRawSync(JSON.stringify(value), { dictionary }).toString('latin1')
 }
 
 /** The value that was folded. */
-export function unfold(folded: string): unknown {
+export function decompress(folded: string): unknown {
   return JSON.parse(inflateRawSync(Buffer.from(folded, 'latin1'), { dictionary }).toString())
 }
 
@@ -107,7 +107,7 @@ export class MemoryContext {
       if (place < 0 && !isKnown(row.taskId)) fresh.push(this.#newTask(row.taskId))
       this.#writeRow(row, place)
     }
-    for (const task of fresh) this.tasks = appended(this.tasks, task)
+    for (const task of fresh) this.tasks = append(this.tasks, task)
     this.#keep(journal)
     this.commit += 1
     this.atMs = atMs
@@ -118,7 +118,7 @@ export class MemoryContext {
   /** Writes one entry of a commit's log; `task` is the one that it is about, if any. */
   writeEntry(entry: TaskEvent | MessageRow, task: LoggedTask | undefined): void {
     if ('message' in entry) {
-      this.messages = appended(this.messages, entry)
+      this.messages = append(this.messages, entry)
       if (task) applyMessage(task, entry)
     } else if (task) this.#writeEvent(task, entry)
   }
@@ -139,7 +139,7 @@ export class MemoryContext {
   /** Makes one short text of what it holds. */
   fold(): void {
     const { snapshot, messages, live, tasks } = this
-    this.#folded = fold({ snapshot, rows: live, messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] } satisfies Folded)
+    this.#folded = compress({ snapshot, rows: live, messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] } satisfies Folded)
     Object.assign(this, { snapshot: '', messages: [], live: [] })
     this.#journal = undefined
     for (const task of tasks) empty(task)
@@ -148,7 +148,7 @@ export class MemoryContext {
   /** Makes it as it was before it was folded, if it is. */
   unfold(): void {
     if (this.#folded === undefined) return
-    const { snapshot, rows, messages, logs, journal } = unfold(this.#folded) as Folded
+    const { snapshot, rows, messages, logs, journal } = decompress(this.#folded) as Folded
     this.#folded = undefined
     this.snapshot = snapshot
     this.messages = messages
@@ -167,7 +167,7 @@ export class MemoryContext {
       if (place >= 0) this.live = this.live.toSpliced(place, 1)
       this.#forget(row.taskId)
     } else if (place >= 0) this.live[place] = row
-    else this.live = appended(this.live, row)
+    else this.live = append(this.live, row)
   }
 
   /** Adds rows of live tasks to the journal, each in the place of the one with its key. */
@@ -224,7 +224,7 @@ function isLive(row: TaskRow): row is LiveRow {
 }
 
 function logEvent(task: LoggedTask, event: TaskEvent): void {
-  task.log = appended(task.log, event)
+  task.log = append(task.log, event)
   applyEvent(task, event)
 }
 

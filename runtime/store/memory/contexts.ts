@@ -1,7 +1,7 @@
 import type { NewWebhook } from '../rows.ts'
 import { contextName, type Commit, type ContextKey, type Erasure, type OpenOf, type Scope, type TaskQuery, type Wake } from '../store.ts'
 import { MemoryContext, type LoggedTask } from './context.ts'
-import { ByScope } from './scope-map.ts'
+import { ScopeMap } from './scope-map.ts'
 import { StatusOrder } from './status-index.ts'
 import { TimeIndex } from './time-index.ts'
 import { MemoryWebhooks } from './webhooks.ts'
@@ -21,7 +21,7 @@ interface MemoryScope {
 export class MemoryContexts {
   readonly wakes = new TimeIndex<Wake>(({ atMs }) => atMs, ({ taskId }) => taskId)
   readonly webhooks = new MemoryWebhooks()
-  readonly #scopes = new ByScope<MemoryScope>()
+  readonly #scopes = new ScopeMap<MemoryScope>()
   readonly #tasks = new Map<string, LoggedTask>()
   readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs, ({ taskId }) => taskId)
   /** Contexts that have no tasks. */

@@ -1,6 +1,6 @@
 import { jsonBytes } from '../../primitives/json-bytes.ts'
 import type { ReadOptions, Store, StoredTask } from '../store.ts'
-import { newest, projectTask } from '../task-record.ts'
+import { takeLast, projectTask } from '../task-record.ts'
 import { sizeOf, type LoggedTask } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
 import { MemorySends } from './deduplication.ts'
@@ -60,13 +60,13 @@ export function memoryStore(): Store {
       return fewest(messages.slice(after), bytes)
     }),
     readJournal: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.journalOf(taskId) ?? []),
-    readMessages: (key, limit) => call(() => newest(contexts.get(key)?.messages ?? [], limit)),
+    readMessages: (key, limit) => call(() => takeLast(contexts.get(key)?.messages ?? [], limit)),
     readTasks: (key, limit) => call(() => {
-      const tasks = newest(contexts.get(key)?.tasks ?? [], limit)
+      const tasks = takeLast(contexts.get(key)?.tasks ?? [], limit)
       return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
     }),
     measureTasks: choice => call(() => {
-      if ('newest' in choice) return newest(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)
+      if ('newest' in choice) return takeLast(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)
       const found = [...new Set(choice.taskIds)].flatMap(taskId => contexts.task(choice, taskId) ?? [])
       return found.toSorted(latestFirst).map(sizeOf)
     }),

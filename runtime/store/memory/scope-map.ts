@@ -1,7 +1,7 @@
 import type { Scope } from '../store.ts'
 
 /** Values by scope, without a text that would stand for each scope. */
-export class ByScope<Value> {
+export class ScopeMap<Value> {
   readonly #tenants = new Map<string, Map<string, Value>>()
 
   get({ tenant, principal }: Scope): Value | undefined {
