@@ -2,8 +2,7 @@ import { ServerCallContext, STATE_HEADERS_KEY, type User } from '@a2a-js/sdk/ser
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
-import { callTerms } from '../json-rpc/service-parameters.ts'
-import { traceTerms } from '../json-rpc/trace-terms.ts'
+import { callTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { noteFailure, toSdkError, type Transport } from './sdk-errors.ts'
 
 /** What a call of ours knows that the SDK has no place for. It travels in the state of the SDK's context. */

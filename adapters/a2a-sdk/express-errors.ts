@@ -1,7 +1,7 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { ERRORS } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
-import { headersFor, rpcStatus, statusText } from '../http/answers.ts'
+import { headersFor, rpcStatus, statusText } from '../entry/answers.ts'
 import { failureOf } from './sdk-errors.ts'
 
 /** A response of Express, as far as errors need it. */

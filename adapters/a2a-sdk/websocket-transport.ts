@@ -8,7 +8,7 @@ import type { Calls } from '../client/calls.ts'
 import { checkOrigins, isAmong } from '../client/hosts.ts'
 import { CONNECT_OPTIONS } from '../client/options.ts'
 import { tracedCalls } from '../client/traced-calls.ts'
-import { openCalls, type ConnectOptions } from '../websocket/open-calls.ts'
+import { openCalls, type ConnectOptions } from '../client/transports/websocket/open-calls.ts'
 import { toSdkError } from './sdk-errors.ts'
 import type { Codec } from './sdk-objects.ts'
 

@@ -1,6 +1,6 @@
 import type { AgentCard as SdkCard } from '@a2a-js/sdk'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { isCard03 } from '../legacy/v03-card.ts'
+import { isCard03 } from '../v03/card.ts'
 import type { CardPeers } from './peers.ts'
 
 /**

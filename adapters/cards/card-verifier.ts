@@ -8,7 +8,7 @@ import { allowedAlgorithms } from '../auth/jwt-algorithms.ts'
 import { KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
 import type { VerifyCard } from '../client/options.ts'
-import { asCurrentCard } from '../legacy/v03-card.ts'
+import { asCurrentCard } from '../v03/card.ts'
 import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers, type CardPeers } from './peers.ts'
 

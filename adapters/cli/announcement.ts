@@ -1,7 +1,7 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
-import { withScheme } from '../http/interfaces.ts'
+import { withScheme } from '../entry/interfaces.ts'
 import { sendLine } from './paste-lines.ts'
 import { oneLine } from './terminal-text.ts'
 

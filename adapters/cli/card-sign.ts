@@ -1,7 +1,7 @@
 import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/codec/decode.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
-import { interfacesAt } from '../http/interfaces.ts'
+import { interfacesAt } from '../entry/interfaces.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Io } from './command.ts'
 import { jsonIn, signerFrom, textIn } from './key-files.ts'

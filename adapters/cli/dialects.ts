@@ -1,5 +1,5 @@
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from '../legacy/dialect.ts'
+import type { Dialect } from '../json-rpc/dialect.ts'
 import { CommandError } from './command.ts'
 
 type Make = (runtime: Runtime) => Dialect

@@ -1,5 +1,5 @@
-import type { PortBinding } from '../http/beside.ts'
-import type { Address } from '../http/listen.ts'
+import type { Address } from '../entry/listen.ts'
+import type { PortBinding } from '../serve/side-app.ts'
 import { CommandError } from './command.ts'
 
 type Load = () => Promise<{ readonly grpc: (address: Address) => PortBinding }>

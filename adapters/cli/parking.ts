@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Served } from '../websocket/server.ts'
+import type { Served } from '../serve/serve-websocket.ts'
 
 /** How long commits under way may take before clients are told. */
 const SETTLE_MS = 500

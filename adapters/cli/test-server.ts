@@ -1,5 +1,5 @@
-import type { Column, ServerTestOptions } from '../testing/protocol/server-tests.ts'
-import type { Verdict } from '../testing/protocol/ledger.ts'
+import type { Verdict } from '../conformance/ledger.ts'
+import type { Column, ServerTestOptions } from '../conformance/server-tests.ts'
 import { aboutKey } from './agent-connection.ts'
 import { readApiKey } from './api-key.ts'
 import { CommandError, EXIT, usageError, type Io } from './command.ts'
@@ -49,7 +49,7 @@ async function tested(url: string, flags: ServerTestFlags, { stderr, terminal, c
     ...(flags.wait !== undefined && { bounds: { answerMs: readWait(flags.wait) } })
   }
   try {
-    const { testServer } = await import('../testing/protocol/server-tests.ts')
+    const { testServer } = await import('../conformance/server-tests.ts')
     return await testServer(url, options).catch((error: unknown) => {
       signal.throwIfAborted()
       throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, apiKey })

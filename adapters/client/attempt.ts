@@ -1,11 +1,10 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import { TaskSchema, type Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import type { Carrier, Hearer } from './carrier.ts'
-import { ConnectionLost } from './connection-lost.ts'
-import { inDoubt, mayPass } from './lost-errors.ts'
+import { ConnectionLost, inDoubt, mayPass } from './lost-errors.ts'
 import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from './requests.ts'
-import type { Way } from './way.ts'
+import type { Way } from './transport-state.ts'
+import type { Carrier, Hearer } from './transport.ts'
 
 /** The tries before. */
 export interface Before {

@@ -5,11 +5,11 @@ import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type Li
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
-import type { LinkState } from './link-state.ts'
 import { openAgent } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
 import { parametersOf, validAnswer } from './requests.ts'
 import { withTenant } from './tenant.ts'
+import type { LinkState } from './transport-state.ts'
 
 /** How to make one call. */
 export interface CallOptions extends Conditions {

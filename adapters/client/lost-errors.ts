@@ -1,5 +1,17 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 
+/** The way to an agent failed under a request, before its answer was whole. Never leaves the client. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost'
+  /** Whether it is certain that the request did not reach the agent. */
+  readonly isUnsent: boolean
+
+  constructor(why: string, { isUnsent = false, cause }: { isUnsent?: boolean; cause?: unknown } = {}) {
+    super(why, { cause })
+    this.isUnsent = isUnsent
+  }
+}
+
 /** Errors of an agent that is there and not ready. */
 const NOT_READY: readonly ErrorCode[] = ['Overloaded', 'RateLimited']
 

@@ -30,17 +30,17 @@ interface Opener {
 const GRPC_PEERS = '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf'
 
 const OPENERS: Readonly<Record<Binding, Opener>> = {
-  WEBSOCKET: { load: async () => (await import('../websocket/open-calls.ts')).openSocketCalls },
-  JSONRPC: { load: async () => (await import('./json-rpc.ts')).openJsonRpc },
-  'HTTP+JSON': { load: async () => (await import('./official-rest.ts')).openRest, peers: '@a2a-js/sdk' },
-  GRPC: { load: async () => (await import('./official-grpc.ts')).openGrpc, peers: GRPC_PEERS }
+  WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls },
+  JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
+  'HTTP+JSON': { load: async () => (await import('./transports/official/rest.ts')).openRest, peers: '@a2a-js/sdk' },
+  GRPC: { load: async () => (await import('./transports/official/grpc.ts')).openGrpc, peers: GRPC_PEERS }
 }
 
 /** The same for agents that know nothing newer than 0.3. */
 const OPENERS_03: Readonly<Record<Exclude<Binding, 'WEBSOCKET'>, Opener>> = {
-  JSONRPC: { load: async () => (await import('./json-rpc-03.ts')).openJsonRpc03 },
-  'HTTP+JSON': { load: async () => (await import('./rest-03.ts')).openRest03 },
-  GRPC: { load: async () => (await import('./official-grpc-03.ts')).openGrpc03, peers: GRPC_PEERS }
+  JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03 },
+  'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03 },
+  GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).openGrpc03, peers: GRPC_PEERS }
 }
 
 /** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */

@@ -1,8 +1,8 @@
 import { BackOff } from '../client/back-off.ts'
-import { passed } from '../client/carry-through.ts'
 import { connect, type AgentClient } from '../client/connect.ts'
 import { mayPass } from '../client/lost-errors.ts'
 import { backOffOptions, type ConnectOptions } from '../client/options.ts'
+import { passed } from '../client/request-retry.ts'
 
 /** How to reach another agent: as `connect` does, with a name for it. */
 export interface RemoteOptions extends Omit<ConnectOptions, 'signal'> {

@@ -8,9 +8,9 @@ import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../r
 import type { Runtime } from '../../runtime/runtime.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
-import type { OpenBinding, PortBinding } from '../http/beside.ts'
-import { identified } from '../http/entry.ts'
-import { ADDRESS, checkHost, GOING, type Address } from '../http/listen.ts'
+import { identified } from '../entry/admission.ts'
+import { ADDRESS, checkHost, GOING, type Address } from '../entry/listen.ts'
+import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
 import { grpcErrors } from './grpc-errors.ts'
 
 /** Where to serve gRPC. */

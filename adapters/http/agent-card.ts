@@ -4,9 +4,8 @@ import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { tenantUrl } from '../../runtime/agent/tenant-interfaces.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from '../legacy/dialect.ts'
-import { statusAnswer, type Headers } from './answers.ts'
-import { LightResponse } from './light-response.ts'
+import { LightResponse, statusAnswer, type Headers } from '../entry/answers.ts'
+import type { Dialect } from '../json-rpc/dialect.ts'
 
 const MAX_AGE_SECONDS = 300
 

@@ -4,10 +4,10 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { DIALECTS, type Dialect } from '../legacy/dialect.ts'
+import { checkInterfaces, INTERFACES } from '../entry/interfaces.ts'
+import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { CardAnswers } from './agent-card.ts'
-import { termsOf } from './http-call.ts'
-import { checkInterfaces, INTERFACES } from './interfaces.ts'
+import { termsOf } from './call.ts'
 import { notAllowed } from './rest.ts'
 
 /** What a card says of where its agent is. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
-import type { Sink } from './sink.ts'
+import type { Sink } from './sinks.ts'
 
 /** How often a stream says that it lives when it has nothing else to say. */
 export const KEEP_ALIVE_MS = 15_000

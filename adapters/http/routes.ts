@@ -1,5 +1,5 @@
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import type { Form } from './answers.ts'
+import type { Form } from '../entry/answers.ts'
 
 /** One route by REST (§11.3): its verb, its path, whose groups are parameters, and the operation that it calls. */
 interface Route {

@@ -1,15 +1,14 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { headersFor, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from '../json-rpc/frames.ts'
-import { headersFor, jsonAnswer, rpcStatus, shownError } from './answers.ts'
 import { bodyOf } from './body.ts'
-import { holdBack } from './hold-back.ts'
-import { contextOf, intakeOf, type HttpCall } from './http-call.ts'
-import { isJson, wrongType } from './media-type.ts'
+import { contextOf, intakeOf, type HttpCall } from './call.ts'
+import { isJson, wrongType } from './parameters.ts'
+import { holdBack } from './quota-delay.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
-import { LightResponse } from './light-response.ts'
 
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {

@@ -5,13 +5,11 @@ import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
-import type { Headers } from './answers.ts'
-import { BodySink } from './body-sink.ts'
+import { LightResponse, type Headers } from '../entry/answers.ts'
+import { goneWith } from '../entry/connection.ts'
+import type { HttpCall, NodeResponse, StreamTerms } from './call.ts'
 import { EventStream, sentEvent, sentPieces } from './event-stream.ts'
-import { goneWith } from './gone.ts'
-import type { HttpCall, NodeResponse, StreamTerms } from './http-call.ts'
-import { LightResponse } from './light-response.ts'
-import { ResponseSink } from './response-sink.ts'
+import { BodySink, ResponseSink } from './sinks.ts'
 
 /** How a binding writes an event, and an error that ends the stream, both in one line. */
 export interface Encoding {

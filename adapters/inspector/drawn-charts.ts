@@ -1,8 +1,8 @@
 import type { AnyStateMachine } from 'xstate'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
-import { chartMermaid } from '../testing/mermaid.ts'
-import { chartsOf } from './agent-charts.ts'
+import { chartsOf } from '../drawing/agent-charts.ts'
+import { chartMermaid } from '../drawing/mermaid.ts'
 import type { Chart } from './feed.ts'
 
 /** Draws a chart as an `<svg>` element. */

@@ -2,8 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { isLoopback, type Refusal } from '../http/entry.ts'
-import { targetOf, type Target } from '../http/incoming.ts'
+import { isLoopback, targetOf, type Refusal, type Target } from '../entry/admission.ts'
 
 /** Whether everyone may look who reaches the server: where everyone on this machine may call, and nobody else can. */
 export function isOpen(server: Server, { settings }: Runtime): boolean {

@@ -5,7 +5,7 @@ import type { LiveActors, Observation } from '../../runtime/contexts/observers.t
 import { randomIds } from '../../runtime/ports/ids.ts'
 import { unrefTimer } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Tap } from '../websocket/tap.ts'
+import type { Tap } from '../entry/frame-tap.ts'
 import { atHost } from './at-host.ts'
 import { drawnCharts, type DrawChart } from './drawn-charts.ts'
 import { earlierTasks } from './earlier-tasks.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { LightResponse } from '../http/light-response.ts'
+import { LightResponse } from '../entry/answers.ts'
 
 /** Where the files of the page are. */
 export const PAGE_PATH = '/inspector/'

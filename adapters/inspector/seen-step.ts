@@ -1,5 +1,5 @@
 import type { AnyEventObject, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionName } from '../testing/chart-parts.ts'
+import { transitionName } from '../drawing/chart-parts.ts'
 import { stateIds, type ActorEntry } from './actor-entry.ts'
 import type { ShownEvent, Step } from './feed.ts'
 

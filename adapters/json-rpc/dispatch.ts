@@ -5,9 +5,31 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import { counted } from '../../runtime/access/quotas.ts'
 import { checkVersion } from '../../runtime/operations/admission.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from '../legacy/dialect.ts'
-import type { Method } from './method.ts'
-import { unstatedMethod } from './unstated-method.ts'
+import type { Dialect } from './dialect.ts'
+
+/**
+ * The method that a request without a version calls: that of the dialect that has one of its name. Where two have, as 0.1 and
+ * 0.3 have `tasks/get`, the one that claims the call has it.
+ */
+export function unstatedMethod(dialects: readonly Dialect[], name: string): Method | undefined {
+  const having = dialects.filter(dialect => dialect.method(name))
+  const claiming = having.find(({ claims }) => claims)
+  const others = having.filter(dialect => dialect !== claiming)
+  const [method, other] = [claiming?.method(name), others[0]?.method(name)]
+  return method && other && claiming?.claims ? either(method, other, claiming.claims) : (method ?? other)
+}
+
+/** Methods of one name stream alike. */
+function either(first: Method, second: Method, isFirst: Required<Dialect>['claims']): Method {
+  if (!first.streaming && !second.streaming) return { streaming: false, answer: async (params, call) => ((await isFirst(params, call)) ? first : second).answer(params, call) }
+  if (!first.streaming || !second.streaming) return second
+  return {
+    streaming: true,
+    async *events(params, call) {
+      yield* ((await isFirst(params, call)) ? first : second).events(params, call)
+    }
+  }
+}
 
 /** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
 export type Operations = Readonly<Record<OperationMethod, Method>>
@@ -49,3 +71,8 @@ function unserved({ settings: { countStray } }: Runtime, version: string): Metho
 export function noSuchMethod(name: string): A2AError {
   return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${PROTOCOL_VERSION}.`)
 }
+
+/** A method that clients call: what it answers, or its stream. Errors come with those. */
+export type Method =
+  | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
+  | { readonly streaming: true; readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }

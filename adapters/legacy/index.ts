@@ -1,6 +1,6 @@
-import type { Runtime } from '../../runtime/runtime.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import type { Dialect } from './dialect.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { Dialect } from '../json-rpc/dialect.ts'
 import type * as v03 from './v03.ts'
 
 /** Why 0.3 could not be loaded, or it itself. Waited for here, since dialects are made without waiting. */
@@ -17,4 +17,4 @@ export function dialect03(runtime: Runtime): Dialect {
 }
 
 export { dialect01 } from './v01.ts'
-export type { Dialect, RestCall, RestRequest } from './dialect.ts'
+export type { Dialect, RestCall, RestRequest } from '../json-rpc/dialect.ts'

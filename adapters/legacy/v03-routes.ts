@@ -1,6 +1,6 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { RestRequest } from './dialect.ts'
-import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from './v03-proto.ts'
+import type { RestRequest } from '../json-rpc/dialect.ts'
+import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
 import { method03, type Method03 } from './v03-requests.ts'
 
 /** What a request by REST calls: a method, its parameters, and how what it gives is written. */

@@ -5,7 +5,7 @@ import type { CallContext, Conditions } from '../../runtime/access/call-context.
 import { systemClock, withLongTimers } from '../../runtime/ports/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { connect } from '../client/connect.ts'
-import { serve, type Served } from '../http/serve.ts'
+import { serve, type Served } from '../serve/serve.ts'
 
 /** Who talks to the agent in a test, as its clients do. */
 export interface Caller {

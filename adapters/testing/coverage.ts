@@ -1,5 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from './chart-parts.ts'
+import { statesOf, transitionName, transitionsOf } from '../drawing/chart-parts.ts'
 
 /** What of a chart its paths have been through. */
 export interface Coverage {

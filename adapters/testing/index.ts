@@ -3,7 +3,7 @@
  * with tap, `agentTests` gives them to any other runner, `planFor` only finds the paths.
  */
 export { agentTests } from './agent-tests.ts'
-export { chartMermaid } from './mermaid.ts'
+export { chartMermaid } from '../drawing/mermaid.ts'
 export { clauseOf } from './moves.ts'
 export { bargainClause } from './negotiation/moves.ts'
 export { explained, testAgent } from './test-agent.ts'

@@ -5,8 +5,8 @@ import type { WorkMeta, WorkTag } from '../../runtime/authoring/setup-work.ts'
 import type { Words } from '../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { validated, type StandardSchema } from '../../runtime/ports/standard-schema.ts'
+import { statesOf } from '../drawing/chart-parts.ts'
 import type { Named } from './cases.ts'
-import { statesOf } from './chart-parts.ts'
 import type * as payloads from './payloads.ts'
 
 /** Cases that are made from schemas, for what the author gives none of. */

@@ -4,9 +4,8 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { refusalText } from '../http/answers.ts'
-import { forVersion, identified, originRefusal, queryRefusal, type Refusal } from '../http/entry.ts'
-import { headersOf, targetOf } from '../http/incoming.ts'
+import { forVersion, headersOf, identified, originRefusal, queryRefusal, targetOf, type Refusal } from '../entry/admission.ts'
+import { refusalText } from '../entry/answers.ts'
 import type { ConnectionTerms } from './connection.ts'
 
 type Settings = Runtime['settings']

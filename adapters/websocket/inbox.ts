@@ -1,5 +1,5 @@
 import { readingCost, type FairQueue } from '../../runtime/access/fair-queue.ts'
-import type { FrameRate } from './frame-rate.ts'
+import type { FrameRate } from './frame-limits.ts'
 import type { Intake } from './intake.ts'
 
 /** Bytes of memory that a waiting message takes beside its own. */

@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net'
 import { normalize } from 'node:path'
 import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
-import { serveWebSocket } from '../../adapters/websocket/server.ts'
-import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
+import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { createRuntime, defineAgent, progress, setupWork, text } from '../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
 import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
-import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
+import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 
 /** The page loads the client as it is, without a bundler. */
 const PAGE = `<!doctype html>

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { artifactVersions, connect } from '../../adapters/client/connect.ts'
-import { serveWebSocket } from '../../adapters/websocket/server.ts'
+import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import type { Artifact, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { artifact, artifactToRefine, createRuntime, defineAgent, refined, text, textOf } from '../../runtime/index.ts'
 import { say, taskIn, userMessage } from '../fixtures/runtime-helpers.ts'

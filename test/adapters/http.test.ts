@@ -7,14 +7,12 @@ import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import t from 'tap'
-import { statusAnswer } from '../../adapters/http/answers.ts'
-import { BodySink } from '../../adapters/http/body-sink.ts'
+import { statusAnswer } from '../../adapters/entry/answers.ts'
+import { goneWith } from '../../adapters/entry/connection.ts'
 import { bodyOf } from '../../adapters/http/body.ts'
 import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
-import { goneWith } from '../../adapters/http/gone.ts'
-import { ResponseSink } from '../../adapters/http/response-sink.ts'
-import { httpHandler, serve } from '../../adapters/http/serve.ts'
-import type { Sink, SinkEvents } from '../../adapters/http/sink.ts'
+import { BodySink, ResponseSink, type Sink, type SinkEvents } from '../../adapters/http/sinks.ts'
+import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -644,7 +642,7 @@ await t.test("streams are whole where hono's Response stands in place of the glo
   const code = `
     const { getRequestListener } = await import('@hono/node-server')
     getRequestListener(() => {}, { overrideGlobalObjects: true })
-    const { serve } = await import(${here('../../adapters/http/serve.js')})
+    const { serve } = await import(${here('../../adapters/serve/serve.js')})
     const { createRuntime } = await import(${here('../../runtime/runtime.js')})
     const { defineAgent } = await import(${here('../../runtime/agent/define-agent.js')})
     const served = await serve(createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: () => ({ message: 'done' }) }) }), { port: 0 })

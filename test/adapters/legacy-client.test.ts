@@ -1,6 +1,6 @@
 import t from 'tap'
-import { fromResult03, toCall03 } from '../../adapters/legacy/v03-client.ts'
-import { toProtoSend } from '../../adapters/legacy/v03-proto.ts'
+import { fromResult03, toCall03 } from '../../adapters/v03/client.ts'
+import { toProtoSend } from '../../adapters/v03/proto.ts'
 
 const TASK = { id: 't', contextId: 'c', status: { state: 'completed' } }
 

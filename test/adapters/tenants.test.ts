@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { connect } from '../../adapters/client/connect.ts'
-import { tenantIn } from '../../adapters/http/tenant-path.ts'
+import { tenantIn } from '../../adapters/entry/interfaces.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
-import { serveWebSocket } from '../../adapters/websocket/server.ts'
+import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { TenantOptions } from '../../runtime/access/tenants.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
@@ -139,7 +139,7 @@ await t.test('our client names the tenant of the card, or of its address, over e
 
 await t.test('requests of 0.3, which name no tenant, have it in their path', async t => {
   const started = start(t, { work: obedient }, { tenants: { blue: {}, green: {} } })
-  const { serve } = await import('../../adapters/http/serve.ts')
+  const { serve } = await import('../../adapters/serve/serve.ts')
   const dialects = [dialect03(started.runtime)]
   const { url, close } = await serve(started.runtime, { port: 0, dialects })
   t.teardown(close)

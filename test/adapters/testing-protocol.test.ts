@@ -1,9 +1,9 @@
 import t from 'tap'
 import { getInitialSnapshot } from 'xstate'
+import { Course } from '../../adapters/conformance/course.ts'
+import { MOVES } from '../../adapters/conformance/moves.ts'
+import { protocolMachine } from '../../adapters/conformance/protocol.machine.ts'
 import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
-import { Course } from '../../adapters/testing/protocol/course.ts'
-import { MOVES } from '../../adapters/testing/protocol/moves.ts'
-import { protocolMachine } from '../../adapters/testing/protocol/protocol.machine.ts'
 
 const STATES = Object.keys(TASK_STATES) as TaskState[]
 

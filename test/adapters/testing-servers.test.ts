@@ -1,11 +1,11 @@
 import t from 'tap'
-import { serve } from '../../adapters/http/serve.ts'
-import { REQUIREMENTS } from '../../adapters/testing/protocol/requirements.ts'
+import { REQUIREMENTS } from '../../adapters/conformance/requirements.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import { obedientAgent } from '../conformance/agent.ts'
 import { byName } from '../conformance/column.ts'
+import { faultyServer, type Fault, type Json } from '../fixtures/faulty-server.ts'
 import { officialAgent } from '../fixtures/official-agent.ts'
 import { start } from '../fixtures/runtime-helpers.ts'
-import { faultyServer, type Fault, type Json } from '../fixtures/faulty-server.ts'
 import { ids, tested } from '../fixtures/tested-server.ts'
 
 /** As much as is needed until one task was opened, has ended, and was listed with others. */

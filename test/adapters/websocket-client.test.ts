@@ -5,11 +5,11 @@ import t, { type Test } from 'tap'
 import { WebSocketServer, WebSocket, type VerifyClientCallbackAsync } from 'ws'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
-import { Link } from '../../adapters/websocket/client-link.ts'
-import { openSocket } from '../../adapters/websocket/client-socket.ts'
+import { Link } from '../../adapters/client/transports/websocket/link.ts'
+import { openSocket } from '../../adapters/client/transports/websocket/socket.ts'
+import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
-import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { brief, collect, deferred, generationOf, next, open, reaches, readUntil, refusal, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
@@ -749,7 +749,7 @@ await t.test('a real agent is found again after a restart of its server, and a s
   await first.close()
   await until(() => client.state === 'lost')
   await runtime.sendMessage(say('red', { taskId: task.id }, { returnImmediately: true }))
-  const { serveWebSocket } = await import('../../adapters/websocket/server.ts')
+  const { serveWebSocket } = await import('../../adapters/serve/serve-websocket.ts')
   const again = await serveWebSocket(runtime, { port: Number(new URL(url).port) })
   t.teardown(() => again.close())
   clock.increment(0)

@@ -1,10 +1,10 @@
+import { Refusal, type Answer, type Caller, type Stream, type Terms } from '../../adapters/conformance/caller.ts'
+import type { Heard } from '../../adapters/conformance/emitted.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ListTasksRequest, SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { say, stateName, until } from '../fixtures/runtime-helpers.ts'
-import { Refusal, type Answer, type Caller, type Stream, type Terms } from '../../adapters/testing/protocol/caller.ts'
-import type { Heard } from '../../adapters/testing/protocol/emitted.ts'
 
 type More = Partial<Message>
 

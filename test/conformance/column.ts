@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
-import type { Caller, Terms } from '../../adapters/testing/protocol/caller.ts'
-import type { Heard } from '../../adapters/testing/protocol/emitted.ts'
+import type { Caller, Terms } from '../../adapters/conformance/caller.ts'
+import type { Heard } from '../../adapters/conformance/emitted.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import type { Runtime, RuntimeOptions } from '../../runtime/runtime.ts'

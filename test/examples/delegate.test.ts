@@ -1,5 +1,5 @@
 import t from 'tap'
-import { serve } from '../../adapters/http/serve.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import hotel from '../../examples/hotel.ts'
 import { createRuntime } from '../../runtime/index.ts'
 import { brief, collect, say, taskIn, withGenerations } from '../fixtures/runtime-helpers.ts'

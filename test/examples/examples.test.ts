@@ -1,7 +1,7 @@
 import { decode } from 'fast-png'
 import t, { type Test } from 'tap'
 import { connect, type AgentClient } from '../../adapters/client/connect.ts'
-import { serveWebSocket } from '../../adapters/websocket/server.ts'
+import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import countdown from '../../examples/countdown.ts'
 import echo from '../../examples/echo.ts'
 import sailboat from '../../examples/sailboat.ts'

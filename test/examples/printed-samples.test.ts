@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap'
-import { serve } from '../../adapters/http/serve.ts'
 import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import sailboat from '../../examples/sailboat.ts'
-import { start } from '../fixtures/runtime-helpers.ts'
 import { ask } from '../fixtures/http-agent.ts'
+import { start } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket } from '../fixtures/served-agent.ts'
 
 type Json = Record<string, unknown>

@@ -1,5 +1,5 @@
+import type { ClientSocket } from '../../adapters/client/transports/websocket/socket.ts'
 import { methodsOf } from '../../adapters/json-rpc/dispatch.ts'
-import type { ClientSocket } from '../../adapters/websocket/client-socket.ts'
 import { Connection } from '../../adapters/websocket/connection.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { accepted, createRuntime, defineAgent, rejected, reply, textOf, type Runtime } from '../../runtime/index.ts'

@@ -1,5 +1,5 @@
+import type { Translation } from '../../../adapters/conformance/translation.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import type { Translation } from '../../../adapters/testing/protocol/translation.ts'
 import { fromPush03, toWebhook03 } from './v03-push.ts'
 
 type Json = Record<string, unknown>

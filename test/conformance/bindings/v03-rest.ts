@@ -1,5 +1,5 @@
+import type { Shape } from '../../../adapters/conformance/rest-caller.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import type { Shape } from '../../../adapters/testing/protocol/rest-caller.ts'
 import { fromPush03, toWebhook03 } from './v03-push.ts'
 
 type Json = Record<string, unknown>

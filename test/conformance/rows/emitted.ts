@@ -1,4 +1,4 @@
-import { OPAQUE } from '../../../adapters/testing/protocol/emitted.ts'
+import { OPAQUE } from '../../../adapters/conformance/emitted.ts'
 
 /** The value without members that have the default of their type, except in what is not A2A's. */
 export function withoutDefaults(value: unknown): unknown {

@@ -1,5 +1,5 @@
-import { serve } from '../../../adapters/http/serve.ts'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
 import { reply } from '../../../runtime/authoring/words.ts'
 import { start } from '../../fixtures/runtime-helpers.ts'
 import { clientOf } from '../client.ts'

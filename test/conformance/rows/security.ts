@@ -1,10 +1,10 @@
-import { serve as serveHttp } from '../../../adapters/http/serve.ts'
+import { serve as serveHttp } from '../../../adapters/serve/serve.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { brief, say, start, until } from '../../fixtures/runtime-helpers.ts'
+import { obedientAgent } from '../agent.ts'
 import { read } from '../client.ts'
 import { byName } from '../column.ts'
 import { except, nowhere, row, type Row } from '../row.ts'
-import { obedientAgent } from '../agent.ts'
 import { NO_LIST } from './reasons.ts'
 
 const APP_AUTHENTICATES = except(['gRPC'], 'over the official gRPC server the app\'s userBuilder says who calls, and whether to let them in')

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { membersOf, schemaOf } from '../../../adapters/testing/protocol/emitted.ts'
+import { membersOf, schemaOf } from '../../../adapters/conformance/emitted.ts'
 import { decode } from '../../../machines/protocol/codec/decode.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { taskIn, textOf, userMessage } from '../../fixtures/runtime-helpers.ts'

@@ -1,4 +1,4 @@
-import { eventName } from '../../../testing/chart-words.ts'
+import { eventName } from '../../../drawing/chart-words.ts'
 
 /** XState's own events that charts have no word for. */
 const OWN: ReadonlyMap<string, string> = new Map([

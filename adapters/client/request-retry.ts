@@ -1,0 +1,59 @@
+import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import { Attempt } from './attempt.ts'
+import { BackOff, type BackOffOptions } from './back-off.ts'
+import { cutOff, inDoubt, nobodyAnswers, wasLost } from './lost-errors.ts'
+import type { ClientRequest } from './requests.ts'
+import type { Way } from './transport-state.ts'
+import type { Carrier } from './transport.ts'
+
+/** What a request is carried through with. */
+export interface Means {
+  readonly carrier: Carrier
+  readonly way: Way
+  readonly backOff: BackOffOptions
+}
+
+/**
+ * Carries a request to its end, however often it is cut off: it is sent again as it says itself, after a wait each time,
+ * until it has been lost for too long. Then, and where it cannot be sent again, it fails with what happened, and says so if
+ * nobody knows whether the agent took it. Ends early, and without a word, when `stop` aborts.
+ */
+export async function carryThrough(request: ClientRequest, { carrier, way, backOff }: Means, stop: AbortSignal): Promise<void> {
+  const waits = new BackOff(backOff)
+  let frame = request.frame
+  let wasCut = false
+  for (let tries = 0; !stop.aborted; tries += 1) {
+    if (tries > 0) way.tried()
+    const attempt = new Attempt(request, frame, carrier, way)
+    const lost = await attempt.make({ isAgain: tries > 0, wasCut }, stop)
+    if (!lost || stop.aborted) return
+    const answer = isA2AError(lost.cause) ? lost.cause : undefined
+    if (lost.isUnsent && !way.hasAnswered && !answer) return request.failed(nobodyAnswers(way.url, lost))
+    const again = lost.isUnsent ? frame : request.again(way.isReliable)
+    if (!again) return request.failed(cutOff(way.url, frame.method, lost))
+    frame = again
+    wasCut ||= !lost.isUnsent
+    if (attempt.broughtNews) waits.reset()
+    way.lost()
+    const waitMs = waits.next(answer?.retryAfterMs)
+    if (waitMs === undefined) {
+      const error = answer ?? wasLost(way.url, lost.message)
+      return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, frame.method) : error)
+    }
+    await passed(waitMs, backOff.clock, stop)
+  }
+}
+
+/** Resolves after a while, or at once when the signal aborts. */
+export function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const timer = clock.setTimeout(over, ms)
+    signal.addEventListener('abort', over)
+    function over() {
+      clock.clearTimeout(timer)
+      signal.removeEventListener('abort', over)
+      resolve()
+    }
+  })
+}

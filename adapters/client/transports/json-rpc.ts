@@ -1,0 +1,117 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { operationOf } from '../../../machines/protocol/operations.ts'
+import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
+import { discard, isJsonType, mediaType, wholeBody } from '../body.ts'
+import { activatedBy, httpParameters, type Calls } from '../calls.ts'
+import { httpAddress } from '../hosts.ts'
+import { failureOf } from '../http-errors.ts'
+import { backOffOptions, currentHeaders, type ConnectOptions } from '../options.ts'
+import type { RequestFrame } from '../requests.ts'
+import { CarriedCalls } from '../retried-calls.ts'
+import { Way } from '../transport-state.ts'
+import type { Carrier } from '../transport.ts'
+import { sendRequest } from './http-request.ts'
+import { jsonRpcErrorIn } from './json-rpc-error.ts'
+import { eventsOf } from './server-sent-events.ts'
+
+/** How a version of A2A writes requests, and reads their results. */
+export interface Dialect {
+  /** The method and parameters of a request. Throws UnsupportedOperation if the version has none. */
+  request(frame: RequestFrame): { readonly method: string; readonly params?: unknown }
+  /** The service parameters of a request, as headers. */
+  headers(parameters: Record<string, string>): Record<string, string>
+  /** The result of a method of 1.0 in wire JSON of 1.0, if it is well formed. */
+  result(method: string, value: unknown): unknown
+}
+
+const CURRENT: Dialect = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
+
+/** Opens the way to an agent that speaks JSON-RPC over HTTP. Nothing is sent before the first call. */
+export async function openJsonRpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
+  return new CarriedCalls({ carrier: jsonRpcCarrier(httpAddress(url), options, dialect), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+}
+
+/**
+ * Carries requests by JSON-RPC over HTTP (§9): each is a POST, service parameters are headers, streams are SSE. A
+ * streaming call that is answered with JSON has one event. Redirects are refused. Answers up to 64 MiB and events up to
+ * 16 Mi characters are read; beyond that, and for what is no answer to the request, it throws InvalidAgentResponse.
+ */
+function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect): Carrier {
+  let lastId = 0
+  return {
+    carry: async (frame, hearer, signal) => {
+      const id = (lastId += 1)
+      const isStreaming = operationOf(frame.method)?.streaming === true
+      const { method, params } = dialect.request(frame)
+      const read = (answer: unknown) => dialect.result(frame.method, resultIn(answer, id, url))
+      const response = await sendRequest(url, {
+        method: 'POST',
+        headers: headersFor(frame, isStreaming, options, dialect),
+        body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
+        signal
+      })
+      if (response.ok) hearer.answered(activatedBy(response))
+      if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
+        for await (const data of eventsOf(response)) hearer.result(read(parsed(data, url)))
+        return
+      }
+      hearer.result(await answerIn(response, url, read))
+      hearer.ended()
+    },
+    close: () => {}
+  }
+}
+
+/** The headers of a request: those of the options, its service parameters, and what it sends and takes. */
+export function headersFor(frame: RequestFrame, isStreaming: boolean, options: ConnectOptions, dialect: Pick<Dialect, 'headers'>): Headers {
+  const headers = new Headers({ ...currentHeaders(options) })
+  const own = { 'content-type': 'application/json', accept: isStreaming ? 'text/event-stream, application/json' : 'application/json' }
+  for (const [name, value] of Object.entries({ ...dialect.headers(httpParameters(frame, options)), ...own })) headers.set(name, value)
+  return headers
+}
+
+/** The result in a JSON answer. A JSON-RPC error in it counts whatever the status is; else the status does. */
+async function answerIn(response: Response, url: string, read: (answer: unknown) => unknown): Promise<unknown> {
+  const text = await jsonText(response, url)
+  if (response.ok) return read(parsed(text, url))
+  const error = jsonRpcErrorIn(text)
+  throw failureOf(response, error && fromWireError(error))
+}
+
+/** The text of an answer whose media type is JSON. Throws for every other: what its status says, or InvalidAgentResponse. */
+export async function jsonText(response: Response, url: string): Promise<string> {
+  const type = mediaType(response)
+  if (isJsonType(type)) return wholeBody(response)
+  discard(response)
+  throw response.ok ? invalid(url, `answered with ${type}, not with JSON`) : failureOf(response)
+}
+
+/** The result in a JSON-RPC response. Throws the error in it. */
+function resultIn(answer: unknown, id: number, url: string): unknown {
+  if (!isObject(answer) || answer.jsonrpc !== '2.0') throw invalid(url, 'answered with what is no JSON-RPC 2.0 response')
+  if ('error' in answer && answer.error !== null) throw fromWireError(answer.error)
+  if (answer.id !== id) throw invalid(url, `answered request ${JSON.stringify(answer.id ?? null)}, not ${id}`)
+  if (!('result' in answer)) throw invalid(url, 'answered with neither a result nor an error')
+  return answer.result
+}
+
+/** The JSON in a text. Throws InvalidAgentResponse if it is none. */
+export function parsed(text: string, url: string): unknown {
+  const value = tryParse(text)
+  if (value === undefined) throw invalid(url, 'answered with what is not JSON')
+  return value
+}
+
+/** The JSON in a text; `undefined` if it is none. */
+export function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function invalid(url: string, what: string): A2AError {
+  return new A2AError('InvalidAgentResponse', `The agent at ${url} ${what}.`)
+}

@@ -1,0 +1,59 @@
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { BAD_REQUEST, ERROR_INFO, RETRY_INFO } from '../../../../machines/protocol/errors.ts'
+
+/** The fields of a message by their numbers, in the order that they came in: bytes, or a whole number. */
+type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
+
+/**
+ * The details of a `google.rpc.Status` in binary form, which gRPC sends as `grpc-status-details-bin`, as the JSON that
+ * other bindings have. Those that A2A does not use (§5.4) come with their `@type` alone. Throws for what is no such message.
+ */
+export function detailsIn(status: Uint8Array): object[] {
+  return allBytes(read(status), 3).map(detail => {
+    const fields = read(detail)
+    const type = text(fields, 1)
+    return { '@type': type, ...READERS.get(type)?.(read(bytes(fields, 2))) }
+  })
+}
+
+const READERS = new Map<string, (fields: Fields) => object>([
+  [ERROR_INFO, fields => ({ reason: text(fields, 1), domain: text(fields, 2), metadata: Object.fromEntries(pairs(fields, 3)) })],
+  [BAD_REQUEST, fields => ({ fieldViolations: pairs(fields, 1).map(([field, description]) => ({ field, description })) })],
+  [RETRY_INFO, fields => ({ retryDelay: duration(read(bytes(fields, 1))) })]
+])
+
+function read(message: Uint8Array): Fields {
+  const fields = new Map<number, (Uint8Array | bigint)[]>()
+  const reader = new BinaryReader(message)
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag()
+    const values = fields.get(field) ?? []
+    fields.set(field, values)
+    if (type === WireType.LengthDelimited) values.push(reader.bytes())
+    else if (type === WireType.Varint) values.push(BigInt(reader.int64()))
+    else reader.skip(type)
+  }
+  return fields
+}
+
+function allBytes(fields: Fields, field: number): Uint8Array[] {
+  return (fields.get(field) ?? []).filter(value => value instanceof Uint8Array)
+}
+
+/** Messages whose first two fields are text: the entries of a map, violations. */
+function pairs(fields: Fields, field: number): [string, string][] {
+  return allBytes(fields, field).map(read).map(pair => [text(pair, 1), text(pair, 2)])
+}
+
+function bytes(fields: Fields, field: number): Uint8Array {
+  return allBytes(fields, field).at(-1) ?? new Uint8Array()
+}
+
+function text(fields: Fields, field: number): string {
+  return new TextDecoder().decode(bytes(fields, field))
+}
+
+function duration(fields: Fields): string {
+  const [seconds, nanos] = [1, 2].map(field => Number(fields.get(field)?.at(-1) ?? 0))
+  return `${Number(seconds) + Number(nanos) / 1e9}s`
+}

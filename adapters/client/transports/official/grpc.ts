@@ -1,0 +1,159 @@
+import { AgentCard, Message } from '@a2a-js/sdk'
+import type { Transport } from '@a2a-js/sdk/client'
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc'
+import { credentials, InterceptingCall, Metadata, status as STATUS, type ChannelCredentials, type Client, type Interceptor } from '@grpc/grpc-js'
+import { A2AError, isA2AError } from '../../../../machines/protocol/errors.ts'
+import { serviceParameters, type Calls } from '../../calls.ts'
+import { isPlainHost } from '../../hosts.ts'
+import { ConnectionLost } from '../../lost-errors.ts'
+import { backOffOptions, currentHeaders, type ConnectOptions } from '../../options.ts'
+import { CarriedCalls } from '../../retried-calls.ts'
+import { Way } from '../../transport-state.ts'
+import type { Carrier, Hearer } from '../../transport.ts'
+import { detailsIn } from './grpc-status.ts'
+import { perform } from './official.ts'
+import { fromRpcStatus } from './rpc-status.ts'
+
+/** Names a request to the interceptor, which takes it away again: it never leaves this process. */
+const REQUEST = 'taskchart-request'
+
+/** A `google.rpc.Status` in binary form. */
+const DETAILS = 'grpc-status-details-bin'
+
+const NO_MESSAGE = { $case: 'message', value: Message.fromJSON({}) }
+
+/** A request under way, and the details of the error that it ended with. */
+interface Exchange {
+  readonly hearer: Hearer
+  details: readonly object[]
+}
+
+/** The options of the official client's transports. */
+export interface ChannelOptions {
+  readonly grpcChannelCredentials: ChannelCredentials
+  readonly grpcCallOptions: { interceptors: Interceptor[] }
+}
+
+/** How a version of A2A is spoken by gRPC through the official client. */
+export interface GrpcDialect {
+  /** The official client's transport to this target of gRPC. */
+  open(target: string, options: ChannelOptions): Transport | Promise<Transport>
+  /** The service parameters of a request, as metadata. */
+  metadata(parameters: Record<string, string>): Record<string, string>
+  /** Prepares an event or an answer for the official client, which is about to read it. */
+  received(event: object): object
+  /** Corrects an event or an answer that the official client has read, in wire JSON of 1.0. */
+  result(value: unknown): unknown
+}
+
+const CURRENT: GrpcDialect = {
+  open: (target, options) => new GrpcTransportFactory(options).create(target, AgentCard.fromJSON({})),
+  metadata: parameters => parameters,
+  received: event => event,
+  result: value => value
+}
+
+/**
+ * Opens the way to an agent that speaks gRPC (§10), through the official client. Nothing is sent before the first call.
+ * `url` is `host:port`, spoken to with TLS unless the host is this machine, or has a scheme that says so: `grpc:` and
+ * `http:` are plain, `grpcs:` and `https:` have TLS. Requests and streams that are cut off go on as those of JSON-RPC do.
+ */
+export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
+  return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+}
+
+async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<Carrier> {
+  const { target, isPlain } = addressOf(url)
+  const exchanges = new Map<string, Exchange>()
+  const transport = await dialect.open(target, {
+    grpcChannelCredentials: isPlain ? credentials.createInsecure() : credentials.createSsl(),
+    grpcCallOptions: { interceptors: [listenIn(exchanges, dialect)] }
+  })
+  let lastRequest = 0
+  return {
+    carry: async (frame, hearer, signal) => {
+      const request = String((lastRequest += 1))
+      const parameters = checked({ ...currentHeaders(options), ...dialect.metadata(serviceParameters(options, frame)) })
+      const exchange: Exchange = { hearer, details: [] }
+      exchanges.set(request, exchange)
+      try {
+        const told: Pick<Hearer, 'result'> = { result: value => hearer.result(dialect.result(value)) }
+        await perform(transport, frame, told, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
+      } catch (error) {
+        throw isA2AError(error) ? error : grpcError(error, exchange.details)
+      } finally {
+        exchanges.delete(request)
+      }
+    },
+    // The official client keeps its channel to itself, and does not close it.
+    close: () => (Reflect.get(transport, 'grpcClient') as Client | undefined)?.close()
+  }
+}
+
+/**
+ * Hears what the official client does not tell: when an answer begins, and what the details of an error are. Malformed
+ * details and an answer without content never get there, for it would throw where nobody can catch it: an answer gets
+ * content that is refused later.
+ */
+function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect): Interceptor {
+  return (options, nextCall) =>
+    new InterceptingCall(nextCall(options), {
+      start: (metadata, _, next) => {
+        const exchange = exchanges.get(String(metadata.get(REQUEST)[0]))
+        metadata.remove(REQUEST)
+        next(metadata, {
+          onReceiveMetadata: (received, pass) => {
+            exchange?.hearer.answered([...received.get('a2a-extensions'), ...received.get('x-a2a-extensions')].join(','))
+            pass(received)
+          },
+          onReceiveMessage: (message: object | null, pass: (message: object | null) => void) => {
+            pass(message && 'payload' in message ? dialect.received({ payload: message.payload ?? NO_MESSAGE }) : message)
+          },
+          onReceiveStatus: (status, pass) => {
+            const [details] = status.metadata.get(DETAILS)
+            status.metadata.remove(DETAILS)
+            if (exchange && details instanceof Uint8Array) exchange.details = detailsOf(details)
+            pass(status)
+          }
+        })
+      }
+    })
+}
+
+/** The details in a status; none where they cannot be read, for an agent may send anything there. */
+export function detailsOf(status: Uint8Array): object[] {
+  try {
+    return detailsIn(status)
+  } catch {
+    return []
+  }
+}
+
+/** What the official client threw, as an error of ours. It puts words before those of the agent. */
+function grpcError(error: unknown, details: readonly object[]): unknown {
+  const { status, message } = error as Error & { readonly status: STATUS }
+  const text = message.replace(/^gRPC error for \w+: \d+ ?/, '')
+  if (details.length === 0 && (status === STATUS.UNAVAILABLE || /RST_STREAM|Connection dropped/.test(text))) {
+    return new ConnectionLost(text, { isUnsent: /^(?:No connection established|Name resolution failed)/.test(text), cause: error })
+  }
+  if (text.startsWith('Received message larger than max')) return new A2AError('InvalidAgentResponse', `The agent's answer is too large: ${text}.`, { cause: error })
+  return fromRpcStatus({ status: STATUS[status], message: text, details })
+}
+
+/** Headers as metadata, which has stricter names. Throws for those that it cannot carry. */
+function checked(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const metadata = new Metadata()
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+  return { ...headers }
+}
+
+/**
+ * What gRPC calls, and whether without TLS. The host is given to DNS by name, for a target of gRPC may be much else,
+ * and headers go only to the origin that was checked. Throws InvalidAgentResponse for what is no address.
+ */
+export function addressOf(url: string): { target: string; isPlain: boolean } {
+  const [, scheme = '', host = '', port] = /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
+  if (host === '') throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(url)}, which is no address for gRPC. Those are host:port.`)
+  const isPlain = scheme === '' ? isPlainHost(host) : /^(?:grpc|http)$/i.test(scheme)
+  return { target: `dns:${host}:${port ?? (isPlain ? 80 : 443)}`, isPlain }
+}

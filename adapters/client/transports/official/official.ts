@@ -1,0 +1,37 @@
+import * as sdk from '@a2a-js/sdk'
+import type { RequestOptions, Transport } from '@a2a-js/sdk/client'
+import { A2AError } from '../../../../machines/protocol/errors.ts'
+import type { RequestFrame } from '../../requests.ts'
+import type { Hearer } from '../../transport.ts'
+import { notIn03 } from '../json-rpc-03.ts'
+
+type Unary = (transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
+
+const UNARY: Readonly<Record<string, Unary>> = {
+  SendMessage: async (transport, params, options) => {
+    const answer = await transport.sendMessage(sdk.SendMessageRequest.fromJSON(params), options)
+    return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
+  },
+  GetTask: async (transport, params, options) => sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
+  ListTasks: async (transport, params, options) => sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
+  CancelTask: async (transport, params, options) => sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
+  GetExtendedAgentCard: async (transport, params, options) =>
+    sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
+}
+
+/**
+ * Has the official client perform a request, and tells `hearer` what comes as wire JSON. Throws what that client throws,
+ * in which `officialError` finds the agent's error.
+ */
+export async function perform(transport: Transport, { method, params }: RequestFrame, hearer: Pick<Hearer, 'result'>, options: RequestOptions): Promise<void> {
+  if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sdk.SendMessageRequest.fromJSON(params), options), hearer)
+  if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options), hearer)
+  if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
+  const unary = UNARY[method]
+  if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
+  hearer.result(await unary(transport, params, options))
+}
+
+async function tell(events: AsyncIterable<sdk.StreamResponse>, hearer: Pick<Hearer, 'result'>): Promise<void> {
+  for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
+}

@@ -1,0 +1,93 @@
+import { AgentCard } from '@a2a-js/sdk'
+import { RestTransportFactory } from '@a2a-js/sdk/client'
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
+import { A2AError, isA2AError } from '../../../../machines/protocol/errors.ts'
+import { chunksOf, discard, isJsonType, mediaType, wholeBody } from '../../body.ts'
+import { httpParameters, type Calls } from '../../calls.ts'
+import { httpAddress } from '../../hosts.ts'
+import { failureOf } from '../../http-errors.ts'
+import type { ConnectionLost } from '../../lost-errors.ts'
+import { backOffOptions, currentHeaders, type ConnectOptions } from '../../options.ts'
+import { CarriedCalls } from '../../retried-calls.ts'
+import { Way } from '../../transport-state.ts'
+import type { Carrier, Hearer } from '../../transport.ts'
+import { sendRequest } from '../http-request.ts'
+import { officialError } from './errors.ts'
+import { perform } from './official.ts'
+import { fromRpcStatus } from './rpc-status.ts'
+
+/**
+ * Opens the way to an agent that speaks REST (§11), through the official client. Nothing is sent before the first call.
+ * Requests and streams that are cut off go on as those of JSON-RPC do. Redirects are refused; an event may have 4 Mi
+ * characters, as the official client has it.
+ */
+export async function openRest(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
+  return new CarriedCalls({ carrier: restCarrier(httpAddress(url), options), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+}
+
+function restCarrier(url: string, options: ConnectOptions): Carrier {
+  return {
+    carry: async (frame, hearer, signal) => {
+      const headers = Object.fromEntries(new Headers({ ...currentHeaders(options), ...httpParameters(frame, options) }))
+      const factory = new RestTransportFactory({ fetchImpl: (input, init) => answerTo(input as string, init, hearer) })
+      try {
+        await perform(await factory.create(url, AgentCard.fromJSON({})), frame, hearer, { signal, serviceParameters: headers })
+      } catch (error) {
+        throw officialError(error)
+      }
+    },
+    close: () => {}
+  }
+}
+
+/** Sends a request of the official client's. What it gets is a good answer, of the right kind; all else is thrown here. */
+async function answerTo(url: string, init: RequestInit | undefined, hearer: Hearer): Promise<Response> {
+  const response = await sendRequest(url, { ...init })
+  const type = mediaType(response)
+  const isStreaming = new Headers(init?.headers).get('accept') === 'text/event-stream'
+  if (response.ok) hearer.answered(response.headers.get('a2a-extensions'))
+  if (response.ok && isStreaming && type === 'text/event-stream') return new Response(streamOf(chunksOf(response)), { headers: response.headers })
+  if (!isJsonType(type) || (response.ok && isStreaming)) {
+    discard(response)
+    throw response.ok ? ofWrongKind(url, type, isStreaming) : failureOf(response)
+  }
+  const text = await wholeBody(response)
+  if (!response.ok) throw errorIn(response, text)
+  return new Response(text, { headers: response.headers })
+}
+
+function ofWrongKind(url: string, type: string, isStreaming: boolean): A2AError {
+  return new A2AError('InvalidAgentResponse', `The agent at ${url} answered with ${type || 'no content type'}, not with ${isStreaming ? 'a stream' : 'JSON'}.`)
+}
+
+function errorIn(response: Response, body: string): A2AError | ConnectionLost {
+  const bare = failureOf(response)
+  const { error } = jsonIn(body)
+  if (!isObject(error)) return bare
+  const { status, message, details } = error
+  const told = fromRpcStatus({ status, message, details })
+  if (told.code !== 'InternalError' || response.status === 500) return failureOf(response, told)
+  return isA2AError(bare) ? new A2AError(bare.code, told.message, { cause: told }) : bare
+}
+
+function jsonIn(text: string): { error?: unknown } {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+function streamOf(chunks: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    pull: async controller => {
+      const { done, value } = await chunks.next()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: async () => {
+      await chunks.return()
+    }
+  })
+}

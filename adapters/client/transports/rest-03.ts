@@ -1,0 +1,103 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
+import { operationOf } from '../../../machines/protocol/operations.ts'
+import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
+import { fromResult03, toCall03 } from '../../v03/client.ts'
+import { fromProtoEvent, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
+import { mediaType } from '../body.ts'
+import { activatedBy, parameters03, type Calls } from '../calls.ts'
+import { httpAddress } from '../hosts.ts'
+import { failureOf } from '../http-errors.ts'
+import type { ConnectionLost } from '../lost-errors.ts'
+import { backOffOptions, type ConnectOptions } from '../options.ts'
+import type { RequestFrame } from '../requests.ts'
+import { CarriedCalls } from '../retried-calls.ts'
+import { Way } from '../transport-state.ts'
+import type { Carrier } from '../transport.ts'
+import { sendRequest } from './http-request.ts'
+import { notIn03 } from './json-rpc-03.ts'
+import { headersFor, jsonText, parsed, tryParse } from './json-rpc.ts'
+import { fromRpcStatus } from './official/rpc-status.ts'
+import { eventsOf } from './server-sent-events.ts'
+
+/**
+ * Opens the way to an agent that speaks the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in wire
+ * JSON of 1.0. Not by the official client, which loses `append` of artifacts there. Nothing is sent before the first call.
+ */
+export async function openRest03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
+  const address = httpAddress(url).replace(/\/+$/, '')
+  return new CarriedCalls({ carrier: restCarrier(address, options), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+}
+
+function restCarrier(address: string, options: ConnectOptions): Carrier {
+  return {
+    carry: async (frame, hearer, signal) => {
+      const { verb, path, body } = routeOf(frame)
+      const isStreaming = operationOf(frame.method)?.streaming === true
+      const url = `${address}/v1/${path}`
+      const headers = headersFor(frame, isStreaming, options, { headers: parameters03 })
+      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) })
+      const tell = (text: string) => hearer.result(resultIn(frame.method, parsed(text, url)))
+      if (response.ok) hearer.answered(activatedBy(response))
+      if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
+        for await (const data of eventsOf(response)) tell(data)
+        return
+      }
+      const text = await jsonText(response, url)
+      if (!response.ok) throw errorIn(response, tryParse(text))
+      tell(text)
+      hearer.ended()
+    },
+    close: () => {}
+  }
+}
+
+/** The request of REST for a method of 1.0. Throws UnsupportedOperation if 0.3 has none. */
+function routeOf({ method, params }: RequestFrame): { readonly verb: string; readonly path: string; readonly body?: object } {
+  const call = toCall03(method, params)
+  if (!call) throw notIn03(method)
+  const { id = '', historyLength, ...others } = call.params ?? {}
+  const task = `tasks/${encodeURIComponent(String(id))}`
+  switch (call.method) {
+    case 'message/send':
+      return { verb: 'POST', path: 'message:send', body: toProtoSend(others) }
+    case 'message/stream':
+      return { verb: 'POST', path: 'message:stream', body: toProtoSend(others) }
+    case 'tasks/get':
+      return { verb: 'GET', path: historyLength === undefined ? task : `${task}?historyLength=${Number(historyLength)}` }
+    case 'tasks/cancel':
+      return { verb: 'POST', path: `${task}:cancel`, body: {} }
+    case 'tasks/resubscribe':
+      return { verb: 'GET', path: `${task}:subscribe` }
+    default:
+      return { verb: 'GET', path: 'card' }
+  }
+}
+
+/** The result in an answer or an event. Throws the error in it: an event of a stream may have one. */
+function resultIn(method: string, answer: unknown): unknown {
+  const error = told(answer)
+  if (error) throw error
+  const isTask = method === 'GetTask' || method === 'CancelTask'
+  const result = isTask && isObject(answer) ? fromProtoTask(answer) : fromProtoEvent(answer)
+  return fromResult03(method, result)
+}
+
+/**
+ * The agent's error in JSON. 0.3 does not say how it is written: as in JSON-RPC, as a `google.rpc.Status` in `error`, or by some
+ * agents as a message alone. No task and no event looks like one.
+ */
+function told(answer: unknown): A2AError | undefined {
+  if (!isObject(answer)) return undefined
+  const { error, message } = answer
+  if (isObject(error)) return fromRpcStatus({ status: error.status, message: error.message, details: error.details })
+  return typeof message === 'string' ? fromWireError(answer) : undefined
+}
+
+/** The error of an answer that is not OK: the agent's own, if it says which, else by the status, in the agent's words. */
+function errorIn(response: Response, answer: unknown): A2AError | ConnectionLost {
+  const [bare, error] = [failureOf(response), told(answer)]
+  if (!error) return bare
+  if (error.code !== 'InternalError' || response.status === 500) return failureOf(response, error)
+  return isA2AError(bare) ? new A2AError(bare.code, error.message, { cause: error }) : bare
+}

@@ -1,0 +1,27 @@
+import { createParser } from 'eventsource-parser'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { chunksOf } from '../body.ts'
+
+/** The longest event that is read, in characters. */
+const LONGEST_EVENT = 16 * 1024 * 1024
+
+/**
+ * The data of each event of an SSE response. Comments, ids, names and unknown fields are left out, and so is an event
+ * that is not whole at the end. Throws ConnectionLost if the stream is cut off, InvalidAgentResponse for an event longer
+ * than 16 Mi characters; leaving the loop ends the request.
+ */
+export async function* eventsOf(response: Response): AsyncGenerator<string, void, undefined> {
+  const events: string[] = []
+  let isTooLong = false
+  const parser = createParser({
+    onEvent: ({ data }) => events.push(data),
+    onError: ({ type }) => (isTooLong ||= type === 'max-buffer-size-exceeded'),
+    maxBufferSize: LONGEST_EVENT
+  })
+  const decoder = new TextDecoder()
+  for await (const chunk of chunksOf(response)) {
+    parser.feed(decoder.decode(chunk, { stream: true }))
+    yield* events.splice(0)
+    if (isTooLong) throw new A2AError('InvalidAgentResponse', `The agent at ${response.url} sent an event that is longer than ${LONGEST_EVENT} characters.`)
+  }
+}

@@ -1,0 +1,190 @@
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
+import type { A2AError } from '../../../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
+import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../../../machines/protocol/uris.ts'
+import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
+import { BackOff } from '../../back-off.ts'
+import { serviceParameters, type Calls } from '../../calls.ts'
+import { cutOff, inDoubt, mayPass } from '../../lost-errors.ts'
+import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../../requests.ts'
+import { Link, type LinkOptions, type LinkUser } from './link.ts'
+
+/** A request under way. */
+interface Pending {
+  readonly request: ClientRequest
+  /** The connection that its newest frame was sent on; 0 before it was. */
+  readonly sentOn: number
+  /** An earlier frame was cut off, and may have reached the agent. */
+  readonly wasCut: boolean
+  /** The waits of one that the agent was not ready for when it was sent again, and what ends the present one. */
+  readonly waits?: BackOff
+  readonly timer?: unknown
+}
+
+/**
+ * The calls and streams of one client, told apart by the ids of their requests. When the connection was lost, each is
+ * sent again on the next one as it says itself, or fails with an error that says what happened.
+ */
+export class ClientCalls implements Calls, LinkUser {
+  readonly link: Link
+  readonly url: string
+  readonly #options: LinkOptions
+  readonly #extensions: readonly string[]
+  /** Requests under way, by the ids of their newest frames. */
+  readonly #pending = new Map<number, Pending>()
+  #nextId = 1
+  #connection = 0
+  /** The id of the ping whose answer tells whether the agent has the reliability extension. */
+  #greeting = 0
+  #isReliable = false
+  #end: { error: unknown } | undefined
+
+  /** `extensions` are activated beside the reliability extension, which always is. */
+  constructor(options: LinkOptions, extensions: readonly string[]) {
+    this.link = new Link(options, this)
+    this.#options = options
+    this.url = options.url
+    this.#extensions = extensions
+  }
+
+  call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const abort = () => {
+        this.#forget(request)
+        reject(signal?.reason)
+      }
+      const settled = () => signal?.removeEventListener('abort', abort)
+      const request = new UnaryRequest(frame, value => (settled(), resolve(value)), error => (settled(), reject(error)))
+      signal?.addEventListener('abort', abort, { once: true })
+      this.#begin(request)
+    })
+  }
+
+  async *stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
+    signal?.throwIfAborted()
+    const stream = new StreamRequest(frame)
+    const abort = () => stream.abandon(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
+    this.#begin(stream)
+    try {
+      yield* stream
+    } finally {
+      signal?.removeEventListener('abort', abort)
+      this.#leave(stream)
+    }
+  }
+
+  opened(): void {
+    this.#connection += 1
+    this.#greeting = this.#nextId
+    this.silent()
+    this.#sendAgain(({ sentOn }) => sentOn === 0)
+  }
+
+  received(text: string): void {
+    const frame = parsed(text)
+    if (!frame) return
+    if (isObject(frame[SERVICE_PARAMETERS])) this.#noteExtensions(frame[SERVICE_PARAMETERS])
+    const id = typeof frame.id === 'number' ? frame.id : 0
+    if (id === this.#greeting) this.#sendAgain(({ sentOn }) => sentOn !== this.#connection)
+    const pending = this.#pending.get(id)
+    if (!pending) return
+    const { request } = pending
+    const isStream = request instanceof StreamRequest
+    if ('error' in frame || 'streamEnd' in frame || !isStream) this.#pending.delete(id)
+    if ('error' in frame) this.#failed(pending, fromWireError(frame.error))
+    else if ('streamEnd' in frame) request.ended()
+    else request.result(frame.result)
+  }
+
+  /** Asks for a sign of life; the answer also tells whether the agent has the reliability extension. */
+  silent(): void {
+    this.#write({ id: this.#nextId++, method: 'ping' })
+  }
+
+  closed(error: unknown): void {
+    this.#end = { error }
+    for (const [id, { request, sentOn }] of this.#pending) {
+      this.#drop(id)
+      request.failed(sentOn > 0 && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
+    }
+  }
+
+  #begin(request: ClientRequest): void {
+    if (this.#end) request.failed(this.#end.error)
+    else this.#send(request, request.frame)
+  }
+
+  /** Sends requests of before this connection: as if for the first time, or where the lost one left off. */
+  #sendAgain(which: (pending: { readonly sentOn: number }) => boolean): void {
+    for (const [id, pending] of [...this.#pending].filter(([, pending]) => which(pending))) {
+      const { request, sentOn } = pending
+      this.#drop(id)
+      const frame = sentOn === 0 ? request.frame : request.again(this.#isReliable)
+      if (frame) this.#send(request, frame, { wasCut: sentOn !== 0 })
+      else request.failed(cutOff(this.url, request.frame.method))
+    }
+  }
+
+  /** The agent answered with an error. If it may pass and the request was cut off before, the request is retried. */
+  #failed({ request, wasCut, sentOn, waits = new BackOff(this.#options) }: Pending, error: A2AError): void {
+    const waitMs = wasCut && mayPass(error) ? waits.next(error.retryAfterMs) : undefined
+    if (waitMs === undefined) return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
+    const id = this.#nextId++
+    const timer = this.#options.clock.setTimeout(() => {
+      // The next connection takes it up.
+      if (this.link.state !== 'open') return
+      this.#drop(id)
+      const frame = request.again(this.#isReliable)
+      if (frame) this.#send(request, frame, { wasCut, waits })
+    }, waitMs)
+    this.#pending.set(id, { request, sentOn, wasCut, waits, timer })
+  }
+
+  /** Sends a request under a new id; without a connection it waits for the next one. */
+  #send(request: ClientRequest, frame: RequestFrame, before: Pick<Pending, 'wasCut' | 'waits'> = { wasCut: false }): void {
+    const { method, params } = frame
+    const id = this.#nextId++
+    this.#pending.set(id, { request, sentOn: this.link.state === 'open' ? this.#connection : 0, ...before })
+    this.#write({ id, method, params }, frame)
+  }
+
+  #leave(stream: StreamRequest): void {
+    const id = this.#forget(stream)
+    if (id !== undefined && stream.isOpenThere) this.#write({ method: 'cancelStream', params: { id } })
+  }
+
+  /** Takes a request off the list. Gives its id, if it was there. */
+  #forget(forgotten: ClientRequest): number | undefined {
+    for (const [id, { request }] of this.#pending) {
+      if (request !== forgotten) continue
+      this.#drop(id)
+      return id
+    }
+    return undefined
+  }
+
+  #drop(id: number): void {
+    this.#options.clock.clearTimeout(this.#pending.get(id)?.timer)
+    this.#pending.delete(id)
+  }
+
+  #write(frame: object, terms?: Pick<RequestFrame, 'parameters' | 'trace'>): void {
+    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, terms) }))
+  }
+
+  #noteExtensions(parameters: Record<string, unknown>): void {
+    const activated = parameters['a2a-extensions']
+    if (typeof activated === 'string' && activated.split(',').includes(RELIABILITY_EXTENSION)) this.#isReliable = true
+  }
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const frame: unknown = JSON.parse(text)
+    return isObject(frame) ? frame : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,167 @@
+import { isA2AError } from '../../../../machines/protocol/errors.ts'
+import { BackOff, type BackOffOptions } from '../../back-off.ts'
+import { closedHere, mayPass, nobodyAnswers, wasLost } from '../../lost-errors.ts'
+import { LinkWatch, type LinkState } from '../../transport-state.ts'
+import type { ClientSocket } from './socket.ts'
+
+/** What a link is made of. */
+export interface LinkOptions extends BackOffOptions {
+  readonly url: string
+  /** Opens a socket; rejects when nobody answers, and when the signal aborts. */
+  readonly open: (signal: AbortSignal) => Promise<ClientSocket>
+}
+
+/** What uses a link. */
+export interface LinkUser {
+  /** The connection is there, for the first time or again. */
+  opened(): void
+  received(text: string): void
+  /** Nothing came for a while: something has to be sent that the other side answers. */
+  silent(): void
+  /** The link is at its end. */
+  closed(error: unknown): void
+}
+
+/** How long opening a socket may take. */
+const OPENING_MS = 10_000
+
+/** Silence after which the other side is asked for a sign of life, and how long that may take. */
+const SILENCE_MS = 25_000
+const SIGN_OF_LIFE_MS = 10_000
+
+/** Close codes after which trying again is of no use: the client broke a rule, or is not let in any more. */
+const FINAL_CODES: readonly number[] = [1002, 1003, 1007, 1008, 1009, 4401, 4403]
+
+/** A connection that is made again whenever it is lost, until it is closed or has been lost for too long. */
+export class Link {
+  readonly #options: LinkOptions
+  readonly #user: LinkUser
+  readonly #backOff: BackOff
+  readonly #watch = new LinkWatch('connecting')
+  #socket: ClientSocket | undefined
+  #opening = new AbortController()
+  #timer: unknown
+  #closed = Promise.resolve()
+
+  constructor(options: LinkOptions, user: LinkUser) {
+    this.#options = options
+    this.#backOff = new BackOff(options)
+    this.#user = user
+  }
+
+  get state(): LinkState {
+    return this.#watch.state
+  }
+
+  /** Hears when the link comes into a state. The answer stops that. */
+  on(state: LinkState, watcher: () => void): () => void {
+    return this.#watch.on(state, watcher)
+  }
+
+  /** Connects for the first time. Rejects, and is at its end, if nobody answers or the signal aborts. */
+  async start(signal?: AbortSignal): Promise<void> {
+    try {
+      this.#opened(await this.#open(signal))
+    } catch (error) {
+      this.#end(error)
+      throw error
+    }
+  }
+
+  /** Sends a frame, if the connection is there. */
+  send(text: string): void {
+    if (this.state === 'open') this.#socket?.send(text)
+  }
+
+  /** Closes the connection for good, and resolves when it is closed. */
+  async close(): Promise<void> {
+    const socket = this.#socket
+    this.#end(closedHere(this.#options.url))
+    socket?.close(1000, 'The client is done.')
+    await this.#closed
+  }
+
+  /** Opens a socket. Nothing waits for it once it has taken too long, or the link is at its end. */
+  async #open(signal?: AbortSignal): Promise<ClientSocket> {
+    const { clock, open, url } = this.#options
+    const opening = new AbortController()
+    this.#opening = opening
+    const timer = clock.setTimeout(() => opening.abort(nobodyAnswers(url)), OPENING_MS)
+    try {
+      return await open(signal ? AbortSignal.any([signal, opening.signal]) : opening.signal)
+    } finally {
+      clock.clearTimeout(timer)
+    }
+  }
+
+  #opened(socket: ClientSocket): void {
+    if (this.state === 'closed') return socket.close(1000, 'The client is done.')
+    this.#socket = socket
+    socket.addEventListener('message', ({ data }) => {
+      if (this.#socket !== socket) return
+      // Not when it opens: what takes connections and drops them would be tried for ever.
+      this.#backOff.reset()
+      this.#listen(SILENCE_MS)
+      this.#user.received(String(data))
+    })
+    this.#closed = new Promise(resolve =>
+      socket.addEventListener('close', ({ code, reason }) => {
+        resolve()
+        if (this.#socket === socket) this.#dropped(code, reason)
+      })
+    )
+    this.#listen(SILENCE_MS)
+    this.#watch.enter('open')
+    this.#user.opened()
+  }
+
+  /** Waits for the next frame: in silence a sign of life is asked for, and without one the connection is lost. */
+  #listen(waitMs: number): void {
+    const { clock } = this.#options
+    clock.clearTimeout(this.#timer)
+    this.#timer = clock.setTimeout(() => {
+      if (waitMs === SIGN_OF_LIFE_MS) return this.#dropped(1006, 'no sign of life')
+      this.#listen(SIGN_OF_LIFE_MS)
+      this.#user.silent()
+    }, waitMs)
+  }
+
+  #dropped(code: number, reason: string): void {
+    const why = reason ? `${code}, ${reason}` : String(code)
+    const error = wasLost(this.#options.url, why)
+    this.#socket?.close()
+    this.#socket = undefined
+    if (FINAL_CODES.includes(code)) return this.#end(error)
+    this.#watch.enter('lost')
+    this.#tryLater(error)
+  }
+
+  #tryLater(error: unknown): void {
+    const { clock } = this.#options
+    const waitMs = this.#backOff.next(mayPass(error) ? error.retryAfterMs : 0)
+    if (waitMs === undefined) return this.#end(error)
+    clock.clearTimeout(this.#timer)
+    this.#timer = clock.setTimeout(() => this.#tryNow(), waitMs)
+  }
+
+  #tryNow(): void {
+    this.#watch.enter('connecting')
+    this.#open().then(
+      socket => this.#opened(socket),
+      error => {
+        if (this.state === 'closed') return
+        if (isA2AError(error) && !mayPass(error)) this.#end(error)
+        else this.#tryLater(error)
+      }
+    )
+  }
+
+  #end(error: unknown): void {
+    if (this.state === 'closed') return
+    this.#options.clock.clearTimeout(this.#timer)
+    this.#opening.abort(error)
+    this.#socket = undefined
+    this.#watch.enter('closed')
+    this.#user.closed(error)
+  }
+}

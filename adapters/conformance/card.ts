@@ -1,0 +1,74 @@
+import { AgentCardSchema } from '../../machines/protocol/card.ts'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import type { Binding } from '../client/bindings.ts'
+import { discard } from '../client/body.ts'
+import { cardAddresses } from '../client/discovery.ts'
+import { ConnectionLost, nobodyAnswers } from '../client/lost-errors.ts'
+import { Refusal } from './caller.ts'
+import { exchange } from './exchange.ts'
+import { fieldsOf, itemsOf } from './fields-of.ts'
+import type { Ledger } from './ledger.ts'
+import { offeredIn } from './offered.ts'
+
+/** A card as it was found, which may be no card. */
+export interface FoundCard {
+  readonly url: URL
+  readonly card: unknown
+  readonly headers: Headers
+  /** The status of the answer to one who has the card already, by its ETag or date; `undefined` without either. */
+  readonly again: number | undefined
+}
+
+/**
+ * Asks for the card of an agent. Redirects are not followed. Throws TypeError for what is no address, Overloaded when nobody answers,
+ * UnsupportedOperation where there is no card, InvalidAgentResponse for what is not JSON.
+ */
+export async function cardAt(url: string, signal: AbortSignal): Promise<FoundCard> {
+  const [first, root] = cardAddresses(url)
+  const found = await documentAt(first, signal)
+  if (!(found instanceof A2AError)) return found
+  if (!root) throw found
+  const other = await documentAt(root, signal)
+  if (!(other instanceof A2AError)) return other
+  throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
+}
+
+async function documentAt(url: URL, signal: AbortSignal): Promise<FoundCard | A2AError> {
+  try {
+    const { response, json } = await exchange(url.href, { headers: { accept: 'application/json' }, signal })
+    if (!response.ok) return new A2AError('UnsupportedOperation', `There is no agent card at ${url.href}: HTTP ${response.status}.`)
+    return { url, card: json, headers: response.headers, again: await statusAgain(url, response.headers, signal) }
+  } catch (error) {
+    if (error instanceof Refusal) return new A2AError('UnsupportedOperation', `There is no agent card at ${url.href}: HTTP ${error.native}.`)
+    if (error instanceof ConnectionLost || signal.aborted) throw nobodyAnswers(url.href, error)
+    throw error
+  }
+}
+
+async function statusAgain({ href }: URL, headers: Headers, signal: AbortSignal): Promise<number | undefined> {
+  const [etag, date] = [headers.get('etag'), headers.get('last-modified')]
+  if (etag === null && date === null) return undefined
+  const known: Record<string, string> = etag === null ? { 'if-modified-since': String(date) } : { 'if-none-match': etag }
+  // Without a Cache-Control of its own fetch would ask for a fresh one.
+  const response = await fetch(href, { headers: { accept: 'application/json', 'cache-control': 'max-age=0', ...known }, redirect: 'manual', signal })
+  discard(response)
+  return response.status
+}
+
+/** Keeps what there is to be said of the card (§8). */
+export function noteCard({ url, card, headers, again }: FoundCard, ledger: Ledger, binding: Binding): void {
+  const check = (id: number, isMet: boolean, wanted: string, found: unknown) =>
+    isMet ? ledger.meets(id) : ledger.misses(id, { sent: `GET ${url.href}`, wanted, found: JSON.stringify(found) }, true)
+  if (url.pathname.endsWith(AGENT_CARD_PATH)) ledger.meets(116)
+  const { violations = [] } = tryDecode(AgentCardSchema, card, 'card')
+  check(117, violations.length === 0, 'the required fields', violations)
+  const own = offeredIn(card).interfaces
+  const listed = itemsOf(fieldsOf(card).supportedInterfaces)
+  check(118, own.length === listed.length, 'url, protocolBinding and protocolVersion of each interface', listed)
+  check(120, /max-age=\d+/.test(headers.get('cache-control') ?? ''), 'Cache-Control with max-age', headers.get('cache-control'))
+  check(120, again === 304, 'ETag or Last-Modified, and 304 for who has the card', again ?? 'neither ETag nor Last-Modified')
+  if (binding === 'WEBSOCKET') check(150, own.some(({ protocolBinding }) => URL.canParse(protocolBinding)), 'the binding named by a URI', own)
+  check(107, own.every(({ protocolVersion }) => /^\d+\.\d+$/.test(protocolVersion)), 'versions without patch numbers', own)
+}

@@ -1,0 +1,39 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
+import { fieldsOf, itemsOf } from './fields-of.ts'
+import type { Trial } from './trial.ts'
+
+/** The contents of artifacts by their ids, as the events of a stream tell them, beginning with a task (§4.2.2). */
+export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
+  let told = new Map<string, readonly unknown[]>()
+  for (const event of events) {
+    if ('task' in event) told = contentsOf(event.task)
+    if (!('artifactUpdate' in event)) continue
+    const { artifact, append } = fieldsOf(event.artifactUpdate)
+    const { artifactId, parts } = fieldsOf(artifact)
+    told.set(String(artifactId), [...(append === true ? itemsOf(told.get(String(artifactId))) : []), ...itemsOf(parts)])
+  }
+  return told
+}
+
+/** Keeps whether what a stream told is what GetTask gives: every artifact (§3.1.3), and its chunks once each. */
+export function noteChunks(trial: Trial, id: number, told: ReadonlyMap<string, readonly unknown[]>, task: Task, source: string): void {
+  const given = contentsOf(task)
+  const missing = [...told.keys()].filter(artifactId => !given.has(artifactId))
+  trial.check(65, missing.length === 0, `the artifacts that ${source} told: ${[...told.keys()].join(', ')}`, task.artifacts ?? [])
+  trial.check(id, isDeepStrictEqual(textsOf(told), textsOf(given)), `what ${source} told, put together, as GetTask gives it: ${JSON.stringify([...given])}`, [...told])
+}
+
+function contentsOf(task: unknown): Map<string, readonly unknown[]> {
+  return new Map(itemsOf(fieldsOf(task).artifacts).map(fieldsOf).map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)]))
+}
+
+/** Texts that follow each other may be kept as one. */
+function textsOf(contents: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, string> {
+  return new Map([...contents].map(([id, parts]) => [id, parts.map(textIn).join('')]))
+}
+
+function textIn(part: unknown): string {
+  const { text } = fieldsOf(part)
+  return typeof text === 'string' ? text : JSON.stringify(part)
+}

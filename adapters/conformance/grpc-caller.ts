@@ -1,0 +1,86 @@
+import * as sdk from '@a2a-js/sdk'
+import { GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc'
+import { A2AService } from '@a2a-js/sdk/server/grpc'
+import * as grpc from '@grpc/grpc-js'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
+import { addressOf, detailsOf } from '../client/transports/official/grpc.ts'
+import { Refusal, type Caller, type Terms } from './caller.ts'
+import { headersOf } from './headers.ts'
+
+/** What makes a message of the proto from JSON. */
+interface Reader {
+  fromJSON(json: unknown): unknown
+}
+
+/** What writes a message of the proto as JSON. */
+interface Writer {
+  toJSON(message: never): unknown
+}
+
+/** protobuf writes no empty text, list or zero: they are there. */
+const PAGE: Writer = { toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
+const CONFIGS: Writer = { toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) }) }
+const NOTHING: Writer = { toJSON: () => ({}) }
+
+const CODECS: Readonly<Record<OperationMethod, readonly [request: Reader, response: Writer]>> = {
+  SendMessage: [sdk.SendMessageRequest, sdk.SendMessageResponse],
+  SendStreamingMessage: [sdk.SendMessageRequest, sdk.StreamResponse],
+  GetTask: [sdk.GetTaskRequest, sdk.Task],
+  ListTasks: [sdk.ListTasksRequest, PAGE],
+  CancelTask: [sdk.CancelTaskRequest, sdk.Task],
+  SubscribeToTask: [sdk.SubscribeToTaskRequest, sdk.StreamResponse],
+  CreateTaskPushNotificationConfig: [sdk.TaskPushNotificationConfig, sdk.TaskPushNotificationConfig],
+  GetTaskPushNotificationConfig: [sdk.GetTaskPushNotificationConfigRequest, sdk.TaskPushNotificationConfig],
+  ListTaskPushNotificationConfigs: [sdk.ListTaskPushNotificationConfigsRequest, CONFIGS],
+  DeleteTaskPushNotificationConfig: [sdk.DeleteTaskPushNotificationConfigRequest, NOTHING],
+  GetExtendedAgentCard: [sdk.GetExtendedAgentCardRequest, sdk.AgentCard]
+}
+
+type Method = (request: unknown, metadata: grpc.Metadata, answer?: (error: grpc.ServiceError | null, response: never) => void) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
+
+/** A client by gRPC (§10), with the messages of the official SDK. `url` is `host:port`; without TLS where the host is this machine. */
+export function grpcCaller(url: string, usual: Terms): Caller {
+  const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
+  const { target, isPlain } = addressOf(url)
+  const client = new Client(target, isPlain ? grpc.credentials.createInsecure() : grpc.credentials.createSsl())
+  const methods = client as unknown as Readonly<Record<OperationName, Method>>
+  const metadataOf = (terms: Terms) => {
+    const metadata = new grpc.Metadata()
+    for (const [name, value] of Object.entries(headersOf({ ...usual, ...terms }))) metadata.set(name, value)
+    return metadata
+  }
+  return {
+    call: (operation, params, terms = {}) =>
+      new Promise((resolve, reject) => {
+        const [request, response] = CODECS[operation]
+        let extensions = ''
+        let result: unknown
+        const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(terms), (error, answer) => {
+          if (error) reject(refusalIn(error))
+          else result = response.toJSON(answer)
+        })
+        terms.cut?.addEventListener('abort', () => call.cancel(), { once: true })
+        call.on('metadata', (metadata: grpc.Metadata) => (extensions = String(metadata.get('a2a-extensions')[0] ?? '')))
+        call.on('status', ({ code }: grpc.StatusObject) => code === grpc.status.OK && setImmediate(() => resolve({ result, extensions })))
+      }),
+    stream: (operation, params, terms = {}) => {
+      const [request, response] = CODECS[operation]
+      const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(terms))
+      call.on('error', () => {})
+      const events = call[Symbol.asyncIterator]() as AsyncIterator<never>
+      const next = async () => {
+        const step = await events.next().catch((error: grpc.ServiceError) => Promise.reject(refusalIn(error)))
+        return step.done ? undefined : (response.toJSON(step.value) as StreamResponse)
+      }
+      return { next, leave: () => call.cancel() }
+    },
+    close: () => client.close()
+  }
+}
+
+/** The status of a call, with the ErrorInfo in its trailing metadata. */
+function refusalIn({ code, details, metadata }: grpc.ServiceError): Refusal {
+  const found = metadata.get(GRPC_STATUS_DETAILS_BIN) as Buffer[]
+  return new Refusal(grpc.status[code] ?? String(code), details, found.flatMap(detailsOf))
+}

@@ -1,0 +1,57 @@
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { isJsonType, mediaType } from '../client/body.ts'
+import { unheard, type Caller, type Note, type Terms } from './caller.ts'
+import { exchange, type HttpAnswer } from './exchange.ts'
+import { headersOf } from './headers.ts'
+import { resultOf } from './rpc-response.ts'
+import { asItIs, type Translation } from './translation.ts'
+
+/** A client that posts JSON-RPC (§9), in the words of a version. */
+export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, { extensionsHeader, ...translation }: Translation = asItIs): Caller {
+  let lastId = 0
+  const post = (body: string, terms: Terms) => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headersOf({ ...usual, ...terms }, extensionsHeader) }
+    return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null })
+  }
+  const ask = async (method: string, params: unknown, terms: Terms) => {
+    lastId += 1
+    // Both kinds of ids that requests may have.
+    const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
+    return { id, ...(await post(JSON.stringify({ jsonrpc: '2.0', id, method, params }), terms)) }
+  }
+  const noteType = ({ response }: HttpAnswer) => note(15, mediaType(response) === 'application/json', 'Content-Type: application/json', mediaType(response))
+  return {
+    call: async (operation, params, terms = {}) => {
+      const answer = await ask(translation.method(operation), translation.params(operation, params), terms)
+      noteType(answer)
+      const result = resultOf(answer.json, answer.id, note)
+      return { result: translation.result(operation, result), extensions: answer.response.headers.get(extensionsHeader) ?? '' }
+    },
+    stream: (operation, params, terms = {}) => {
+      const abort = new AbortController()
+      const cut = terms.cut ? AbortSignal.any([terms.cut, abort.signal]) : abort.signal
+      const answer = ask(translation.method(operation), translation.params(operation, params), { ...terms, cut })
+      answer.catch(() => {})
+      const next = async () => {
+        const { id, json, next } = await answer
+        const event = next ? await next() : json
+        if (event === undefined) return undefined
+        const result = resultOf(event, id, next ? noteEvents(note) : note)
+        note(18, next !== undefined, 'a stream: Content-Type: text/event-stream', json)
+        return translation.result(operation, result) as StreamResponse
+      }
+      return { next, leave: () => abort.abort() }
+    },
+    raw: async text => {
+      const answer = await post(text, {})
+      if (isJsonType(mediaType(answer.response))) noteType(answer)
+      return { ...(answer.json as object) }
+    },
+    close: () => {}
+  }
+}
+
+/** In a stream the envelope of each event counts for its own requirement (§9.4.2). */
+function noteEvents(note: Note): Note {
+  return (id, ...told) => note(id === 14 ? 18 : id, ...told)
+}

@@ -1,0 +1,106 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { artifactsTold, noteChunks } from '../chunks.ts'
+import { fieldsOf } from '../fields-of.ts'
+import type { Listening } from '../listening.ts'
+import type { Subject } from '../subject.ts'
+import { outcomeText, refusalText } from '../wording.ts'
+import { noteStopped } from './opening.ts'
+
+/** Lets the task go on, with streams that listen. */
+export async function follow(subject: Subject): Promise<void> {
+  const streams = await witnesses(subject)
+  await subject.readUntil(() => subject.isStopped)
+  await noteTold(subject, streams)
+}
+
+/** CancelTask of a task that has not ended: the agent tries to, and the task that is given is canceled, then or later (§3.1.5). */
+export async function cancel(subject: Subject): Promise<void> {
+  const { trial, id } = subject
+  const streams = await witnesses(subject)
+  subject.isCanceled = true
+  const outcome = await trial.ask([76], 'CancelTask', { id })
+  if ('refusal' in outcome) {
+    await subject.read()
+    // It may have ended meanwhile, and an agent need not be able to cancel.
+    trial.check(76, outcome.refusal.code === 'TaskNotCancelable', 'the task, or TaskNotCancelable', refusalText(outcome.refusal))
+  } else {
+    trial.options.ledger.learn('live')
+    trial.check(76, isObject(outcome.result) && subject.see(outcome.result).id === id, 'the task', outcome.result)
+    await subject.read([76])
+    const isOver = await subject.readUntil(() => subject.course.isOver)
+    trial.check(76, isOver, 'a task that is canceled, after CancelTask gave it', subject.task.status)
+  }
+  await noteTold(subject, streams)
+}
+
+/** An answer to a task that waits: the context is that of the task (§3.4.3), and it goes on to its next pause, or its end. */
+export async function answer(subject: Subject): Promise<void> {
+  const { trial, id } = subject
+  const { contextId, status } = subject.task
+  const isAuthorization = status.state === 'TASK_STATE_AUTH_REQUIRED'
+  if (isAuthorization) trial.check(140, status.message !== undefined, 'a message that explains what is needed', status)
+  const streams = await witnesses(subject)
+  const outcome = await trial.ask([35], 'SendMessage', subject.says(trial.answerFor(subject.text), { taskId: id }))
+  if (isAuthorization) trial.check(142, 'result' in outcome, 'a message that is taken', outcomeText(outcome))
+  // An agent need not take every answer.
+  if ('refusal' in outcome) return leave(streams)
+  const { task, message } = fieldsOf(outcome.result)
+  if (isObject(message)) {
+    trial.check(33, message.contextId === contextId, `contextId ${contextId}`, message)
+    return leave(streams)
+  }
+  const seen = subject.see(task)
+  trial.check(33, seen.id === id && seen.contextId === contextId, `the task ${id} with contextId ${contextId}`, seen)
+  await noteStopped(subject, seen.status.state, seen.artifacts)
+  await noteTold(subject, streams)
+}
+
+/** Three subscriptions, each of which begins with the task as it is (§3.1.6); the first is left again. None if the task has ended meanwhile. */
+async function witnesses(subject: Subject): Promise<Listening[]> {
+  const { trial, id } = subject
+  if (!trial.options.card.streaming) return []
+  const streams: Listening[] = []
+  for (let count = 0; count < 3; count += 1) {
+    const stream = trial.stream([57], 'SubscribeToTask', { id })
+    const first = await stream.next()
+    if (stream.refusal && !subject.isStopped) await subject.read()
+    if (stream.refusal && subject.course.isOver) break
+    trial.check(57, first !== undefined && isTask(first, id), `first the task ${id}`, stream.refusal ? refusalText(stream.refusal) : (first ?? 'a stream that ends at once'))
+    if (first === undefined || !isTask(first, id)) break
+    if (subject.isStopped) trial.check(57, isDeepStrictEqual(first.task.status, subject.task.status), `the task as it is: ${JSON.stringify(subject.task.status)}`, first)
+    trial.options.ledger.learn('live')
+    streams.push(stream)
+  }
+  streams.shift()?.leave()
+  return streams
+}
+
+/** What the streams told of a task that has ended: the same, in one order (§3.5.2), to its end, at which they end (§3.1.6), no event missing or twice. */
+async function noteTold(subject: Subject, streams: readonly Listening[]): Promise<void> {
+  const { trial, course } = subject
+  if (!course.isOver) return leave(streams)
+  for (const stream of streams) {
+    const rest = await stream.read()
+    stream.leave()
+    trial.check(58, rest === 'ended', 'the end of the stream, with the end of the task', `a stream that stays open in ${stream.course.state}`)
+    trial.check(58, rest !== 'ended' || stream.course.state === course.state, `the end of the task, ${course.state}`, stream.events.at(-1))
+    noteChunks(trial, 62, artifactsTold(stream.events), await subject.read(), 'a subscription')
+  }
+  const [one, other] = streams
+  if (!one || !other) return
+  const [longer, shorter] = [one.events.slice(1), other.events.slice(1)].toSorted((a, b) => b.length - a.length) as [StreamResponse[], StreamResponse[]]
+  // Who subscribes later hears less.
+  const isSame = isDeepStrictEqual(longer.slice(longer.length - shorter.length), shorter)
+  trial.check(55, isSame, `the same events: ${JSON.stringify(longer)}`, shorter)
+  trial.check(56, one.course.isOver && other.course.isOver, 'the other streams go on when one is left', one.events)
+}
+
+function isTask(event: StreamResponse, id: string): event is Extract<StreamResponse, { task: unknown }> {
+  return 'task' in event && isObject(event.task) && event.task.id === id
+}
+
+function leave(streams: readonly Listening[]): void {
+  for (const stream of streams) stream.leave()
+}

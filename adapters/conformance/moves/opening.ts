@@ -1,0 +1,174 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { Artifact, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import { artifactsTold, noteChunks } from '../chunks.ts'
+import { fieldsOf } from '../fields-of.ts'
+import { stateIn, type Rest } from '../listening.ts'
+import type { Subject } from '../subject.ts'
+import { Unanswered } from '../unanswered.ts'
+import { refusalText } from '../wording.ts'
+
+/** From this time between the first and the last event on one can tell progress from an answer at the end. */
+const TELLING_MS = 250
+
+/** SendStreamingMessage: reads the stream to its end, a question, or until it is silent. */
+export async function stream(subject: Subject): Promise<void> {
+  const { trial, text } = subject
+  const { clock, ledger } = trial.options
+  if (!trial.options.card.streaming) return
+  trial.opens()
+  const listening = trial.stream([51], 'SendStreamingMessage', subject.says(text))
+  const first = await listening.next()
+  trial.check(49, listening.refusal?.code !== 'UnsupportedOperation', 'streaming, as the card says', listening.refusal && refusalText(listening.refusal))
+  if (first === undefined) return
+  const beganMs = clock.now()
+  if ('message' in first) {
+    const rest = await listening.read()
+    trial.check(50, rest === 'ended' && listening.events.length === 1, 'one message, then the end', listening.events.length === 1 ? 'a stream that stays open' : listening.events)
+    listening.leave()
+    await replied(subject, fieldsOf(first.message))
+    return
+  }
+  if (!('task' in first)) {
+    trial.check(51, false, 'first the task, or a message', first)
+    listening.leave()
+    return
+  }
+  subject.see(first.task)
+  isNew(subject)
+  const rest = await listening.read(() => listening.course.isOver)
+  const end = rest === 'there' ? await listening.read() : rest
+  listening.leave()
+  const { events, course } = listening
+  const tookMs = clock.now() - beganMs
+  const others = events.slice(1).filter((event, i) => 'message' in event || ('task' in event && i + 2 < events.length))
+  trial.check(51, others.length === 0, 'after the task only its updates', others)
+  trial.check(51, end !== 'endless' && !(course.isOver && end === 'silent'), 'the end of the stream with the end of the task', `a stream that stays open after ${events.length} events`)
+  trial.check(51, end !== 'ended' || course.isOver || course.state.endsWith('Required'), 'a stream that goes on until the task ends', `a stream that ended in ${course.state}`)
+  if (course.isOver && tookMs >= TELLING_MS) {
+    trial.tookMs.set(text, tookMs)
+    ledger.learn('immediate')
+    trial.check(53, true, '', undefined)
+  }
+  noteWaiting(subject, events, end)
+  const task = await subject.read()
+  if (!course.isOver) return
+  trial.check(65, course.state === subject.course.state, `the state that the stream told, ${course.state}`, task.status.state)
+  noteChunks(trial, 64, artifactsTold(events), task, 'the stream')
+}
+
+/** SendMessage with returnImmediately, in a context of ours. */
+export async function sendAtOnce(subject: Subject): Promise<void> {
+  const { trial, text } = subject
+  const { clock } = trial.options
+  const contextId = crypto.randomUUID()
+  const sentMs = clock.now()
+  const answer = await answered(subject, [37], subject.says(text, { contextId }, { returnImmediately: true }))
+  const tookMs = clock.now() - sentMs
+  if (!answer) return
+  const found = 'task' in answer ? answer.task.contextId : answer.message.contextId
+  trial.check(32, found === contextId, `contextId ${contextId}, or a refusal`, found)
+  trial.keepsContexts = found === contextId
+  if ('message' in answer) return
+  const usualMs = trial.tookMs.get(text)
+  if (usualMs === undefined) return
+  trial.check(37, !subject.course.isOver || tookMs < usualMs / 2, `the task while it works: its stream took ${usualMs} ms`, `${answer.task.status.state} after ${tookMs} ms`)
+}
+
+/** SendMessage, which waits. */
+export async function send(subject: Subject): Promise<void> {
+  const { trial, text } = subject
+  // Where it takes too long, its context is what the task is found by.
+  const context = trial.keepsContexts ? { contextId: crypto.randomUUID() } : {}
+  const opening = subject.says(text, context, { historyLength: 0 })
+  // A task that takes long is not wrong.
+  const answer = await answered(subject, trial.answersIn(text), opening).catch(async (error: unknown) => {
+    if (trial.keepsContexts) await trial.findTasks(context)
+    throw error
+  })
+  if (!answer) return
+  const { contextId } = 'task' in answer ? answer.task : answer.message
+  trial.check(31, typeof contextId === 'string' && contextId !== '', 'a contextId', answer)
+  if (!('task' in answer)) return
+  const { history, status, artifacts } = answer.task
+  trial.check(39, history === undefined || history.length === 0, 'no history, for historyLength 0', history)
+  trial.check(39, history === undefined, 'no member history, for historyLength 0', history, false)
+  await noteStopped(subject, status.state, artifacts)
+}
+
+/** Sends the message that was answered with a message again, with returnImmediately. */
+export async function replyAgain(subject: Subject): Promise<void> {
+  const { trial, text } = subject
+  const again = subject.says(text, {}, { returnImmediately: true })
+  trial.opens()
+  const outcome = await trial.ask([38], 'SendMessage', again)
+  // An agent may answer otherwise the second time: only the same is worth something.
+  if ('result' in outcome && isObject(outcome.result) && 'message' in outcome.result) trial.check(38, true, '', undefined)
+}
+
+/** A task that SendMessage waited for has to have ended, or to wait for its client, and is given with all of its artifacts. */
+export async function noteStopped(subject: Subject, found: string, artifacts: readonly Artifact[] | undefined): Promise<void> {
+  const { trial } = subject
+  trial.options.ledger.learn('stopped')
+  trial.check(35, subject.isStopped, 'a task that has ended, or waits for its client', found)
+  if (!subject.isStopped) return
+  if (!subject.course.isOver) trial.check(36, true, '', undefined)
+  const task = await subject.read()
+  trial.check(35, isDeepStrictEqual(artifacts ?? [], task.artifacts ?? []), `all artifacts, as GetTask gives them: ${JSON.stringify(task.artifacts ?? [])}`, artifacts ?? [])
+}
+
+type Answer = { readonly task: Task } | { readonly message: Message }
+
+/** Opens by SendMessage. Nothing comes of it where the agent refuses the message. */
+async function answered(subject: Subject, ids: readonly number[], request: object): Promise<Answer | undefined> {
+  const { trial } = subject
+  trial.opens()
+  const outcome = await trial.ask(ids, 'SendMessage', request)
+  if ('refusal' in outcome) {
+    trial.refusals.add(refusalText(outcome.refusal))
+    return undefined
+  }
+  const { task, message } = fieldsOf(outcome.result)
+  trial.options.ledger.learn('answer')
+  trial.check(25, isObject(task) !== isObject(message), '{ task } or { message }', outcome.result)
+  if (isObject(message)) {
+    await replied(subject, message)
+    return { message: message as unknown as Message }
+  }
+  if (!isObject(task)) throw new Unanswered('neither a task nor a message')
+  const seen = subject.see(task)
+  isNew(subject)
+  return { task: seen }
+}
+
+function isNew({ trial, id, task }: Subject): void {
+  const isKnown = trial.opened.has(id)
+  trial.opened.add(id)
+  trial.check(30, id !== '' && !isKnown, 'an id that no other task has', id)
+  const { contextId } = task
+  trial.check(31, typeof contextId === 'string' && contextId !== '', 'a contextId', task)
+}
+
+/** A message in reply is all: no task is opened with it (§3.1.1). */
+async function replied(subject: Subject, message: Record<string, unknown>): Promise<void> {
+  const { trial } = subject
+  const { ledger } = trial.options
+  subject.course.see('reply')
+  ledger.learn('reply')
+  ledger.learn('answer')
+  const { role, contextId } = message
+  trial.check(26, role === 'ROLE_AGENT' && typeof contextId === 'string' && contextId !== '', 'a message of ROLE_AGENT with a contextId', message)
+  if (typeof contextId !== 'string') return
+  const listed = await trial.ask([], 'ListTasks', { contextId })
+  if ('result' in listed && isObject(listed.result)) trial.check(26, listed.result.totalSize === 0 || trial.hasTaskIn(contextId), 'no task in a context with a message alone', listed.result)
+}
+
+/** Who asks for an authorization has to say what it is for, and the stream stays open meanwhile (§7.6.1). */
+function noteWaiting({ trial }: Subject, events: readonly StreamResponse[], end: Rest): void {
+  const asked = events.filter(event => 'statusUpdate' in event).find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
+  if (!asked) return
+  trial.options.ledger.learn('auth')
+  trial.check(140, asked.statusUpdate.status.message !== undefined, 'a message that explains what is needed', asked)
+  trial.check(61, end !== 'ended' || events.at(-1) !== asked, 'a stream that stays open while an authorization is awaited', 'its end')
+}

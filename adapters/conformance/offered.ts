@@ -1,0 +1,59 @@
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { Binding } from '../client/bindings.ts'
+import { fieldsOf, itemsOf } from './fields-of.ts'
+
+/** What a card says, as far as tests go by it; what it gets wrong elsewhere does not stop them. */
+export interface Offered {
+  readonly name: string
+  readonly interfaces: readonly AgentInterface[]
+  readonly streaming: boolean
+  readonly pushNotifications: boolean
+  readonly extendedAgentCard: boolean
+  readonly extensions: readonly string[]
+  readonly requiredExtensions: readonly string[]
+  /** The media types that it takes, of all skills. */
+  readonly inputModes: readonly string[]
+  readonly examples: readonly string[]
+  readonly wantsCredentials: boolean
+}
+
+/** An interface that is tested. */
+export interface Offer {
+  readonly binding: Binding
+  readonly url: string
+  readonly tenant: string | undefined
+  /** Whether no other version of A2A is served at the same address. */
+  readonly isOnly10: boolean
+}
+
+/** Reads a card leniently. */
+export function offeredIn(card: unknown): Offered {
+  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = fieldsOf(card)
+  const { streaming, pushNotifications, extendedAgentCard, extensions } = fieldsOf(capabilities)
+  const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as { uri: string; required?: unknown }[]
+  return {
+    name: typeof name === 'string' ? name : 'the agent',
+    interfaces: objects(supportedInterfaces).filter(isInterface),
+    streaming: streaming === true,
+    pushNotifications: pushNotifications === true,
+    extendedAgentCard: extendedAgentCard === true,
+    extensions: listed.map(({ uri }) => uri),
+    requiredExtensions: listed.filter(({ required }) => required === true).map(({ uri }) => uri),
+    inputModes: [...texts(defaultInputModes), ...objects(skills).flatMap(({ inputModes }) => texts(inputModes))],
+    examples: objects(skills).flatMap(({ examples }) => texts(examples)),
+    wantsCredentials: itemsOf(securityRequirements).length > 0
+  }
+}
+
+function isInterface(value: Record<string, unknown>): value is Record<string, unknown> & AgentInterface {
+  return ['url', 'protocolBinding', 'protocolVersion'].every(name => typeof value[name] === 'string')
+}
+
+function objects(value: unknown): Record<string, unknown>[] {
+  return itemsOf(value).filter(isObject)
+}
+
+function texts(value: unknown): string[] {
+  return itemsOf(value).filter(text => typeof text === 'string')
+}

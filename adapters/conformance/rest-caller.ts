@@ -1,0 +1,100 @@
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
+import { mediaType } from '../client/body.ts'
+import { unheard, type Caller, type Note, type Terms } from './caller.ts'
+import { restRefusal } from './error-notes.ts'
+import { exchange, type HttpAnswer } from './exchange.ts'
+import { fieldsOf } from './fields-of.ts'
+import { headersOf } from './headers.ts'
+
+/** How REST is written in a version. */
+export interface Shape {
+  /** What stands in front of the routes. */
+  readonly prefix: string
+  readonly extendedCard: string
+  readonly mediaType: string
+  readonly extensionsHeader: string
+  body(params: Record<string, unknown>): object
+  /** What an operation gives, or one event of its stream. */
+  result(operation: OperationMethod, result: unknown): unknown
+}
+
+/** REST of A2A 1.0 (§11). */
+export const AS_IT_IS: Shape = {
+  prefix: '',
+  extendedCard: '/extendedAgentCard',
+  mediaType: 'application/a2a+json',
+  extensionsHeader: 'a2a-extensions',
+  body: params => params,
+  result: (_, result) => result
+}
+
+/** Where an operation is asked for; members of its parameters stand in the path. */
+type Route = readonly [verb: 'GET' | 'POST' | 'DELETE', path: string]
+
+const ROUTES: Readonly<Record<OperationMethod, Route>> = {
+  SendMessage: ['POST', '/message:send'],
+  SendStreamingMessage: ['POST', '/message:stream'],
+  GetTask: ['GET', '/tasks/{id}'],
+  ListTasks: ['GET', '/tasks'],
+  CancelTask: ['POST', '/tasks/{id}:cancel'],
+  SubscribeToTask: ['POST', '/tasks/{id}:subscribe'],
+  CreateTaskPushNotificationConfig: ['POST', '/tasks/{taskId}/pushNotificationConfigs'],
+  GetTaskPushNotificationConfig: ['GET', '/tasks/{taskId}/pushNotificationConfigs/{id}'],
+  ListTaskPushNotificationConfigs: ['GET', '/tasks/{taskId}/pushNotificationConfigs'],
+  DeleteTaskPushNotificationConfig: ['DELETE', '/tasks/{taskId}/pushNotificationConfigs/{id}'],
+  GetExtendedAgentCard: ['GET', '/extendedAgentCard']
+}
+
+/** A client by REST, in the form of a version. `address`: what the routes are below, without a slash at the end. */
+export function restCaller(address: string, usual: Terms, note: Note = unheard, shape: Shape = AS_IT_IS): Caller {
+  const { prefix, extendedCard, extensionsHeader } = shape
+  const ask = async (operation: OperationMethod, params: object, terms: Terms) => {
+    const { verb, path, others } = placed(operation === 'GetExtendedAgentCard' ? ['GET', extendedCard] : ROUTES[operation], params)
+    const isPost = verb === 'POST'
+    const query = isPost ? '' : `?${new URLSearchParams(Object.entries(others).map(([name, value]): [string, string] => [name, String(value)])).toString()}`
+    const headers = { ...(isPost && { 'content-type': shape.mediaType }), accept: `${shape.mediaType}, text/event-stream`, ...headersOf({ ...usual, ...terms }, extensionsHeader) }
+    const answer = await exchange(`${address}${prefix}${path}${query}`, { method: verb, headers, ...(isPost && { body: JSON.stringify(shape.body(others)) }), signal: terms.cut ?? null })
+    if (!answer.next) note(20, mediaType(answer.response) === shape.mediaType, `Content-Type: ${shape.mediaType}`, mediaType(answer.response))
+    return answer
+  }
+  return {
+    call: async (operation, params, terms = {}) => {
+      const answer = await ask(operation, params, terms)
+      return { result: shape.result(operation, restResult(answer, answer.json, note)), extensions: answer.response.headers.get(extensionsHeader) ?? '' }
+    },
+    stream: (operation, params, terms = {}) => {
+      const abort = new AbortController()
+      const answer = ask(operation, params, { ...terms, cut: terms.cut ? AbortSignal.any([terms.cut, abort.signal]) : abort.signal })
+      answer.catch(() => {})
+      const next = async () => {
+        const given = await answer
+        const event = given.next ? await given.next() : given.json
+        if (event === undefined) return undefined
+        const result = restResult(given, event, note)
+        note(22, given.next !== undefined, 'a stream: Content-Type: text/event-stream', event)
+        return shape.result(operation, result) as StreamResponse
+      }
+      return { next, leave: () => abort.abort() }
+    },
+    close: () => {}
+  }
+}
+
+/** Puts ids, and the tenant, into the path; what is not there is left for query or body. */
+function placed([verb, template]: Route, params: object): { verb: string; path: string; others: Record<string, unknown> } {
+  const { tenant, ...others } = params as Record<string, unknown>
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = others[name]
+    delete others[name]
+    return encodeURIComponent(String(value))
+  })
+  return { verb, path: typeof tenant === 'string' ? `/${encodeURIComponent(tenant)}${path}` : path, others }
+}
+
+/** The body of an answer, or an event. Throws what it refuses with (§11.6); in a stream, whose status came before it, by its own code. */
+function restResult({ response: { status, ok }, next }: HttpAnswer, json: unknown, note: Note): unknown {
+  const { error } = fieldsOf(json)
+  if (ok && error === undefined) return json
+  throw restRefusal(next ? Number(fieldsOf(error).code) : status, error, note)
+}

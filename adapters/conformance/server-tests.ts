@@ -1,0 +1,179 @@
+import { isDeepStrictEqual } from 'node:util'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { TaskSchema } from '../../machines/protocol/objects.ts'
+import { isTerminal } from '../../machines/protocol/states.ts'
+import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { bindingNamed, readBindings, type Binding } from '../client/bindings.ts'
+import { isSocketAddress } from '../client/discovery.ts'
+import { onlyOlder } from '../client/interfaces.ts'
+import type { Bounds } from './bounds.ts'
+import { callerFor } from './callers.ts'
+import { cardAt, noteCard, type FoundCard } from './card.ts'
+import { Exploration } from './explore.ts'
+import { Ledger, type Verdict } from './ledger.ts'
+import type { Need } from './needs.ts'
+import { offeredIn, type Offer, type Offered } from './offered.ts'
+import { REQUIREMENTS } from './requirements.ts'
+import { Trial } from './trial.ts'
+import { BoundReached, ignoreBound, ignoreUnanswered, Unanswered } from './unanswered.ts'
+import { outcomeText, refusalText } from './wording.ts'
+
+/** How a server is tested. */
+export interface ServerTestOptions {
+  /** What is said to its agent. Default: the examples of the card's skills, or `hello`. */
+  readonly texts?: readonly string[]
+  /** A bearer token. It goes to no other host than that of the given address. */
+  readonly apiKey?: string
+  /** The bindings to test, of those that the card offers. Default all; for a ws: address the WebSocket. */
+  readonly bindings?: readonly string[]
+  readonly bounds?: Partial<Bounds>
+  readonly clock?: Clock
+  readonly signal?: AbortSignal
+  /** Hears what is being tried. */
+  readonly told?: (binding: Binding, what: string) => void
+}
+
+/** What came of the test on one binding. */
+export interface Column {
+  readonly binding: Binding
+  readonly url: string
+  /** One for each requirement, in their order. */
+  readonly verdicts: readonly Verdict[]
+}
+
+/** What came of the test of a server. */
+export interface ServerTest {
+  readonly columns: readonly Column[]
+  /** What else there is to be said, as lines: interfaces that were not tested, messages that were refused, bounds that were reached. */
+  readonly notes: readonly string[]
+}
+
+const BOUNDS: Bounds = { answerMs: 10_000, requests: 500, tasks: 80, totalMs: 300_000 }
+
+/** How many examples of a card are tried. */
+const MOST_TEXTS = 5
+
+/**
+ * Tests any A2A server over every binding that its card offers, with no knowledge of its agent. Throws TypeError for what is no address
+ * or binding, and A2AError as `connect` does: when nobody answers there, there is no card, or no interface of A2A 1.0; Unauthenticated
+ * where it wants credentials.
+ */
+export async function testServer(url: string, options: ServerTestOptions = {}): Promise<ServerTest> {
+  const { clock = systemClock, signal = new AbortController().signal, told = () => {}, texts, apiKey } = options
+  const wanted = readBindings(options.bindings) ?? (isSocketAddress(url) ? ['WEBSOCKET'] : undefined)
+  const bounds = { ...BOUNDS, ...options.bounds }
+  const found = await cardInTime(url, bounds, clock, signal)
+  const card = offeredIn(found.card)
+  const { offers, notes } = offersIn(card, url, wanted)
+  const said = texts ?? (card.examples.length === 0 ? ['hello'] : card.examples.slice(0, MOST_TEXTS))
+  const trials: Trial[] = []
+  const columns: Column[] = []
+  for (const offer of offers) {
+    const ledger = new Ledger(factsOf(card, offer.binding))
+    noteCard(found, ledger, offer.binding)
+    const open = await callerFor(offer, { asked: url, apiKey, extensions: card.requiredExtensions })
+    if (typeof open === 'string') {
+      columns.push({ ...offer, verdicts: REQUIREMENTS.map(requirement => ({ requirement, outcome: 'skipped', findings: [], reason: open })) })
+      continue
+    }
+    const trial = new Trial({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, apiKey })
+    const exploration = new Exploration(trial, what => told(offer.binding, what))
+    trials.push(trial)
+    if (await isThere(trial)) await exploration.run()
+    await exploration.cleanUp()
+  }
+  await compare(trials).catch(ignoreBound)
+  for (const trial of trials) {
+    const { binding, refusals, reached } = trial
+    trial.close()
+    notes.push(...[...refusals].map(text => `${binding}: a message was refused: ${text}`), ...(reached === undefined ? [] : [`${binding}: ended at a bound: ${reached}`]))
+  }
+  const tested = trials.map(({ options: { binding, url, ledger } }) => ({ binding, url, verdicts: ledger.verdicts() }))
+  return { columns: [...tested, ...columns], notes }
+}
+
+async function cardInTime(url: string, { answerMs }: Bounds, clock: Clock, signal: AbortSignal): Promise<FoundCard> {
+  const late = new AbortController()
+  const timer = clock.setTimeout(() => late.abort(), answerMs)
+  try {
+    return await cardAt(url, AbortSignal.any([signal, late.signal]))
+  } finally {
+    clock.clearTimeout(timer)
+  }
+}
+
+function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { offers: Offer[]; notes: string[] } {
+  const { interfaces } = card
+  const isCurrent = (version: string) => normaliseVersion(version) === PROTOCOL_VERSION
+  if (interfaces.length === 0) throw new A2AError('InvalidAgentResponse', `The card at ${url} lists no interface that could be tested.`)
+  if (!interfaces.some(({ protocolVersion }) => isCurrent(protocolVersion))) throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), [PROTOCOL_VERSION])
+  const offers: Offer[] = []
+  const notes: string[] = []
+  for (const { url: address, protocolBinding, protocolVersion, tenant = '' } of interfaces) {
+    const binding = bindingNamed(protocolBinding)
+    const name = `${protocolBinding} ${protocolVersion} at ${address}`
+    if (!isCurrent(protocolVersion)) notes.push(`${name} is not tested: only A2A ${PROTOCOL_VERSION} is.`)
+    else if (!binding) notes.push(`${name} is not tested: taskchart does not speak it.`)
+    else if (offers.some(offer => offer.binding === binding)) notes.push(`${name} is not tested: the first interface of its binding is.`)
+    else if (wanted?.includes(binding) ?? true) {
+      const isOnly10 = interfaces.every(other => isCurrent(other.protocolVersion) || other.url !== address)
+      offers.push({ binding, url: address, tenant: tenant === '' ? undefined : tenant, isOnly10 })
+    }
+  }
+  if (offers.length === 0) throw new A2AError('UnsupportedOperation', `The agent at ${url} offers no ${(wanted ?? ['binding that could be tested']).join(' or ')}, only ${interfaces.map(({ protocolBinding }) => protocolBinding).join(', ')}.`)
+  return { offers, notes }
+}
+
+function factsOf(card: Offered, binding: Binding): Need[] {
+  const ofBinding: Readonly<Record<Binding, readonly Need[]>> = { WEBSOCKET: ['json', 'rpc', 'websocket'], JSONRPC: ['json', 'rpc', 'rpcOverHttp'], 'HTTP+JSON': ['json', 'rest'], GRPC: ['grpc'] }
+  return [
+    ...ofBinding[binding],
+    ...(card.streaming ? ['streaming' as const] : []),
+    card.pushNotifications ? 'push' : 'noPush',
+    card.extendedAgentCard ? 'extended' : 'noExtended'
+  ]
+}
+
+/** Whether the server answers over the binding, as its card says (§5.2). Throws where it wants credentials. */
+async function isThere(trial: Trial): Promise<boolean> {
+  try {
+    const outcome = await trial.ask([118], 'ListTasks', { pageSize: 1 })
+    if ('refusal' in outcome && (outcome.refusal.code === 'Unauthenticated' || /^(?:401|UNAUTHENTICATED)/.test(outcome.refusal.native))) {
+      throw new A2AError('Unauthenticated', refusalText(outcome.refusal))
+    }
+    trial.check(118, true, '', undefined)
+    return true
+  } catch (error) {
+    if (error instanceof BoundReached || error instanceof Unanswered) return false
+    throw error
+  }
+}
+
+/** All bindings are the same agent: what was opened over one is there over the others, and what is refused is refused alike (§5.1). */
+async function compare(trials: readonly Trial[]): Promise<void> {
+  if (trials.length < 2) return
+  const unknown = crypto.randomUUID()
+  for (const trial of trials) {
+    trial.options.ledger.learn('others')
+    const ended = [...trial.tasks.values()].find(({ status: { state } }) => isTerminal(state))
+    for (const other of trials) {
+      if (other === trial) continue
+      await compared(trial, other, ended?.id, unknown).catch(ignoreUnanswered)
+    }
+  }
+}
+
+async function compared(trial: Trial, other: Trial, id: string | undefined, unknown: string): Promise<void> {
+  const [here, there] = [await trial.ask([130], 'GetTask', { id: unknown }), await other.ask([], 'GetTask', { id: unknown })]
+  if ('refusal' in here && 'refusal' in there) trial.check(130, here.refusal.code === there.refusal.code, `what ${other.binding} refuses with: ${refusalText(there.refusal)}`, refusalText(here.refusal))
+  if (id === undefined) return
+  const [own, foreign] = [await trial.result([129], 'GetTask', { id }), await other.ask([], 'GetTask', { id })]
+  trial.check(129, 'result' in foreign && isDeepStrictEqual(canonical(own), canonical(foreign.result)), `the task over ${other.binding} too: ${JSON.stringify(own)}`, outcomeText(foreign))
+}
+
+/** Bindings may leave out what has the default of its type. */
+function canonical(task: unknown): unknown {
+  return tryDecode(TaskSchema, task).value ?? task
+}

@@ -1,0 +1,289 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
+import { isTerminal, TASK_STATES } from '../../machines/protocol/states.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import type { Binding } from '../client/bindings.ts'
+import type { Bounds } from './bounds.ts'
+import { Refusal, type Caller, type Note, type Stream, type Terms } from './caller.ts'
+import { noteEmitted, type Heard } from './emitted.ts'
+import { fieldsOf } from './fields-of.ts'
+import type { Ledger } from './ledger.ts'
+import { Listening } from './listening.ts'
+import type { Offer, Offered } from './offered.ts'
+import { BoundReached, Unanswered } from './unanswered.ts'
+import { errorText, refusalText, shown, termsText } from './wording.ts'
+
+/** What a test on one binding works with. */
+export interface TrialOptions extends Offer {
+  readonly card: Offered
+  readonly texts: readonly string[]
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly bounds: Bounds
+  /** Aborts when the user wants it to stop. */
+  readonly signal: AbortSignal
+  readonly open: (note: Note) => Caller
+  /** The key that callers show. */
+  readonly apiKey: string | undefined
+}
+
+/** The requirements that operations are there, by their names or routes, on each binding. */
+const METHOD_ROWS: Readonly<Record<Binding, readonly number[]>> = { WEBSOCKET: [16, 128, 144], JSONRPC: [16, 128], 'HTTP+JSON': [19, 128], GRPC: [23, 128] }
+
+/** After so many requests in a row that were not answered nothing more is sent. */
+const MOST_SILENCES = 5
+
+/** What an operation was answered with: a result, or a refusal. */
+export type Outcome = { readonly result: unknown; readonly extensions: string } | { readonly refusal: Refusal }
+
+/** The test of one binding: asks, within bounds, and keeps what it finds. */
+export class Trial {
+  readonly options: TrialOptions
+  readonly #caller: Caller
+  readonly #endsAtMs: number
+  /** The tasks that were seen, as they were last. */
+  readonly tasks = new Map<string, Task>()
+  /** The ids of those that messages opened. */
+  readonly opened = new Set<string>()
+  /** After how long the tasks of messages ended, or asked. */
+  readonly #stops = new Map<string, { readonly ms: number; readonly isEnd: boolean }>()
+  /** How long the streams of messages took that told progress. */
+  readonly tookMs = new Map<string, number>()
+  /** Whether the server keeps contexts that a client makes. */
+  keepsContexts = false
+  /** What messages were refused with. */
+  readonly refusals = new Set<string>()
+  /** Which bound ended the test, if one did. */
+  reached: string | undefined
+  #silences = 0
+  #requests = 0
+  #opened = 0
+  #sent = ''
+
+  constructor(options: TrialOptions) {
+    this.options = options
+    this.#endsAtMs = options.clock.now() + options.bounds.totalMs
+    this.#caller = options.open((id, isMet, wanted, found) => this.check(id, isMet, wanted, found))
+  }
+
+  get binding(): Binding {
+    return this.options.binding
+  }
+
+  /** Keeps whether a requirement is met by what was sent last. */
+  check(id: number, isMet: boolean, wanted: string, found: unknown, isMust = true): void {
+    const { ledger } = this.options
+    if (isMet) ledger.meets(id)
+    else ledger.misses(id, { sent: this.#sent, wanted, found: shown(found) }, isMust)
+  }
+
+  /** Asks, and gives the result, or what it is refused with. With no answer the requirements of these numbers are not met. */
+  async ask(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<Outcome> {
+    const cut = this.#begin(method, params, terms)
+    const call = this.#caller.call(method, this.#withTenant(params), { ...terms, cut: cut.signal })
+    try {
+      const { result, extensions } = await this.within(call, cut)
+      this.#silences = 0
+      for (const id of METHOD_ROWS[this.binding]) this.check(id, true, '', undefined)
+      this.hear({ method, streamed: false, value: result })
+      if (method === 'SendMessage' && isObject(result) && isTask(result.task)) this.tasks.set(result.task.id, result.task)
+      return { result, extensions }
+    } catch (error) {
+      if (error instanceof Refusal) return this.#refusedWith(error)
+      return this.#unanswered(ids, error)
+    }
+  }
+
+  /** Asks, and gives the result. A refusal is none of the requirements' of these numbers, and ends the move. */
+  async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<T> {
+    const outcome = await this.ask(ids, method, params, terms)
+    if ('result' in outcome) return outcome.result as T
+    for (const id of ids) this.check(id, false, 'an answer', refusalText(outcome.refusal))
+    throw new Unanswered(outcome.refusal.message)
+  }
+
+  /** Asks for what has to be refused with an error, and keeps whether it is. Gives the refusal. */
+  async refused(id: number, wanted: ErrorCode, method: OperationMethod, params: object, terms?: Terms): Promise<Refusal | undefined> {
+    const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
+    const outcome = isStreaming ? await this.#firstOf([id], method, params, terms) : await this.ask([id], method, params, terms)
+    return this.isRefusedWith(id, wanted, outcome)
+  }
+
+  /** Keeps whether an outcome is the refusal that was wanted. */
+  isRefusedWith(id: number, wanted: ErrorCode, outcome: Outcome): Refusal | undefined {
+    if (!('refusal' in outcome)) {
+      this.check(id, false, errorText(wanted), outcome.result)
+      return undefined
+    }
+    const { refusal } = outcome
+    const { code = this.#byStatus(refusal, wanted) } = refusal
+    this.check(id, code === wanted, errorText(wanted), refusalText(refusal))
+    if (code === wanted && ERRORS[wanted].code <= -32001 && ERRORS[wanted].code > -32100) {
+      this.check(97, refusal.reason === ERRORS[wanted].reason, `ErrorInfo with the reason ${ERRORS[wanted].reason}`, refusal.details, this.binding === 'HTTP+JSON' || this.binding === 'GRPC')
+    }
+    return refusal
+  }
+
+  /** Opens a stream. */
+  stream(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Listening {
+    const cut = this.#begin(method, params, terms)
+    const stream: Stream = this.#caller.stream(method, this.#withTenant(params), { ...terms, cut: cut.signal })
+    return new Listening({ trial: this, stream, method, cut, ids, sent: this.#sent })
+  }
+
+  /** Sends text as it is; `undefined` on bindings without an envelope. */
+  async raw(ids: readonly number[], text: string): Promise<Record<string, unknown> | undefined> {
+    if (!this.#caller.raw) return undefined
+    const cut = this.#begin('', text)
+    return this.within(this.#caller.raw(text), cut).catch((error: unknown) => this.#unanswered(ids, error))
+  }
+
+  /** Keeps how what was heard is written. What gRPC carries is no JSON: only its fields count. */
+  hear(heard: Heard): void {
+    noteEmitted(heard, (id, ...told) => {
+      if (this.binding !== 'GRPC' || id === 5 || id === 7) this.check(id, ...told)
+    })
+  }
+
+  /** Waits for an answer as long as it may take. Rejects with Unanswered. */
+  async within<T>(answer: Promise<T>, cut: AbortController): Promise<T> {
+    const { clock, signal, bounds: { answerMs } } = this.options
+    answer.catch(() => {})
+    let timer: unknown
+    const late = new Promise<never>((_, reject) => {
+      timer = clock.setTimeout(() => reject(new Unanswered(`no answer within ${answerMs / 1000} seconds`)), answerMs)
+    })
+    const stop = () => cut.abort()
+    signal.addEventListener('abort', stop, { once: true })
+    const failed = (error: unknown) => {
+      if (error instanceof Unanswered) cut.abort()
+      signal.throwIfAborted()
+      throw error
+    }
+    try {
+      return await Promise.race([answer, late]).catch(failed)
+    } finally {
+      clock.clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** Lets time pass. */
+  async pause(ms: number): Promise<void> {
+    const { clock, signal } = this.options
+    await new Promise<void>(resolve => void clock.setTimeout(resolve, ms))
+    signal.throwIfAborted()
+  }
+
+  /** A task was seen: what requirements need of one is there, and its state is kept for the end of the test. */
+  learn(task: Task): void {
+    const { ledger } = this.options
+    const { id, status: { state } } = task
+    this.tasks.set(id, task)
+    ledger.learn('task')
+    if (isTerminal(state)) ledger.learn('ended')
+    if (state === 'TASK_STATE_INPUT_REQUIRED') ledger.learn('asked')
+    if (state === 'TASK_STATE_AUTH_REQUIRED') ledger.learn('auth')
+  }
+
+  /** The task of a message stopped by itself after some time: it ended, or it asks. */
+  noteStop(text: string, ms: number, isEnd: boolean): void {
+    if (!this.#stops.has(text)) this.#stops.set(text, { ms, isEnd })
+  }
+
+  /** The requirements that are not met when SendMessage does not answer in time: none if the task may take that long. */
+  answersIn(text: string): number[] {
+    const { ms, isEnd } = this.#stops.get(text) ?? { ms: Infinity, isEnd: true }
+    return ms < this.options.bounds.answerMs / 2 ? [isEnd ? 35 : 36] : []
+  }
+
+  /** Learns of the tasks of a context. */
+  async findTasks(context: object): Promise<void> {
+    const outcome = await this.ask([], 'ListTasks', context)
+    if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks)) for (const task of outcome.result.tasks.filter(isTask)) this.learn(task)
+  }
+
+  /** Whether a task was seen in a context. */
+  hasTaskIn(contextId: string): boolean {
+    return [...this.tasks.values()].some(task => task.contextId === contextId)
+  }
+
+  /** What to answer a question with that this text has led to: the text after it. */
+  answerFor(text: string): string {
+    const { texts } = this.options
+    return String(texts[(texts.indexOf(text) + 1) % texts.length])
+  }
+
+  /** Counts a task that is to be opened. */
+  opens(): void {
+    this.#opened += 1
+    if (this.#opened > this.options.bounds.tasks) throw this.#reaches(`${this.options.bounds.tasks} tasks`)
+  }
+
+  /** What was sent is what findings are about from here on. */
+  isAbout(sent: string): void {
+    this.#sent = sent
+  }
+
+  close(): void {
+    this.#caller.close()
+  }
+
+  async #firstOf(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<Outcome> {
+    const listening = this.stream(ids, method, params, terms)
+    const first = await listening.next()
+    listening.leave()
+    return listening.refusal ? { refusal: listening.refusal } : { result: first, extensions: '' }
+  }
+
+  #refusedWith(refusal: Refusal): Outcome {
+    this.#silences = 0
+    const { code, native } = refusal
+    const isThere = code !== 'MethodNotFound' && !native.startsWith('405') && native !== 'UNIMPLEMENTED'
+    for (const id of METHOD_ROWS[this.binding]) this.check(id, isThere, 'this operation', refusalText(refusal))
+    return { refusal }
+  }
+
+  #begin(method: string, params: object | string, terms: Terms = {}): AbortController {
+    const { bounds, clock, signal } = this.options
+    signal.throwIfAborted()
+    this.#requests += 1
+    if (this.#requests > bounds.requests) throw this.#reaches(`${bounds.requests} requests`)
+    if (clock.now() > this.#endsAtMs) throw this.#reaches(`${bounds.totalMs / 1000} seconds`)
+    this.#sent = `${method} ${typeof params === 'string' ? params : JSON.stringify(params)}${termsText(terms)}`.trim()
+    return new AbortController()
+  }
+
+  #reaches(bound: string): BoundReached {
+    this.reached = bound
+    return new BoundReached(bound)
+  }
+
+  #unanswered(ids: readonly number[], error: unknown): never {
+    this.options.signal.throwIfAborted()
+    const { message } = error as Error
+    this.#silences += 1
+    if (this.#silences >= MOST_SILENCES) throw this.#reaches(`${MOST_SILENCES} requests in a row without an answer`)
+    for (const id of ids) this.check(id, false, 'an answer', message)
+    throw new Unanswered(message, { cause: error })
+  }
+
+  /** Without ErrorInfo the status has to do, where there is no number. */
+  #byStatus({ native }: Refusal, wanted: ErrorCode): ErrorCode | undefined {
+    const { http, grpc } = ERRORS[wanted]
+    const status = { 'HTTP+JSON': String(http), GRPC: grpc, JSONRPC: '', WEBSOCKET: '' }[this.binding]
+    return native.split(' ')[0] === status ? wanted : undefined
+  }
+
+  #withTenant(params: object): object {
+    const { tenant } = this.options
+    return tenant === undefined ? params : { ...params, tenant }
+  }
+}
+
+/** Says that something is a task, as far as that is needed to cancel it. */
+function isTask(value: unknown): value is Task {
+  return isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
+}

@@ -1,0 +1,132 @@
+import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs'
+import type { ChartOutline, OutlineState, OutlineTransition } from './outline.ts'
+import { stateBox, type StateBox } from './state-box.ts'
+import { labelOf, type TransitionLabel } from './transition-label.ts'
+
+/**
+ * Tells whether what leads from one state to another leads up in a drawing, which is read downwards: first where a state begins,
+ * then its other states as their author has them. What leads into a state, or out of one that it is in, does not.
+ */
+export function upwards(states: readonly OutlineState[]): (from: string, to: string) => boolean {
+  const ranks = new Map<string, readonly number[]>()
+  const ranksOf = (id = ''): readonly number[] => ranks.get(id) ?? []
+  for (const [i, { id, parent }] of states.entries()) {
+    const outer = states.find(state => state.id === parent)
+    const isBeginning = outer?.type === 'compound' && outer.initial.some(begun => begun === id || isIn(begun, id, states))
+    ranks.set(id, [...ranksOf(parent), isBeginning ? -1 : i])
+  }
+  return (from, to) => {
+    const [ofFrom, ofTo] = [ranksOf(from), ranksOf(to)]
+    const level = ofFrom.findIndex((rank, i) => rank !== ofTo[i])
+    return level >= 0 && Number(ofTo[level]) < Number(ofFrom[level])
+  }
+}
+
+function isIn(id: string, outer: string, states: readonly OutlineState[]): boolean {
+  const parent = states.find(state => state.id === id)?.parent
+  return parent !== undefined && (parent === outer || isIn(parent, outer, states))
+}
+
+/** A state that is to be placed; `id` is that of its node. */
+export interface Part {
+  readonly id: string
+  readonly state: OutlineState
+  readonly box: StateBox
+}
+
+/** A transition on an arrow. */
+export interface Arrival {
+  readonly transition: OutlineTransition
+  /** Of a transition that enters several states only the first arrow has it. */
+  readonly label?: TransitionLabel
+}
+
+/** An arrow that is to be placed: from one node to another, with all the transitions that lead so; none where a state begins. */
+export interface Arrow {
+  readonly from: string
+  readonly to: string
+  /** Whether it leads up: then the edge of the graph, which always leads down, is the other way round. */
+  readonly isUpwards: boolean
+  readonly arrivals: readonly Arrival[]
+}
+
+/** A chart as it is laid out. */
+export interface ChartGraph {
+  /** In the order of the outline, so that each stands after the one that it is in. */
+  readonly parts: readonly Part[]
+  /** In the order of the graph's edges. */
+  readonly arrows: readonly Arrow[]
+  readonly graph: ElkNode
+}
+
+/** For every node with nodes in it: they do not have what is said of the outermost. */
+const SPACING: LayoutOptions = { 'elk.spacing.nodeNode': '28', 'elk.layered.spacing.nodeNodeBetweenLayers': '24' }
+const OPTIONS: LayoutOptions = {
+  ...SPACING,
+  'elk.algorithm': 'layered',
+  'elk.direction': 'DOWN',
+  'elk.hierarchyHandling': 'INCLUDE_CHILDREN',
+  'elk.edgeRouting': 'ORTHOGONAL',
+  'elk.json.edgeCoords': 'ROOT',
+  'elk.json.shapeCoords': 'ROOT',
+  'elk.padding': '[top=16,left=16,bottom=16,right=16]'
+}
+/** States side by side have their names in one line. */
+const IN_LINE: LayoutOptions = { 'elk.alignment': 'TOP' }
+const ON_ITS_ARROW: LayoutOptions = { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' }
+/** What is between two labels of one arrow. */
+export const LABEL_GAP = 2
+const HISTORY_SIZE = 28
+const DOT_SIZE = 12
+
+/** The graph of a chart: its states as nodes in nodes, a dot in each state that has a beginning, and an edge for each arrow. */
+export function graphOf({ states, transitions }: ChartOutline): ChartGraph {
+  // Numbers as ids: what an author calls a state may be what another part is called, too.
+  const parts = states.map((state, i) => ({ id: `state ${i}`, state, box: stateBox(state, transitions.filter(({ source, targets }) => source === state.id && targets.length === 0)) }))
+  const nodes = new Map(parts.map(({ id, state }) => [state.id, id]))
+  const leadsUp = upwards(states)
+  const arrow = (from: OutlineState, to: string, arrivals: readonly Arrival[] = []): Arrow => ({ from: String(nodes.get(from.id)), to: String(nodes.get(to)), isUpwards: leadsUp(from.id, to), arrivals })
+  const beginnings = states.flatMap(state => state.initial.map(to => (state.type === 'history' ? arrow(state, to) : { ...arrow(state, to), from: dotOf(String(nodes.get(state.id))), isUpwards: false })))
+  const arrows = [...beginnings, ...states.flatMap(state => [...arrivalsFrom(state, transitions)].map(([to, arrivals]) => arrow(state, to, arrivals)))]
+  const roots = parts.filter(({ state: { parent } }) => parent === undefined)
+  return { parts, arrows, graph: { id: 'chart', layoutOptions: OPTIONS, children: roots.map(part => elkNode(part, parts)), edges: arrows.map(elkEdge) } }
+}
+
+/** What leads from a state, by where it leads: transitions to the same state share an arrow. */
+function arrivalsFrom({ id, invoke }: OutlineState, transitions: readonly OutlineTransition[]): Map<string, Arrival[]> {
+  const arrivals = new Map<string, Arrival[]>()
+  for (const transition of transitions.filter(({ source }) => source === id)) {
+    for (const [i, target] of transition.targets.entries()) {
+      const arrival = { transition, ...(i === 0 && { label: labelOf({ transition, invoked: invoke }) }) }
+      arrivals.set(target, [...(arrivals.get(target) ?? []), arrival])
+    }
+  }
+  return arrivals
+}
+
+/** The node of the dot in which a state begins. */
+export function dotOf(id: string): string {
+  return `dot of ${id}`
+}
+
+function elkNode({ id, state, box: { width, height } }: Part, parts: readonly Part[]): ElkNode {
+  if (state.type === 'history') return { id, width: HISTORY_SIZE, height: HISTORY_SIZE }
+  const inside = parts.filter(({ state: { parent } }) => parent === state.id)
+  if (inside.length === 0) return { id, width, height, layoutOptions: IN_LINE }
+  const dots = state.type === 'compound' ? [{ id: dotOf(id), width: DOT_SIZE, height: DOT_SIZE }] : []
+  const layoutOptions = {
+    ...SPACING,
+    ...IN_LINE,
+    'elk.padding': `[top=${height + 16},left=20,bottom=20,right=20]`,
+    'elk.nodeSize.constraints': 'MINIMUM_SIZE',
+    // Downwards elk takes the first of these for the height.
+    'elk.nodeSize.minimum': `(${height}, ${width})`
+  }
+  return { id, layoutOptions, children: [...dots, ...inside.map(part => elkNode(part, parts))] }
+}
+
+function elkEdge({ from, to, isUpwards, arrivals }: Arrow, i: number): ElkExtendedEdge {
+  const labels = arrivals.flatMap(({ label }) => label ?? [])
+  const size = { width: Math.max(...labels.map(({ width }) => width)), height: labels.reduce((sum, { height }) => sum + height + LABEL_GAP, -LABEL_GAP) }
+  return { id: `arrow ${i}`, sources: [isUpwards ? to : from], targets: [isUpwards ? from : to], labels: labels.length > 0 ? [{ text: ' ', ...size, layoutOptions: ON_ITS_ARROW }] : [] }
+}

@@ -1,0 +1,94 @@
+import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
+import { layoutEngine } from './elk.ts'
+import type { ChartOutline } from './outline.ts'
+
+/** Regions side by side as columns of one height. Those that an arrow ends at stay as they are, with all beside them. */
+export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
+  return states.map(region => {
+    const beside = states.filter(({ state: { parent }, isRegion }) => isRegion && parent === region.state.parent)
+    const isRow = beside.every(({ id, place: { y } }) => y === region.place.y && !ends.has(id))
+    return region.isRegion && isRow ? { ...region, place: asHigh(region.place, beside) } : region
+  })
+}
+
+function asHigh(place: Place, beside: readonly PlacedState[]): Place {
+  return { ...place, height: Math.max(...beside.map(({ place: { height } }) => height)) }
+}
+
+/** A rectangle, in pixels from the drawing's corner. */
+export interface Place {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** A state where it is drawn. */
+export interface PlacedState extends Part {
+  readonly place: Place
+  /** Whether there are states in it. */
+  readonly isGroup: boolean
+  /** Whether it is one of the regions of a parallel state. */
+  readonly isRegion: boolean
+}
+
+/** An arrow where it is drawn: its corners, from where it starts to where it leads, and where its label is. */
+export interface PlacedArrow extends Arrow {
+  readonly points: readonly ElkPoint[]
+  readonly labelPlace: Place
+}
+
+/** A chart with every part in its place. */
+export interface ChartLayout extends Place {
+  /** Each after the one that it is in. */
+  readonly states: readonly PlacedState[]
+  readonly arrows: readonly PlacedArrow[]
+  /** Where states begin. */
+  readonly dots: readonly Place[]
+}
+
+/** Finds the places of a chart's parts. The same chart gets the same places. Rejects with TypeError without elkjs. */
+export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
+  const { parts, arrows, graph } = graphOf(outline)
+  const engine = await layoutEngine()
+  const laid = await engine.layout(graph)
+  const { edges = [] } = laid
+  const places = new Map(nodesIn(laid).map(node => [node.id, placeOf(node)]))
+  const placed = parts.map(part => {
+    const place = placeOf(places.get(part.id))
+    return { ...part, place, isGroup: parts.some(({ state }) => state.parent === part.state.id), isRegion: isRegion(part, parts) }
+  })
+  return {
+    ...placeOf(laid),
+    states: asColumns(placed, new Set(arrows.flatMap(({ from, to }) => [from, to]))),
+    arrows: arrows.map((arrow, i) => placedArrow(arrow, edges[i], placed)),
+    dots: parts.flatMap(({ id }) => places.get(dotOf(id)) ?? [])
+  }
+}
+
+function isRegion({ state: { parent } }: Part, parts: readonly Part[]): boolean {
+  return parts.some(({ state }) => state.id === parent && state.type === 'parallel')
+}
+
+function placedArrow(arrow: Arrow, { labels: [label] = [], sections = [] }: Partial<ElkExtendedEdge> = {}, states: readonly PlacedState[]): PlacedArrow {
+  return { ...arrow, points: pointsOf(arrow, sections, states), labelPlace: placeOf(label) }
+}
+
+/** The corners of an arrow. One that leads from a state into it starts below what is written there. */
+function pointsOf({ from, isUpwards }: Arrow, sections: readonly ElkEdgeSection[], states: readonly PlacedState[]): ElkPoint[] {
+  const downwards = sections.flatMap(({ startPoint, bendPoints = [], endPoint }) => [startPoint, ...bendPoints, endPoint])
+  const points = isUpwards ? downwards.toReversed() : downwards
+  const source = states.find(({ id }) => id === from)
+  const [start, next] = points
+  if (!source || !start || !next || Math.abs(start.y - source.place.y) > 0.5 || next.y <= start.y) return points
+  return [{ x: start.x, y: Math.min(next.y, start.y + source.box.height) }, ...points.slice(1)]
+}
+
+function nodesIn(node: ElkNode): ElkNode[] {
+  return [node, ...(node.children ?? []).flatMap(nodesIn)]
+}
+
+function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place {
+  return { x, y, width, height }
+}

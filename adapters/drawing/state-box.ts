@@ -1,0 +1,79 @@
+import { isGiven } from './chart-words.ts'
+import type { OutlineActor, OutlineState, OutlineTransition } from './outline.ts'
+import { KEY_SIZE, TAG_SIZE, TEXT_SIZE } from './style.ts'
+import { shownText } from './svg-element.ts'
+import { cutText, type CutText } from './text-width.ts'
+import { linesOf } from './transition-label.ts'
+
+/** A text in a drawing; its place is that of the left end of its base line. */
+export interface PlacedText extends CutText {
+  readonly kind: 'key' | 'tag' | 'description' | 'does' | 'stays'
+  readonly x: number
+  readonly y: number
+  /** The transition that stays, if it is one. */
+  readonly transition?: OutlineTransition
+}
+
+/** What is written in a state's box, at its top, in pixels from its corner. */
+export interface StateBox {
+  readonly texts: readonly PlacedText[]
+  readonly width: number
+  readonly height: number
+  /** Where the line between its name and what it does is, if it does something. */
+  readonly divider?: number
+}
+
+/** How far a tag's chip goes beyond its text. */
+export const TAG_PADDING = 6
+
+/** How far the inner border of a final state is from the outer one. */
+export const BORDERS = 4
+
+const PADDING = 12
+const LINE = 17
+const LONGEST = 360
+
+/** The box of a state, by what is said of it and by the transitions that stay in it. Texts that are too long are cut. */
+export function stateBox(state: OutlineState, stays: readonly OutlineTransition[]): StateBox {
+  const heading = headingOf(state)
+  const lines = [...doingsOf(state).map(text => ({ kind: 'does' as const, text })), ...stays.map(transition => ({ kind: 'stays' as const, text: linesOf({ transition, invoked: state.invoke }).join(' '), transition }))]
+  const top = heading.height
+  const texts = lines.map(({ text, ...line }, i) => ({ ...line, ...cutText(LONGEST, text, TEXT_SIZE), x: PADDING, y: top + 10 + (i + 1) * LINE - 6 }))
+  const all = [...heading.texts, ...texts]
+  return {
+    texts: all,
+    width: Math.max(64, ...all.map(({ x, width, kind }) => x + width + PADDING + (kind === 'tag' ? TAG_PADDING : 0))),
+    height: top + (texts.length === 0 ? 0 : 13 + texts.length * LINE) + (state.type === 'final' ? BORDERS : 0),
+    ...(texts.length > 0 && { divider: top + 3 })
+  }
+}
+
+/** Its name, then its tags, as many to a line as there is room for, and its description. */
+function headingOf({ key, tags, description = '' }: OutlineState): { texts: PlacedText[]; height: number } {
+  const name = { kind: 'key' as const, ...cutText(LONGEST, key, KEY_SIZE, true), x: PADDING, y: 23 }
+  const texts: PlacedText[] = [name]
+  let [x, y] = [PADDING + name.width + 10, 23]
+  for (const tag of tags) {
+    const cut = cutText(LONGEST, tag, TAG_SIZE)
+    if (x + cut.width + 2 * TAG_PADDING > PADDING + LONGEST) [x, y] = [PADDING, y + LINE + 4]
+    texts.push({ kind: 'tag', ...cut, x: x + TAG_PADDING, y })
+    x += cut.width + 2 * TAG_PADDING + 6
+  }
+  if (shownText(description) !== '') {
+    y += LINE
+    texts.push({ kind: 'description', ...cutText(LONGEST, description, TEXT_SIZE), x: PADDING, y })
+  }
+  return { texts, height: y + 11 }
+}
+
+function doingsOf({ entry, exit, invoke }: OutlineState): string[] {
+  return [
+    ...(entry.length > 0 ? [`entry / ${entry.join(', ')}`] : []),
+    ...(exit.length > 0 ? [`exit / ${exit.join(', ')}`] : []),
+    ...invoke.map(actor => `invoke / ${actorText(actor)}`)
+  ]
+}
+
+function actorText({ id, src = 'an actor' }: OutlineActor): string {
+  return isGiven(id) && id !== src ? `${src} as ${id}` : src
+}

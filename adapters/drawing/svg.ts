@@ -1,0 +1,110 @@
+import { arrowHead, arrowLine } from './arrow-path.ts'
+import { LABEL_GAP } from './elk-graph.ts'
+import type { ChartLayout, Place, PlacedArrow, PlacedState } from './layout.ts'
+import type { ChartOutline, OutlineTransition } from './outline.ts'
+import { BORDERS, TAG_PADDING, type PlacedText } from './state-box.ts'
+import { CHART_STYLE } from './style.ts'
+import { element, rounded, svgText } from './svg-element.ts'
+import type { CutText } from './text-width.ts'
+import { baseLine, type TransitionLabel } from './transition-label.ts'
+
+/** A chart in its places as SVG: its arrows, and over them its states, whose names can be read where an arrow passes. */
+export function svgOf(outline: ChartOutline, { width, height, states, arrows, dots }: ChartLayout): string {
+  const [wide, high] = [Math.ceil(width), Math.ceil(height)]
+  const content = [
+    element('title', {}, [svgText(`${outline.id}: a statechart`)]),
+    element('desc', {}, [svgText(summaryOf(outline))]),
+    element('style', {}, [CHART_STYLE]),
+    element('rect', { class: 'canvas', width: wide, height: high, rx: 8 }),
+    ...arrows.filter(({ arrivals }) => arrivals.length === 0).map(({ points }) => element('g', { class: 'beginning' }, linesThrough(points))),
+    ...transitionsIn(arrows),
+    ...dots.map(dotOf),
+    ...states.map(stateOf)
+  ]
+  const frame = { xmlns: 'http://www.w3.org/2000/svg', class: 'statechart', role: 'img', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high }
+  return `${element('svg', frame, content.map(part => `\n${part}`))}\n`
+}
+
+/** What a chart is, for who cannot see it. */
+function summaryOf({ states: [root, ...states], transitions }: ChartOutline): string {
+  const beginning = root?.initial[0] === undefined ? '' : ` It begins in ${root.initial.join(' and ')}.`
+  return `${states.length} states and ${transitions.length} transitions.${beginning} ${transitions.map(({ name }) => `${name}.`).join(' ')}`
+}
+
+/** Part of a transition: its line to one state, which is hidden if another transition has drawn it, and its label if that is there. */
+interface Drawn {
+  readonly transition: OutlineTransition
+  readonly parts: readonly string[]
+}
+
+/** Each transition with all its lines, so that it can be lit as a whole. */
+function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
+  const drawn = arrows.flatMap(({ arrivals, points, labelPlace }) => {
+    const lines = (isShared: boolean): string[] => linesThrough(points, isShared ? ' shared' : '', labelPlace)
+    return arrivals.map(({ transition, label }, i): Drawn => {
+      const above = arrivals.slice(0, i).reduce((sum, { label }) => sum + (label ? label.height + LABEL_GAP : 0), 0)
+      return { transition, parts: [...lines(i > 0), ...(label ? labelAt(label, labelPlace.x + labelPlace.width / 2, labelPlace.y + above) : [])] }
+    })
+  })
+  return [...new Set(drawn.map(({ transition }) => transition))].map(transition =>
+    element('g', { class: 'transition', 'data-transition': transition.name }, [titleOf(transition), ...drawn.flatMap(part => (part.transition === transition ? part.parts : []))])
+  )
+}
+
+function linesThrough(points: PlacedArrow['points'], more = '', label?: Place): string[] {
+  return [element('path', { class: `edge${more}`, d: arrowLine(points, label) }), element('path', { class: `head${more}`, d: arrowHead(points) })]
+}
+
+function labelAt({ lines, width, height }: TransitionLabel, centre: number, y: number): string[] {
+  const texts = lines.map((line, i) => textElement(line, { class: i === 0 ? 'occasion' : 'does', x: centre, y: y + baseLine(i), 'text-anchor': 'middle' }))
+  return [element('rect', { class: 'label', x: centre - width / 2, y, width, height, rx: 6 }), ...texts]
+}
+
+function dotOf({ x, y, width }: Place): string {
+  return element('circle', { class: 'dot', cx: x + width / 2, cy: y + width / 2, r: width / 2 })
+}
+
+function stateOf({ state, box, place, isGroup, isRegion }: PlacedState): string {
+  const { id, type, history, description } = state
+  const classes = ['state', isGroup ? 'group' : 'leaf', type, ...(isRegion ? ['region'] : [])].join(' ')
+  const title = element('title', {}, [svgText(description === undefined ? id : `${id}: ${description}`)])
+  return element('g', { class: classes, 'data-state': id }, [title, ...(history ? historyOf(place, history === 'deep') : boxOf(state.type === 'final', place, box))])
+}
+
+function boxOf(isFinal: boolean, place: Place, { texts, divider }: PlacedState['box']): string[] {
+  const { x, y, width, height } = place
+  const inner = { x: x + BORDERS, y: y + BORDERS, width: width - 2 * BORDERS, height: height - 2 * BORDERS }
+  return [
+    element('rect', { class: 'box', ...place, rx: 9 }),
+    ...(isFinal ? [element('rect', { class: 'inner', ...inner, rx: 6 })] : []),
+    ...(divider === undefined ? [] : [element('path', { class: 'divider', d: `M${rounded(x)} ${rounded(y + divider)}h${rounded(width)}` })]),
+    ...texts.map(text => textOf(text, place))
+  ]
+}
+
+function historyOf({ x, y, width }: Place, isDeep: boolean): string[] {
+  const centre = { x: x + width / 2, y: y + width / 2 }
+  return [
+    element('circle', { class: 'box', cx: centre.x, cy: centre.y, r: width / 2 }),
+    element('text', { x: centre.x, y: centre.y + 4, 'text-anchor': 'middle' }, [isDeep ? 'H*' : 'H'])
+  ]
+}
+
+function textOf(text: PlacedText, { x, y }: Place): string {
+  const [left, base] = [x + text.x, y + text.y]
+  if (text.kind === 'tag') {
+    const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
+    return element('rect', { class: 'chip', ...chip }) + textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
+  }
+  const drawn = textElement(text, { class: text.kind, x: left, y: base })
+  return text.transition ? element('g', { class: 'stays', 'data-transition': text.transition.name }, [titleOf(text.transition), drawn]) : drawn
+}
+
+/** A text; one that was cut has the whole as its title. */
+function textElement({ text, whole }: CutText, attributes: Readonly<Record<string, string | number>>): string {
+  return element('text', attributes, [...(whole === undefined ? [] : [element('title', {}, [svgText(whole)])]), svgText(text)])
+}
+
+function titleOf({ name, description }: OutlineTransition): string {
+  return element('title', {}, [svgText(description === undefined ? name : `${name}: ${description}`)])
+}

@@ -1,0 +1,120 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { Principal } from '../../runtime/access/authentication.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
+import { readingCost } from '../../runtime/access/fair-queue.ts'
+import { userOf, type Sharer } from '../../runtime/access/shares.ts'
+import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
+import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { Refusal } from '../entry/admission.ts'
+import { goneWith } from '../entry/connection.ts'
+import type { ServiceParameters } from '../json-rpc/envelope.ts'
+import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
+import type { BodyIntake, BodySize } from './body.ts'
+
+/** Node's response to a request, as it comes with it. */
+export interface NodeResponse {
+  /** What hono's node server hands over: by it a client is cut off that reads nothing. */
+  readonly outgoing?: { destroy(): unknown } | undefined
+  /** Node's request, from the same: calls are counted by its connection where callers are not known. */
+  readonly incoming?: { readonly socket?: object | undefined } | undefined
+  /** The same, and its connection, where nobody stands between it and the handler, so that streams may be written to it at once. */
+  readonly direct?: DirectResponse | undefined
+}
+
+/** A response, which has no socket while another one before it on the connection is not at its end, and the connection. */
+export interface DirectResponse {
+  readonly response: ServerResponse
+  readonly socket: Socket
+  /** Counts the request for its caller until the response is over. Refuses one that is over its share. */
+  readonly claim?: (sharer: Sharer) => Refusal | undefined
+}
+
+/** A request that was let in, and what its bindings need to know of it. */
+export interface HttpCall {
+  readonly request: Request
+  /** Node's response to it, as far as the server has told. */
+  readonly served: NodeResponse
+  /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
+  readonly path: string
+  readonly size: BodySize
+  /** Whether the answer, or what the stream begins with, is large, once that is known. */
+  readonly outcome: { isLarge: boolean }
+  readonly query: URLSearchParams
+  readonly principal: Principal | undefined
+  /** The tenant that the path names, where JSON-RPC is called there. */
+  readonly tenant?: string
+  readonly terms: CallTerms
+  /** Headers of every answer: which extensions are active, which page may read it. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Where the agent is reached. */
+  readonly interfaces: readonly AgentInterface[]
+  /** Where it belongs, if the runtime traces. */
+  readonly traced: TraceTerms | undefined
+}
+
+/** The names that 0.3 and server-sent events have for service parameters. */
+const OTHER_NAMES: Readonly<Record<string, string>> = { 'a2a-extensions': 'x-a2a-extensions', 'taskchart-after-generation': 'last-event-id' }
+
+/** Service parameters that count only where an extension is active. */
+const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
+
+/** On what terms a request calls (§3.2.6): by its headers, or by its query for clients that cannot set them. */
+export function termsOf({ headers }: Request, query: URLSearchParams, supported: readonly string[]): CallTerms {
+  const parameters = new Map<string, string>()
+  const read = (name: string) => {
+    const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
+    if (value !== null) parameters.set(name, value)
+  }
+  read('a2a-version')
+  read('a2a-extensions')
+  const defaults = { version: queried(query, 'a2a-version'), extensions: queried(query, 'a2a-extensions') }
+  if (parameters.has('a2a-extensions') || defaults.extensions !== '') CONDITIONS.forEach(read)
+  return callTerms(parameters satisfies ServiceParameters, defaults, supported)
+}
+
+/** What a stream adds to the context of its call. */
+export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
+
+/** The context of a call, whose waiting ends when its client is gone unless a stream has terms of its own. */
+export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
+  const { size, outcome, principal, tenant, terms, interfaces, traced } = call
+  const { version, extensions, conditions } = terms
+  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room: () => void (outcome.isLarge = true), connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
+  return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
+}
+
+/** The counts of a call's body while it is not parsed, and its turn to be parsed. */
+export function intakeOf({ settings }: Runtime, { principal, tenant, size, served, request }: HttpCall): BodyIntake {
+  const sharer = settings.sharerOf(principal, tenant)
+  return {
+    size,
+    unfinished: () => new Unfinished(settings.unfinished, sharer),
+    turn: bytes => settings.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
+  }
+}
+
+const connections = new PrivateProperty<object, object>()
+
+/** Gives the object that stands for the connection of a request, if the server has told the connection. The socket itself would stay in memory with the contexts. */
+export function connectionOf({ direct, incoming }: NodeResponse): object | undefined {
+  const socket = direct?.socket ?? incoming?.socket
+  if (!socket) return undefined
+  const known = connections.get(socket)
+  if (known) return known
+  const connection = {}
+  connections.set(socket, connection)
+  return connection
+}
+
+function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
+  return direct ? goneWith(direct.socket) : request.signal
+}
+
+function queried(query: URLSearchParams, wanted: string): string {
+  if (query.size === 0) return ''
+  for (const [name, value] of query) if (name.toLowerCase() === wanted) return value
+  return ''
+}

@@ -1,0 +1,109 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { onAbort } from '../../runtime/primitives/promises.ts'
+import { goneWith } from '../entry/connection.ts'
+import type { DirectResponse } from './call.ts'
+
+/** Bytes that may wait for a client before its stream waits for it. */
+export const HIGH_WATER_BYTES = 64 * 1024
+
+/** What a sink tells of its client. */
+export interface SinkEvents {
+  /** There is room again. */
+  readonly drained: () => void
+  /** The client has left. Called once, and not after the end. */
+  readonly gone: () => void
+}
+
+/** Where the text of a stream goes on its way to one client. */
+export interface Sink {
+  /** Called once, before all else. */
+  open(events: SinkEvents): void
+  /** Bytes that may still wait for the client; 0 or less where the next have to wait for it. */
+  readonly room: number
+  /** Sends text on at once; the empty text begins the response. */
+  write(text: string): void
+  /** Ends the response. */
+  end(): void
+  /** Ends the connection to a client that does not read. */
+  cutOff(): void
+}
+
+const UTF8 = new TextEncoder()
+
+/** Writes to the body of a Response, which whoever asked for it sends. */
+export class BodySink implements Sink {
+  /** The body. */
+  readonly body: ReadableStream<Uint8Array>
+  readonly #destroy: (() => void) | undefined
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  #events: SinkEvents | undefined
+
+  /** `destroy` ends the connection; without it the body fails instead. */
+  constructor(destroy?: () => void) {
+    this.#destroy = destroy
+    this.body = new ReadableStream<Uint8Array>({
+      start: controller => void (this.#controller = controller),
+      pull: () => this.#events?.drained(),
+      cancel: () => this.#events?.gone()
+    }, new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES }))
+  }
+
+  open(events: SinkEvents): void {
+    this.#events = events
+  }
+
+  get room(): number {
+    return Number(this.#controller?.desiredSize)
+  }
+
+  write(text: string): void {
+    if (text !== '') this.#controller?.enqueue(UTF8.encode(text))
+  }
+
+  end(): void {
+    this.#controller?.close()
+  }
+
+  cutOff(): void {
+    if (this.#destroy) this.#destroy()
+    else this.#controller?.error(new Error('The client read nothing for 30 seconds.'))
+  }
+}
+
+/** Writes to Node's response itself, which takes half of the time that a web stream between them takes. */
+export class ResponseSink implements Sink {
+  readonly #response: ServerResponse
+  readonly #gone: AbortSignal
+  readonly #headers: OutgoingHttpHeaders
+  #hasBegun = false
+
+  constructor({ response, socket }: DirectResponse, headers: OutgoingHttpHeaders) {
+    this.#response = response
+    this.#gone = goneWith(socket)
+    this.#headers = headers
+  }
+
+  open({ drained, gone }: SinkEvents): void {
+    if (this.#gone.aborted) return gone()
+    this.#response.writeHead(200, this.#headers)
+    this.#response.on('drain', drained).on('finish', onAbort(this.#gone, gone))
+  }
+
+  get room(): number {
+    return HIGH_WATER_BYTES - this.#response.writableLength
+  }
+
+  write(text: string): void {
+    if (text !== '') this.#response.write(text)
+    else if (!this.#hasBegun) this.#response.flushHeaders()
+    this.#hasBegun = true
+  }
+
+  end(): void {
+    this.#response.end()
+  }
+
+  cutOff(): void {
+    this.#response.destroy()
+  }
+}

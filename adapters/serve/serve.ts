@@ -1,0 +1,70 @@
+import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { checkOptions, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { INTERFACES, withScheme } from '../entry/interfaces.ts'
+import { A_PATH, ADDRESS, listen, type Address } from '../entry/listen.ts'
+import { httpHandler, type Handler, type HandlerOptions } from '../http/handler.ts'
+import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
+import { attach, together, type Served } from '../websocket/attach.ts'
+import { beside, type Beside, type PortBinding } from './side-app.ts'
+
+/** Where to serve, and what. */
+export interface ServeOptions extends Address {
+  /** The path of the agent. Default `/`. */
+  readonly path?: string
+  /** Older versions of A2A to speak beside 1.0. Default none. */
+  readonly dialects?: readonly Dialect[]
+  /** Where else the app serves the agent, such as gRPC: cards list these after those of HTTP. Default nowhere. */
+  readonly interfaces?: readonly AgentInterface[]
+  /** gRPC on a port of its own: `grpc({ port: 50051 })` of `taskchart/grpc`. Its interface is in the cards, last. Default none. */
+  readonly grpc?: PortBinding
+  /** What shows the agent's inside to who may look: `inspect()` of `taskchart/inspector`. Default nothing. */
+  readonly inspector?: Beside
+}
+
+const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES, grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'), inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
+
+/**
+ * Serves a runtime on a port of its own over every binding that needs no more than that: JSON-RPC and REST over HTTP,
+ * JSON-RPC over WebSocket, all at one address, with the card and a page for people. With `grpc` it serves gRPC on a second port.
+ * Resolves when connections are taken; throws TypeError for an unknown option, and when this would open an agent without `authenticate` to others.
+ */
+export async function serve(runtime: Runtime, options: ServeOptions): Promise<Served> {
+  checkRuntime(runtime, 'serve')
+  checkOptions(options, OPTIONS, 'serve', 'serve(runtime, { port: 4242 })')
+  const { grpc, ...here } = options
+  if (!grpc) return serveHere(runtime, here)
+  const other = await grpc.open(runtime)
+  const served = await serveHere(runtime, { ...here, interfaces: [...(here.interfaces ?? []), ...other.interfaces] }).catch(async (error: unknown) => {
+    await other.close()
+    throw error
+  })
+  other.list(served.interfaces)
+  return {
+    ...served,
+    drain: () => {
+      served.drain()
+      other.drain()
+    },
+    close: async () => void (await Promise.all([served.close(), other.close()]))
+  }
+}
+
+/** Serves everything that one port has. */
+async function serveHere(runtime: Runtime, { path = '/', dialects = [], interfaces = [], inspector, ...address }: Omit<ServeOptions, 'grpc'>): Promise<Served> {
+  const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true })))
+  const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects, interfaces }, inspector?.tap)
+  const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
+    await together(sockets, own).close()
+    throw error
+  })
+  const served = together(sockets, closed ? { ...own, close: () => closed().then(() => own.close()) } : own)
+  return { ...served, url: withScheme(served.url, 'http') }
+}
+
+export { cardHandler } from '../http/card-handler.ts'
+export { httpHandler }
+export type { CardHandler, CardHandlerOptions } from '../http/card-handler.ts'
+export type { OpenBinding, PortBinding } from './side-app.ts'
+export type { Handler, HandlerOptions, Served }
