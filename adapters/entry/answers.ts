@@ -87,3 +87,11 @@ export function headersFor({ code, retryAfterMs }: A2AError): Record<string, str
     ...(code === 'Unauthenticated' && { 'WWW-Authenticate': DEFAULT_CHALLENGE })
   }
 }
+
+/** The paths that REST has for POST, below whatever base. */
+const POSTED = /(?::[a-z]+|\/pushNotificationConfigs)\/?$/
+
+/** The form of errors for a request that is refused before it is routed. */
+export function formOf(method: string | undefined, path: string): Form {
+  return method === 'POST' && !POSTED.test(path) ? 'JSONRPC' : 'HTTP+JSON'
+}

@@ -8,11 +8,9 @@ import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/primitive
 import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Handler } from '../http/handler.ts'
-import { formOf } from '../http/routes.ts'
 import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
-import { refusalOf, refusalText } from './answers.ts'
-import { goneWith } from './connection.ts'
+import { formOf, refusalOf, refusalText } from './answers.ts'
+import { goneWith, type Handler } from './connection.ts'
 
 /** The requests of one connection: whether one is being answered, and what begins those behind it. */
 interface Line {

@@ -1,36 +1,14 @@
-import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
-import { userOf, type Sharer } from '../../runtime/access/shares.ts'
+import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
-import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Refusal } from '../entry/admission.ts'
-import { goneWith } from '../entry/connection.ts'
+import { connectionOf, goneWith, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
 import type { BodyIntake, BodySize } from './body.ts'
-
-/** Node's response to a request, as it comes with it. */
-export interface NodeResponse {
-  /** What hono's node server hands over: by it a client is cut off that reads nothing. */
-  readonly outgoing?: { destroy(): unknown } | undefined
-  /** Node's request, from the same: calls are counted by its connection where callers are not known. */
-  readonly incoming?: { readonly socket?: object | undefined } | undefined
-  /** The same, and its connection, where nobody stands between it and the handler, so that streams may be written to it at once. */
-  readonly direct?: DirectResponse | undefined
-}
-
-/** A response, which has no socket while another one before it on the connection is not at its end, and the connection. */
-export interface DirectResponse {
-  readonly response: ServerResponse
-  readonly socket: Socket
-  /** Counts the request for its caller until the response is over. Refuses one that is over its share. */
-  readonly claim?: (sharer: Sharer) => Refusal | undefined
-}
 
 /** A request that was let in, and what its bindings need to know of it. */
 export interface HttpCall {
@@ -94,19 +72,6 @@ export function intakeOf({ settings }: Runtime, { principal, tenant, size, serve
     unfinished: () => new Unfinished(settings.unfinished, sharer),
     turn: bytes => settings.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
   }
-}
-
-const connections = new PrivateProperty<object, object>()
-
-/** Gives the object that stands for the connection of a request, if the server has told the connection. The socket itself would stay in memory with the contexts. */
-export function connectionOf({ direct, incoming }: NodeResponse): object | undefined {
-  const socket = direct?.socket ?? incoming?.socket
-  if (!socket) return undefined
-  const known = connections.get(socket)
-  if (known) return known
-  const connection = {}
-  connections.set(socket, connection)
-  return connection
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {

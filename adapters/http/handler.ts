@@ -9,6 +9,7 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from '../entry/admission.ts'
 import { refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
+import type { Handler, NodeResponse } from '../entry/connection.ts'
 import { crossOrigin, preflight } from '../entry/cross-origin.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH } from '../entry/listen.ts'
@@ -16,7 +17,7 @@ import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
-import { termsOf, type HttpCall, type NodeResponse } from './call.ts'
+import { termsOf, type HttpCall } from './call.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { codingRefusal } from './parameters.ts'
 import { holdBack } from './quota-delay.ts'
@@ -42,9 +43,6 @@ export interface HandlerOptions {
 }
 
 const OPTIONS: OptionKinds<HandlerOptions> = { path: A_PATH, url: textSuchAs("'https://agent.example/'"), webSocket: TRUE_OR_FALSE, dialects: DIALECTS, interfaces: INTERFACES }
-
-/** Answers requests, as `fetch` asks them. */
-export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
 
 /** The answer to a request for a card or page, where nothing says which address it should give. */
 const NOWHERE: Refusal = { status: 421, message: NO_ADDRESS }

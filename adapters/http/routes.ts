@@ -1,5 +1,4 @@
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import type { Form } from '../entry/answers.ts'
 
 /** One route by REST (§11.3): its verb, its path, whose groups are parameters, and the operation that it calls. */
 interface Route {
@@ -37,14 +36,6 @@ const ROUTES: readonly Route[] = [
 
 /** Every route may have a tenant in front. */
 const TENANT = /^\/(?<tenant>[^/]+)(?<path>\/.*)$/
-
-/** The paths that REST has for POST, below whatever base. */
-const POSTED = /(?::[a-z]+|\/pushNotificationConfigs)\/?$/
-
-/** The form of errors for a request that is refused before it is routed. */
-export function formOf(method: string | undefined, path: string): Form {
-  return method === 'POST' && !POSTED.test(path) ? 'JSONRPC' : 'HTTP+JSON'
-}
 
 /** Finds the route of a path. A list of verbs: the path is one of A2A's, for these. `undefined`: it is none. */
 export function routeOf(verb: string, path: string): Routed | readonly string[] | undefined {

@@ -1,7 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { onAbort } from '../../runtime/primitives/promises.ts'
-import { goneWith } from '../entry/connection.ts'
-import type { DirectResponse } from './call.ts'
+import { goneWith, type DirectResponse } from '../entry/connection.ts'
 
 /** Bytes that may wait for a client before its stream waits for it. */
 export const HIGH_WATER_BYTES = 64 * 1024

@@ -1,8 +1,8 @@
 import type { Server } from 'node:http'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { Handler } from '../entry/connection.ts'
 import type { Tap } from '../entry/frame-tap.ts'
-import type { Handler } from '../http/handler.ts'
 
 /** What is served beside an agent on its port, such as an inspector. */
 export interface Beside {
