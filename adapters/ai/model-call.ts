@@ -4,7 +4,7 @@ import type { SpokenStep } from '../../runtime/authoring/work-arguments.ts'
 import type { AnswerOptions, CallOptions } from './answer-options.ts'
 import type { AnswerStream, SaidOfAnswer } from './answer-stream.ts'
 import { aside } from './model-metadata.ts'
-import { neverHere } from './never-here.ts'
+import { noLocalDownloads } from './never-here.ts'
 import type { Ai } from './peer.ts'
 import type { ToolApprovalRequest } from './tool-questions.ts'
 import type { ToolCall } from './tools.ts'
@@ -43,7 +43,7 @@ export async function callModel(ai: Ai, { emit, signal }: SpokenStep, { options,
     return options.onStepFinish?.(step)
   }
   // Without a callback of ours the SDK writes errors to the console; they come with the stream, too.
-  const result = ai.streamText<ToolSet, OutputInterface>({ experimental_download: neverHere, ...options, tools, messages, abortSignal: signal, onStepFinish, onError() {} })
+  const result = ai.streamText<ToolSet, OutputInterface>({ experimental_download: noLocalDownloads, ...options, tools, messages, abortSignal: signal, onStepFinish, onError() {} })
   try {
     await listen(result, stream, options.showReasoning ? thought => emit(progress(aside(thought, { reasoning: true }))) : undefined)
     // The SDK knows why there is none. It is not asked otherwise, for to answer it reads all of the stream again.

@@ -4,7 +4,7 @@ import { reply } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import { checkAnswerOptions, type CallOptions } from './answer-options.ts'
 import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
-import { neverHere } from './never-here.ts'
+import { noLocalDownloads } from './never-here.ts'
 import { checkAi, loadAi } from './peer.ts'
 
 /** How a model replies. What `streamText` takes beside tools is passed on. */
@@ -26,7 +26,7 @@ export function modelReply({ model, history: bounds, ...passedOn }: ReplyOptions
   return async ({ message, history, signal }) => {
     const { generateText } = await loadAi()
     const earlier = newestWithin(characters, (await history(limit)).flatMap(modelMessage))
-    const { text } = await generateText({ experimental_download: neverHere, ...passedOn, model, messages: [...earlier, ...modelMessage(message)], abortSignal: signal })
+    const { text } = await generateText({ experimental_download: noLocalDownloads, ...passedOn, model, messages: [...earlier, ...modelMessage(message)], abortSignal: signal })
     if (text === '') throw new A2AError('InvalidAgentResponse', 'The model said nothing.')
     return reply(text)
   }

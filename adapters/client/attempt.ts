@@ -3,8 +3,8 @@ import { TaskSchema, type Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { ConnectionLost, inDoubt, mayPass } from './lost-errors.ts'
 import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from './requests.ts'
-import type { Way } from './transport-state.ts'
-import type { Carrier, Hearer } from './transport.ts'
+import type { TransportState } from './transport-state.ts'
+import type { AgentTransport, ResponseSink } from './transport.ts'
 
 /** The tries before. */
 export interface Before {
@@ -15,18 +15,18 @@ export interface Before {
 }
 
 /** One try to carry a request to its end. */
-export class Attempt implements Hearer {
+export class Attempt implements ResponseSink {
   readonly #request: ClientRequest
   readonly #frame: RequestFrame
-  readonly #carrier: Carrier
-  readonly #way: Way
+  readonly #carrier: AgentTransport
+  readonly #way: TransportState
   #isAnswered = false
   #isCut = false
   #results = 0
   #isEnded = false
 
   /** `frame` is what is sent for the request this time. */
-  constructor(request: ClientRequest, frame: RequestFrame, carrier: Carrier, way: Way) {
+  constructor(request: ClientRequest, frame: RequestFrame, carrier: AgentTransport, way: TransportState) {
     this.#request = request
     this.#frame = frame
     this.#carrier = carrier

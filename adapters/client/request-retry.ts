@@ -4,13 +4,13 @@ import { Attempt } from './attempt.ts'
 import { BackOff, type BackOffOptions } from './back-off.ts'
 import { cutOff, inDoubt, nobodyAnswers, wasLost } from './lost-errors.ts'
 import type { ClientRequest } from './requests.ts'
-import type { Way } from './transport-state.ts'
-import type { Carrier } from './transport.ts'
+import type { TransportState } from './transport-state.ts'
+import type { AgentTransport } from './transport.ts'
 
 /** What a request is carried through with. */
 export interface Means {
-  readonly carrier: Carrier
-  readonly way: Way
+  readonly carrier: AgentTransport
+  readonly way: TransportState
   readonly backOff: BackOffOptions
 }
 

@@ -37,7 +37,7 @@ export class LinkWatch {
 }
 
 /** The way to an agent, as far as it is known from the requests that went it. */
-export class Way {
+export class TransportState {
   readonly url: string
   readonly link = new LinkWatch('open')
   #isReliable: boolean

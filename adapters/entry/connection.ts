@@ -9,7 +9,7 @@ import type { Refusal } from './admission.ts'
 const signals = new PrivateProperty<Socket, AbortSignal>()
 
 /** Aborts when a connection is gone. The requests that come over it, one after the other, share it: making one takes as long as reading a request. */
-export function goneWith(socket: Socket): AbortSignal {
+export function disconnectSignal(socket: Socket): AbortSignal {
   if (socket.destroyed) return AbortSignal.abort()
   const known = signals.get(socket)
   if (known) return known

@@ -10,7 +10,7 @@ import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
-import { goneWith, type Handler } from './connection.ts'
+import { disconnectSignal, type Handler } from './connection.ts'
 
 /** The requests of one connection: whether one is being answered, and what begins those behind it. */
 interface Line {
@@ -150,7 +150,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
       stopListening()
     }
     // A response that stands behind another on its connection does not close when that breaks.
-    const stopListening = onAbort(goneWith(request.socket), over)
+    const stopListening = onAbort(disconnectSignal(request.socket), over)
     response.once('close', over)
     // Requests that wait behind another on their connection are not under way.
     inTurn.add(request, response, () => {

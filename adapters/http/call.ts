@@ -5,7 +5,7 @@ import { readingCost } from '../../runtime/access/fair-queue.ts'
 import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { connectionOf, goneWith, type NodeResponse } from '../entry/connection.ts'
+import { connectionOf, disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
 import type { BodyIntake, BodySize } from './body.ts'
@@ -75,7 +75,7 @@ export function intakeOf({ settings }: Runtime, { principal, tenant, size, serve
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct ? goneWith(direct.socket) : request.signal
+  return direct ? disconnectSignal(direct.socket) : request.signal
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

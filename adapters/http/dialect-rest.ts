@@ -5,7 +5,7 @@ import type { Dialect, RestCall } from '../json-rpc/dialect.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import { contextOf, type HttpCall } from './call.ts'
 import { bodyParameters, statusOfBody } from './parameters.ts'
-import { holdBack } from './quota-delay.ts'
+import { delayRefusal } from './quota-delay.ts'
 import { overQuota } from './rest.ts'
 import { inPieces, streamed } from './streaming.ts'
 
@@ -30,7 +30,7 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
     }
     return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
-    await holdBack(error, runtime.settings)
+    await delayRefusal(error, runtime.settings)
     return statusAnswer(error, headers, statusOfBody(error, call.request))
   }
 }

@@ -20,7 +20,7 @@ import { CardAnswers, pageOf } from './agent-card.ts'
 import { termsOf, type HttpCall } from './call.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { codingRefusal } from './parameters.ts'
-import { holdBack } from './quota-delay.ts'
+import { delayRefusal } from './quota-delay.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { routeOf } from './routes.ts'
 import { answerRpc } from './rpc.ts'
@@ -76,7 +76,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const refused = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (refused) {
       const over = settings.countStray({ ...(asked !== undefined && { tenant: asked }), ...(principal && { principal: principal.id, claims: principal.claims }) })
-      await holdBack(over, settings)
+      await delayRefusal(over, settings)
       return refuse(over ? refusalOf(over) : refused)
     }
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)

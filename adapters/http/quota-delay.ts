@@ -6,7 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 const heldMs = jitter(200)
 
 /** Holds the answer to a request back for a moment if a quota refuses it, so that clients that go on all the same get others no work. */
-export async function holdBack(error: unknown, { clock }: Runtime['settings']): Promise<void> {
+export async function delayRefusal(error: unknown, { clock }: Runtime['settings']): Promise<void> {
   if (!isA2AError(error) || error.metadata['quota'] === undefined) return
   await new Promise<void>(resolve => void clock.setTimeout(resolve, heldMs()))
 }

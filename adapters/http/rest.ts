@@ -6,7 +6,7 @@ import { encodeOnce } from '../json-rpc/frames.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import { contextOf, type HttpCall } from './call.ts'
 import { answerType, decoded, parametersOf, statusOfBody } from './parameters.ts'
-import { holdBack } from './quota-delay.ts'
+import { delayRefusal } from './quota-delay.ts'
 import { routeOf, type Routed } from './routes.ts'
 import { inPieces, streamed } from './streaming.ts'
 
@@ -34,7 +34,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     if (call.outcome.isLarge) return inPieces(runtime, call, jsonPieces(answer), { ...headers, ...type })
     return jsonAnswer(JSON.stringify(answer), { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
-    await holdBack(error, runtime.settings)
+    await delayRefusal(error, runtime.settings)
     return statusAnswer(error, { ...headers, ...type }, statusOfBody(error, request))
   }
 }
@@ -53,7 +53,7 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Pr
 /** Counts a request that reaches no operation. Gives the answer if it is over a quota. */
 export async function overQuota({ settings }: Runtime, call: HttpCall): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call))
-  await holdBack(error, settings)
+  await delayRefusal(error, settings)
   return error && statusAnswer(error, call.headers)
 }
 

@@ -7,7 +7,7 @@ import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from 
 import { bodyOf } from './body.ts'
 import { contextOf, intakeOf, type HttpCall } from './call.ts'
 import { isJson, wrongType } from './parameters.ts'
-import { holdBack } from './quota-delay.ts'
+import { delayRefusal } from './quota-delay.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
 
 /** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
@@ -38,7 +38,7 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
     if (call.outcome.isLarge) return inPieces(runtime, call, resultPieces(id, answer), call.headers)
     return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
   } catch (error) {
-    await holdBack(error, runtime.settings)
+    await delayRefusal(error, runtime.settings)
     return errorAnswer(id, shownError(error), call)
   }
 }
@@ -51,7 +51,7 @@ async function refused(runtime: Runtime, id: RequestId | null, error: A2AError, 
 /** Counts what reaches no operation. Gives the answer if it is over a quota. */
 async function overQuota({ settings }: Runtime, id: RequestId | null, call: HttpCall, params?: unknown): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call), params)
-  await holdBack(error, settings)
+  await delayRefusal(error, settings)
   return error && errorAnswer(id, error, call)
 }
 

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { onAbort } from '../../runtime/primitives/promises.ts'
-import { goneWith, type DirectResponse } from '../entry/connection.ts'
+import { disconnectSignal, type DirectResponse } from '../entry/connection.ts'
 
 /** Bytes that may wait for a client before its stream waits for it. */
 export const HIGH_WATER_BYTES = 64 * 1024
@@ -78,7 +78,7 @@ export class ResponseSink implements Sink {
 
   constructor({ response, socket }: DirectResponse, headers: OutgoingHttpHeaders) {
     this.#response = response
-    this.#gone = goneWith(socket)
+    this.#gone = disconnectSignal(socket)
     this.#headers = headers
   }
 

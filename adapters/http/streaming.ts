@@ -6,7 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
 import { LightResponse, type Headers } from '../entry/answers.ts'
-import { goneWith, type NodeResponse } from '../entry/connection.ts'
+import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import type { HttpCall, StreamTerms } from './call.ts'
 import { EventStream, sentEvent, sentPieces } from './event-stream.ts'
 import { BodySink, ResponseSink } from './sinks.ts'
@@ -58,7 +58,7 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
 
 /** What ends a stream early: that its client leaves, or that credentials run out. Without those the connection's end is the stream's. */
 function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortController, 'signal' | 'abort'> {
-  return direct && expiresAtMs === Infinity ? { signal: goneWith(direct.socket), abort: () => {} } : new AbortController()
+  return direct && expiresAtMs === Infinity ? { signal: disconnectSignal(direct.socket), abort: () => {} } : new AbortController()
 }
 
 /** The response of a stream, which has begun. */

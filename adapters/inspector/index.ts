@@ -5,4 +5,4 @@
 export { inspect } from './inspect.ts'
 
 export type { InspectOptions } from './inspect.ts'
-export type { Beside } from '../serve/side-app.ts'
+export type { SideApp } from '../serve/side-app.ts'

@@ -1,7 +1,7 @@
 import { redacted } from '../../runtime/ports/redact.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { drawChart } from '../drawing/chart-drawing.ts'
-import type { Beside } from '../serve/side-app.ts'
+import type { SideApp } from '../serve/side-app.ts'
 import { Inspector } from './inspector.ts'
 import { PageFiles } from './page-files.ts'
 import { loadStately } from './stately-sink.ts'
@@ -29,7 +29,7 @@ export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
  * the plain one at `/`; `/stately` opens Stately's inspector. Where callers are told apart, or others reach the server, it lets
  * in only who has the token (`/?token=…`). While nobody looks it costs nothing. Throws TypeError for options that cannot be.
  */
-export function inspect(options: InspectOptions = {}): Beside {
+export function inspect(options: InspectOptions = {}): SideApp {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
   const { redact = redacted, stately, token } = options
   if (typeof redact !== 'function') throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')

@@ -7,7 +7,7 @@ import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { Tap } from '../entry/frame-tap.ts'
 import { addressOf, FULL } from '../entry/listen.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
-import type { Beside } from '../serve/side-app.ts'
+import type { SideApp } from '../serve/side-app.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { refuse } from '../websocket/handshake.ts'
 import { startHeartbeat } from '../websocket/heartbeat.ts'
@@ -47,7 +47,7 @@ interface Open {
 }
 
 /** The hub on a server: its page, the sockets of pages and of Stately's inspector, and who may come in. */
-export class Inspector implements Beside {
+export class Inspector implements SideApp {
   readonly tap: Tap = { heard: undefined }
   readonly token: string
   readonly #parts: InspectorParts

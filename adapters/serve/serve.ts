@@ -8,7 +8,7 @@ import { A_PATH, ADDRESS, listen, type Address } from '../entry/listen.ts'
 import { httpHandler, type HandlerOptions } from '../http/handler.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
-import { beside, type Beside, type PortBinding } from './side-app.ts'
+import { beside, type SideApp, type PortBinding } from './side-app.ts'
 
 /** Where to serve, and what. */
 export interface ServeOptions extends Address {
@@ -21,7 +21,7 @@ export interface ServeOptions extends Address {
   /** gRPC on a port of its own: `grpc({ port: 50051 })` of `taskchart/grpc`. Its interface is in the cards, last. Default none. */
   readonly grpc?: PortBinding
   /** What shows the agent's inside to who may look: `inspect()` of `taskchart/inspector`. Default nothing. */
-  readonly inspector?: Beside
+  readonly inspector?: SideApp
 }
 
 const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES, grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'), inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }

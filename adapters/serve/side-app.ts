@@ -5,7 +5,7 @@ import type { Handler } from '../entry/connection.ts'
 import type { Tap } from '../entry/frame-tap.ts'
 
 /** What is served beside an agent on its port, such as an inspector. */
-export interface Beside {
+export interface SideApp {
   /** Where it listens to the frames of the agent's connections, when it wants to. */
   readonly tap: Tap
   /** Answers a request that is for it; undefined for all others, which are for the agent. */
@@ -33,7 +33,7 @@ export interface OpenBinding {
 }
 
 /** A handler that asks what is beside the agent first. */
-export function beside(other: Beside | undefined, handler: Handler): Handler {
+export function beside(other: SideApp | undefined, handler: Handler): Handler {
   if (!other) return handler
   return (request, served) => {
     const answered = other.answer(request)

@@ -4,7 +4,7 @@ import { reading } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { JournalWriter } from './journal-writer.ts'
 import { Numbers } from './numbers.ts'
-import { Recent } from './recent.ts'
+import { RowCache } from './recent.ts'
 import { originalText, storedText } from './stored-text.ts'
 import type { ContextRow, ScopeRow, SnapshotRow, StoredTaskRow, Tables } from './tables.ts'
 import type { WebhookWriter } from './webhook-writer.ts'
@@ -26,9 +26,9 @@ export class CommitWriter {
   readonly #journal: JournalWriter
   readonly #webhooks: WebhookWriter
   readonly #numbers: Numbers
-  readonly #scopes = new Recent<ScopeRow>(KEPT_ROWS)
-  readonly #contexts = new Recent<ContextRow>(KEPT_ROWS)
-  readonly #tasks = new Recent<StoredTaskRow>(KEPT_ROWS)
+  readonly #scopes = new RowCache<ScopeRow>(KEPT_ROWS)
+  readonly #contexts = new RowCache<ContextRow>(KEPT_ROWS)
+  readonly #tasks = new RowCache<StoredTaskRow>(KEPT_ROWS)
   readonly #find
   readonly #changeContext: (row: ContextRow) => void
   readonly #moveTask: (row: StoredTaskRow) => void

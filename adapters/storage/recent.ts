@@ -1,5 +1,5 @@
 /** The rows that were used last, by name, so that they need not be read again; the longest unused make room. */
-export class Recent<Row> {
+export class RowCache<Row> {
   readonly #rows = new Map<string, Row>()
   readonly #limit: number
 

@@ -8,7 +8,7 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import t from 'tap'
 import { statusAnswer } from '../../adapters/entry/answers.ts'
-import { goneWith } from '../../adapters/entry/connection.ts'
+import { disconnectSignal } from '../../adapters/entry/connection.ts'
 import { bodyOf } from '../../adapters/http/body.ts'
 import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../adapters/http/event-stream.ts'
 import { BodySink, ResponseSink, type Sink, type SinkEvents } from '../../adapters/http/sinks.ts'
@@ -658,11 +658,11 @@ await t.test("streams are whole where hono's Response stands in place of the glo
 
 await t.test('the calls of one connection end with it, and those that come later at once', async t => {
   const socket = new Socket()
-  const signal = goneWith(socket)
-  t.equal(goneWith(socket), signal)
+  const signal = disconnectSignal(socket)
+  t.equal(disconnectSignal(socket), signal)
   t.notOk(signal.aborted)
   const closed = once(socket.destroy(), 'close')
-  t.ok(goneWith(socket).aborted, 'it is about to close')
+  t.ok(disconnectSignal(socket).aborted, 'it is about to close')
   await closed
   t.ok(signal.aborted)
 })

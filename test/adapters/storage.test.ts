@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../adapters/storage/driver.ts'
 import { FairQueue } from '../../adapters/storage/fair-queue.ts'
 import { APPLICATION_ID } from '../../adapters/storage/file-header.ts'
-import { Recent } from '../../adapters/storage/recent.ts'
+import { RowCache } from '../../adapters/storage/recent.ts'
 import { migrate, MIGRATIONS } from '../../adapters/storage/schema.ts'
 import { readSqlite, sqliteStore, StorageError } from '../../adapters/storage/sqlite.ts'
 import { originalText, storedText } from '../../adapters/storage/stored-text.ts'
@@ -523,7 +523,7 @@ await t.test('a log may go beyond the rows of its commit: what is said of other 
 })
 
 await t.test('rows that were used last are kept, the longest unused make room', t => {
-  const recent = new Recent<string>(2)
+  const recent = new RowCache<string>(2)
   let reads = 0
   const get = (name: string) => recent.get(name, () => `${name} ${(reads += 1)}`)
   for (const name of ['a', 'b', 'a', 'c']) get(name)

@@ -9,8 +9,8 @@ import { failureOf } from '../http-errors.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from '../options.ts'
 import type { RequestFrame } from '../requests.ts'
 import { CarriedCalls } from '../retried-calls.ts'
-import { Way } from '../transport-state.ts'
-import type { Carrier } from '../transport.ts'
+import { TransportState } from '../transport-state.ts'
+import type { AgentTransport } from '../transport.ts'
 import { sendRequest } from './http-request.ts'
 import { jsonRpcErrorIn } from './json-rpc-error.ts'
 import { eventsOf } from './server-sent-events.ts'
@@ -29,7 +29,7 @@ const CURRENT: Dialect = { request: frame => frame, headers: parameters => param
 
 /** Opens the way to an agent that speaks JSON-RPC over HTTP. Nothing is sent before the first call. */
 export async function openJsonRpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
-  return new CarriedCalls({ carrier: jsonRpcCarrier(httpAddress(url), options, dialect), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+  return new CarriedCalls({ carrier: jsonRpcCarrier(httpAddress(url), options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
 /**
@@ -37,7 +37,7 @@ export async function openJsonRpc(url: string, options: ConnectOptions, isReliab
  * streaming call that is answered with JSON has one event. Redirects are refused. Answers up to 64 MiB and events up to
  * 16 Mi characters are read; beyond that, and for what is no answer to the request, it throws InvalidAgentResponse.
  */
-function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect): Carrier {
+function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect): AgentTransport {
   let lastId = 0
   return {
     carry: async (frame, hearer, signal) => {

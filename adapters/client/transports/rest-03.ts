@@ -12,8 +12,8 @@ import type { ConnectionLost } from '../lost-errors.ts'
 import { backOffOptions, type ConnectOptions } from '../options.ts'
 import type { RequestFrame } from '../requests.ts'
 import { CarriedCalls } from '../retried-calls.ts'
-import { Way } from '../transport-state.ts'
-import type { Carrier } from '../transport.ts'
+import { TransportState } from '../transport-state.ts'
+import type { AgentTransport } from '../transport.ts'
 import { sendRequest } from './http-request.ts'
 import { notIn03 } from './json-rpc-03.ts'
 import { headersFor, jsonText, parsed, tryParse } from './json-rpc.ts'
@@ -26,10 +26,10 @@ import { eventsOf } from './server-sent-events.ts'
  */
 export async function openRest03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
   const address = httpAddress(url).replace(/\/+$/, '')
-  return new CarriedCalls({ carrier: restCarrier(address, options), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+  return new CarriedCalls({ carrier: restCarrier(address, options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-function restCarrier(address: string, options: ConnectOptions): Carrier {
+function restCarrier(address: string, options: ConnectOptions): AgentTransport {
   return {
     carry: async (frame, hearer, signal) => {
       const { verb, path, body } = routeOf(frame)

@@ -8,8 +8,8 @@ import { isPlainHost } from '../../hosts.ts'
 import { ConnectionLost } from '../../lost-errors.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from '../../options.ts'
 import { CarriedCalls } from '../../retried-calls.ts'
-import { Way } from '../../transport-state.ts'
-import type { Carrier, Hearer } from '../../transport.ts'
+import { TransportState } from '../../transport-state.ts'
+import type { AgentTransport, ResponseSink } from '../../transport.ts'
 import { detailsIn } from './grpc-status.ts'
 import { perform } from './official.ts'
 import { fromRpcStatus } from './rpc-status.ts'
@@ -24,7 +24,7 @@ const NO_MESSAGE = { $case: 'message', value: Message.fromJSON({}) }
 
 /** A request under way, and the details of the error that it ended with. */
 interface Exchange {
-  readonly hearer: Hearer
+  readonly hearer: ResponseSink
   details: readonly object[]
 }
 
@@ -59,10 +59,10 @@ const CURRENT: GrpcDialect = {
  * `http:` are plain, `grpcs:` and `https:` have TLS. Requests and streams that are cut off go on as those of JSON-RPC do.
  */
 export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
-  return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+  return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<Carrier> {
+async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<AgentTransport> {
   const { target, isPlain } = addressOf(url)
   const exchanges = new Map<string, Exchange>()
   const transport = await dialect.open(target, {
@@ -77,7 +77,7 @@ async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDi
       const exchange: Exchange = { hearer, details: [] }
       exchanges.set(request, exchange)
       try {
-        const told: Pick<Hearer, 'result'> = { result: value => hearer.result(dialect.result(value)) }
+        const told: Pick<ResponseSink, 'result'> = { result: value => hearer.result(dialect.result(value)) }
         await perform(transport, frame, told, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
       } catch (error) {
         throw isA2AError(error) ? error : grpcError(error, exchange.details)

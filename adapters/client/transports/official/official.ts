@@ -2,7 +2,7 @@ import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport } from '@a2a-js/sdk/client'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { RequestFrame } from '../../requests.ts'
-import type { Hearer } from '../../transport.ts'
+import type { ResponseSink } from '../../transport.ts'
 import { notIn03 } from '../json-rpc-03.ts'
 
 type Unary = (transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
@@ -23,7 +23,7 @@ const UNARY: Readonly<Record<string, Unary>> = {
  * Has the official client perform a request, and tells `hearer` what comes as wire JSON. Throws what that client throws,
  * in which `officialError` finds the agent's error.
  */
-export async function perform(transport: Transport, { method, params }: RequestFrame, hearer: Pick<Hearer, 'result'>, options: RequestOptions): Promise<void> {
+export async function perform(transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
   if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sdk.SendMessageRequest.fromJSON(params), options), hearer)
   if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options), hearer)
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
@@ -32,6 +32,6 @@ export async function perform(transport: Transport, { method, params }: RequestF
   hearer.result(await unary(transport, params, options))
 }
 
-async function tell(events: AsyncIterable<sdk.StreamResponse>, hearer: Pick<Hearer, 'result'>): Promise<void> {
+async function tell(events: AsyncIterable<sdk.StreamResponse>, hearer: Pick<ResponseSink, 'result'>): Promise<void> {
   for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
 }

@@ -9,8 +9,8 @@ import { failureOf } from '../../http-errors.ts'
 import type { ConnectionLost } from '../../lost-errors.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from '../../options.ts'
 import { CarriedCalls } from '../../retried-calls.ts'
-import { Way } from '../../transport-state.ts'
-import type { Carrier, Hearer } from '../../transport.ts'
+import { TransportState } from '../../transport-state.ts'
+import type { AgentTransport, ResponseSink } from '../../transport.ts'
 import { sendRequest } from '../http-request.ts'
 import { officialError } from './errors.ts'
 import { perform } from './official.ts'
@@ -22,10 +22,10 @@ import { fromRpcStatus } from './rpc-status.ts'
  * characters, as the official client has it.
  */
 export async function openRest(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
-  return new CarriedCalls({ carrier: restCarrier(httpAddress(url), options), way: new Way(url, isReliable), backOff: backOffOptions(options) })
+  return new CarriedCalls({ carrier: restCarrier(httpAddress(url), options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-function restCarrier(url: string, options: ConnectOptions): Carrier {
+function restCarrier(url: string, options: ConnectOptions): AgentTransport {
   return {
     carry: async (frame, hearer, signal) => {
       const headers = Object.fromEntries(new Headers({ ...currentHeaders(options), ...httpParameters(frame, options) }))
@@ -41,7 +41,7 @@ function restCarrier(url: string, options: ConnectOptions): Carrier {
 }
 
 /** Sends a request of the official client's. What it gets is a good answer, of the right kind; all else is thrown here. */
-async function answerTo(url: string, init: RequestInit | undefined, hearer: Hearer): Promise<Response> {
+async function answerTo(url: string, init: RequestInit | undefined, hearer: ResponseSink): Promise<Response> {
   const response = await sendRequest(url, { ...init })
   const type = mediaType(response)
   const isStreaming = new Headers(init?.headers).get('accept') === 'text/event-stream'
