@@ -5,6 +5,23 @@ import t from 'tap'
 /** The layers from the top: a file imports from its own and from those below it. */
 const LAYERS = ['adapters', 'runtime', 'machines', 'machines/protocol'] as const
 
+/** The rooms of the runtime from the bottom: a file imports from its own room and from those before it. */
+const ROOMS = [
+  'primitives', 'xstate', 'telemetry', 'ports', 'store', 'store/memory', 'authoring', 'access', 'streams', 'commits', 'timers', 'negotiation', 'work',
+  'snapshots', 'webhooks', 'agent', 'contexts', 'operations', ''
+]
+
+/** The folders of the adapters in the same way. */
+const ADAPTERS = [
+  'opentelemetry', 'push', 'ai', 'storage', 'json-rpc', 'v03', 'client', 'auth', 'drawing', 'cards', 'entry', 'delegation', 'a2a-sdk', 'legacy', 'websocket',
+  'http', 'serve', 'grpc', 'conformance', 'testing', 'inspector', 'cli'
+]
+
+/** Files outside of `runtime/xstate` that read the states of a snapshot (`_nodes`), for which XState has nothing public. */
+const READ_STATES: ReadonlySet<string> = new Set([
+  'runtime/timers/renewed-timers.ts', 'runtime/work/chart-question.ts', 'adapters/inspector/context-record.ts', 'adapters/testing/chart-run.ts'
+])
+
 const LONGEST_FILE = 300
 
 interface SourceFile {
@@ -19,6 +36,7 @@ function sources(folder: string): SourceFile[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap(entry => {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) return sources(path)
+    if (!/\.tsx?$/.test(path)) return []
     const text = readFileSync(path, 'utf8')
     return [{ path, text, imports: Array.from(text.matchAll(/(?:from|import\()\s*'([^']+)'/g), ([, name = '']) => name) }]
   })
@@ -28,6 +46,10 @@ function layerOf(path: string): number {
   return LAYERS.findLastIndex(layer => path.startsWith(`${layer}/`))
 }
 
+function roomOf(path: string): string {
+  return dirname(path).replace(/^runtime\/?/, '')
+}
+
 await t.test('arrows go one way: adapters, runtime, machines, protocol', async t => {
   t.ok(files.length > 50)
   for (const { path, imports } of files) {
@@ -35,6 +57,39 @@ await t.test('arrows go one way: adapters, runtime, machines, protocol', async t
       const target = normalize(join(dirname(path), name))
       t.ok(layerOf(target) >= layerOf(path), `${path} imports ${target}`)
     }
+  }
+})
+
+await t.test('in the runtime arrows go from room to room in one direction, those of types too', async t => {
+  const rooms = files.filter(({ path }) => path.startsWith('runtime/')).map(({ path, imports }) => ({ path, imports, room: roomOf(path) }))
+  t.strictSame(new Set(rooms.map(({ room }) => room)), new Set(ROOMS), 'every folder is a room')
+  for (const { path, imports, room } of rooms) {
+    for (const name of imports.filter(name => name.startsWith('.'))) {
+      const target = normalize(join(dirname(path), name))
+      if (target.startsWith('runtime/')) t.ok(ROOMS.indexOf(roomOf(target)) <= ROOMS.indexOf(room), `${path} imports ${target}`)
+    }
+  }
+  const [readme, guide] = ['runtime/README.md', 'docs/architecture.md'].map(page => readFileSync(page, 'utf8'))
+  for (const room of ROOMS.filter(Boolean)) t.ok(guide?.includes(room), `the guide names ${room}`)
+  for (const room of ROOMS.filter(room => room && !room.includes('/'))) t.ok(readme?.includes(`| \`${room}\` |`), `the README names ${room}`)
+})
+
+await t.test('in the adapters arrows go from folder to folder in one direction, those of types too', async t => {
+  const folderOf = (path: string) => path.split('/')[1] ?? ''
+  const adapters = files.filter(({ path }) => path.startsWith('adapters/'))
+  t.strictSame(new Set(adapters.map(({ path }) => folderOf(path))), new Set(ADAPTERS))
+  for (const { path, imports } of adapters) {
+    for (const name of imports.filter(name => name.startsWith('.'))) {
+      const target = normalize(join(dirname(path), name))
+      if (target.startsWith('adapters/')) t.ok(ADAPTERS.indexOf(folderOf(target)) <= ADAPTERS.indexOf(folderOf(path)), `${path} imports ${target}`)
+    }
+  }
+  for (const folder of ADAPTERS) t.ok(readFileSync('docs/architecture.md', 'utf8').includes(folder), folder)
+})
+
+await t.test('only one room uses what XState does not promise', async t => {
+  for (const { path, text } of files.filter(({ path }) => !path.startsWith('runtime/xstate/'))) {
+    t.notMatch(READ_STATES.has(path) ? text.replaceAll('_nodes', '') : text, /\b(?:_nodes|_bookId|_sendInspectionEvent|_initState|_actorScope|retryResolve)\b/, path)
   }
 })
 
