@@ -16,9 +16,8 @@ export type CardSecurity = Pick<AgentCard, 'securitySchemes' | 'securityRequirem
 
 const CardSecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
 
-/** What `authenticate` says for the card. Throws TypeError if it is no function, or says what cannot stand in a card or a header. */
+/** What `authenticate` says for the card. Throws TypeError if it says what cannot stand in a card or a header. */
 export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
-  if (typeof authenticate !== 'function') throw new TypeError('authenticate has to be a function that tells who calls: ({ headers }) => ({ id }).')
   const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
   if (!isHeaderText(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
   const { value, violations } = tryDecode(CardSecuritySchema, { securitySchemes, securityRequirements }, 'authenticate')

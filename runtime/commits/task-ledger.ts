@@ -125,11 +125,12 @@ export class TaskLedger {
     /* c8 ignore next -- only tasks that are here move */
     if (!entry) return undefined
     const { generation, state, bytes } = entry
-    if (isTerminal(state)) {
+    if (isTerminal(state) || snapshot === undefined) {
       this.#leaving.set(taskId, entry.messageBytes + entry.snapshotBytes)
       this.#entries.delete(taskId)
-    } else this.#keepSnapshot(entry, snapshot?.length ?? 0)
-    if (isTerminal(state) || snapshot === undefined) return { taskId, generation, state, bytes }
+      return { taskId, generation, state, bytes }
+    }
+    this.#keepSnapshot(entry, snapshot.length)
     return wakeAtMs < Infinity ? { taskId, generation, state, bytes, snapshot, wakeAtMs } : { taskId, generation, state, bytes, snapshot }
   }
 

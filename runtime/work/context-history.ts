@@ -28,8 +28,8 @@ export async function readHistory(store: Store, key: ContextKey, taskId: string,
 /** The sizes of the tasks to which messages belong, those of the newest message first. */
 async function sizesOf(store: Store, key: ContextKey, rows: readonly MessageRow[]): Promise<TaskSize[]> {
   const taskIds = [...new Set(rows.toReversed().flatMap(row => row.taskId ?? []))]
-  const sizes = new Map((await store.measureTasks({ ...key, taskIds })).map(size => [size.taskId, size]))
-  return taskIds.flatMap(id => sizes.get(id) ?? [])
+  const sizes = await store.measureTasks({ ...key, taskIds })
+  return sizes.toSorted((one, other) => taskIds.indexOf(one.taskId) - taskIds.indexOf(other.taskId))
 }
 
 /** The rows before the one that opened the task. It may stand far back, if its task has gone on for long. */

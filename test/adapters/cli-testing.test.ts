@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import t from 'tap'
 import { loadTesting } from '../../adapters/cli/testing.ts'
+import { crashLines } from '../../adapters/testing/notes.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { Screen } from '../fixtures/screen.ts'
@@ -77,6 +78,10 @@ await t.test('test walks the paths, and says what it has reached', async t => {
   t.match(await run('test', 'light.ts', '--way', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
   t.match(await run('test', 'light.ts', '--way', 'pigeon'), { code: 2, stderr: /There is no such --way\. There are: the chart; / })
   t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
+})
+
+await t.test('the line to add quotes the name of an actor that is no identifier', async t => {
+  t.match(crashLines([{ way: 'opened', error: 'broken', guessed: ['to-dim'] }]), ['the chart throws, opened: broken', /results: \{ 'to-dim': \{ 'a result': … \} \}/])
 })
 
 await t.test('test says in its summary what it has not reached, and fails for that only with --strict', async t => {

@@ -100,7 +100,7 @@ const REQUESTS: Record<string, { readonly path: string; readonly status: number;
   'a path where nothing is': { path: 'nothing', status: 404 },
   'a verb that a path does not have': { path: 'tasks', status: 405, method: 'DELETE' },
   'a body that is no JSON': { path: 'message:send', status: 400, body: '{' },
-  'a body of another type': { path: 'message:send', status: 400, body: '{}', headers: { 'content-type': 'text/plain' } },
+  'a body of another type': { path: 'message:send', status: 415, body: '{}', headers: { 'content-type': 'text/plain' } },
   'a body of JSON-RPC of another type': { path: '', status: 415, body: '{}', headers: { 'content-type': 'text/plain' } },
   'an encoded body': { path: 'message:send', status: 415, body: '{}', headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } },
   'a body with __proto__': { path: 'message:send', status: 400, body: '{"__proto__":{}}' },

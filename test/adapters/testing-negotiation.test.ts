@@ -71,7 +71,7 @@ await t.test('terms are made from their schema; of a schema that cannot be shown
   t.match(paths[0]?.name, /^opened by "a deal on \{"euros":\d+\}"/)
   t.ok(bargains.some(({ name }) => /the client proposes "\{"euros":\d+\}"/.test(name)))
   const odd = defineAgent({ card, negotiate: negotiation({ terms: z.custom<{ a: number }>(value => Object(value).a === 1), respond: () => declined('no') }), work: async () => {} })
-  t.match(await rejection(planFor(odd)), { name: 'TypeError', message: /Give cases\.terms/ })
+  t.match(await rejection(planFor(odd)), { name: 'TypeError', message: /export const cases = \{\s+terms: / })
   t.match(await rejection(planFor(odd, { cases: { terms: { one: { a: 1 }, none: {} } } })), { name: 'A2AError', code: 'InvalidParams' })
 })
 

@@ -10,6 +10,7 @@ import { gated } from '../../runtime/commits/commit-gate.ts'
 import { CommitPipeline, LOST_RACE } from '../../runtime/commits/commit-pipeline.ts'
 import { factAtEventLimit } from '../../runtime/commits/task-ledger.ts'
 import { Turn, type Effect } from '../../runtime/commits/turn.ts'
+import { storedTraces } from '../../runtime/contexts/work-spans.ts'
 import { artifact, data, dataOf, defineAgent, file, memoryStore, progress, setupWork, text, textOf as textOfParts } from '../../runtime/index.ts'
 import { checkInputModes, inputModesOf } from '../../runtime/operations/input-modes.ts'
 import { systemClock, timestamp } from '../../runtime/ports/clock.ts'
@@ -643,4 +644,15 @@ await t.test('what an agent says has the bounds of JSON from clients, and what t
   for (const [words, message] of rows) t.throws(() => artifactOf(words), { code: 'InvalidAgentResponse', message })
   const good = { parts: [{ data: { at: new Date(0), deep: nested(63), long: 'x'.repeat(600_000) }, metadata: crowd(10_000) }] }
   t.strictSame(artifactOf(good), JSON.parse(JSON.stringify(good)))
+})
+
+await t.test('the trace of a task is not looked for in a journal that is too large to be read', async t => {
+  const key = { tenant: '', principal: 'anonymous', contextId: 'c' }
+  const store: Store = {
+    ...memoryStore(),
+    measureTasks: async () => [{ taskId: 'small', bytes: 0, journalBytes: 5 }, { taskId: 'large', bytes: 0, journalBytes: 6 }],
+    readJournal: async (_, taskId) => [{ taskId, key: 'trace', value: { traceparent: taskId } }]
+  }
+  const traces = await storedTraces(store, key, { tasks: [{ taskId: 'small' }, { taskId: 'large' }] } as never, { restoredBytes: 5 })
+  t.strictSame([...traces], [['small', { traceparent: 'small' }], ['large', {}]])
 })
