@@ -153,6 +153,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell({ type: 'actors', contextId: 'context-1', rows: actors.map(actor => ({ ...actor, states: actor.chart ? ['painter', 'painter.painted'] : [], status: 'done' as const })), gone: [] })
     await hub.tell({ type: 'steps', contextId: 'context-1', steps: [micro(2, 'choosing', ['never']), micro(3, 'painted', ['painting to painted'])] })
     await page.waitForSelector('[data-state="painter.painted"].active')
+    await page.waitForSelector('.trail li:nth-child(3)')
     t.match(await texts(page, '.trail li'), ['choosing', 'painting', 'painted'], 'a step that is known already counts for nothing')
     t.match(await page.innerText('.chart-panel select'), 'work, done')
     t.same(await page.locator('.last').count(), 1)
