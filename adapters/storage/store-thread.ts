@@ -1,6 +1,6 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
 import { Engine } from './engine.ts'
-import { FairQueue } from './fair-queue.ts'
+import { LeastCostQueue } from './least-cost-queue.ts'
 import { openForWriting } from './open-file.ts'
 import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Changed, type NumberedRead, type ReadCall, type ThreadData, type Told, type Word } from './thread-messages.ts'
 
@@ -23,7 +23,7 @@ const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
 const tell = (told: Told) => port.postMessage(told)
 const engine = new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
-const reads = new FairQueue<NumberedRead>(2 * READING_MS)
+const reads = new LeastCostQueue<NumberedRead>(2 * READING_MS)
 const writes: Writes[] = []
 let isScheduled = false
 let isClosing = false

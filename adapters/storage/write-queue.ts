@@ -1,5 +1,5 @@
 import type { CommitRows } from './commit-rows.ts'
-import { FairQueue } from './fair-queue.ts'
+import { LeastCostQueue } from './least-cost-queue.ts'
 import { valueOf, type Change, type Changed, type Outcome } from './thread-messages.ts'
 
 /** Above this no more commits share a batch, so that what comes behind it need not wait long. */
@@ -23,7 +23,7 @@ export interface WriteBatch {
 
 /** Commits that wait, and the change that follows them. */
 interface Section {
-  readonly commits: FairQueue<{ readonly rows: CommitRows; readonly waiting: Waiting<boolean> }>
+  readonly commits: LeastCostQueue<{ readonly rows: CommitRows; readonly waiting: Waiting<boolean> }>
   change: WriteBatch['change']
 }
 
@@ -75,7 +75,7 @@ export class WriteQueue {
   }
 
   #addSection(): Section {
-    const section: Section = { commits: new FairQueue(), change: undefined }
+    const section: Section = { commits: new LeastCostQueue(), change: undefined }
     this.#sections.push(section)
     return section
   }

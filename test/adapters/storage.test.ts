@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../adapters/storage/driver.ts'
-import { FairQueue } from '../../adapters/storage/fair-queue.ts'
+import { LeastCostQueue } from '../../adapters/storage/least-cost-queue.ts'
 import { APPLICATION_ID } from '../../adapters/storage/file-header.ts'
 import { RowCache } from '../../adapters/storage/recent.ts'
 import { migrate, MIGRATIONS } from '../../adapters/storage/schema.ts'
@@ -143,7 +143,7 @@ await t.test('more commits than go together are all written, in their order', as
 })
 
 await t.test('a queue gives next an item of the user that has cost the least since it came', t => {
-  const queue = new FairQueue<string>()
+  const queue = new LeastCostQueue<string>()
   queue.charge(1)
   for (const item of ['a1', 'a2', 'a3']) queue.add('a', item)
   const taken: (string | undefined)[] = []
@@ -164,7 +164,7 @@ await t.test('a queue gives next an item of the user that has cost the least sin
 })
 
 await t.test('a queue charges at most so much for an item, so that a user whose item took long does not wait for as much of all others', t => {
-  const queue = new FairQueue<string>(5)
+  const queue = new LeastCostQueue<string>(5)
   queue.add('a', 'a1')
   queue.add('b', 'b1')
   const taken = [queue.take()]

@@ -8,7 +8,7 @@ interface User<T> {
  * Items of several users. The next item is one of the user that has cost the least since it began to wait; the items of one user
  * keep their order. So a user with few cheap items does not wait for another with many or expensive ones.
  */
-export class FairQueue<T> {
+export class LeastCostQueue<T> {
   readonly #waiting = new Map<string, User<T>>()
   /** Of users with nothing that waits: what they have cost more than the others. */
   readonly #costs = new Map<string, number>()
