@@ -24,7 +24,7 @@ import { isNegotiation } from './negotiation/negotiation.ts'
 import { admit, type Admitted } from './operations/admission.ts'
 import { deliverAuthorization } from './operations/deliver-authorization.ts'
 import type { OperationServices } from './operations/dependencies.ts'
-import { erase, erasureOf, type ErasedData } from './operations/erase.ts'
+import { erase, erasureOf, type DataToErase } from './operations/erase.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
 import { inputModesOf } from './operations/input-modes.ts'
 import { listTasks } from './operations/list-tasks.ts'
@@ -36,7 +36,7 @@ import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
 import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
-import type { WebhookWriting } from './ports/webhook-sender.ts'
+import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { namedHosts } from './primitives/authority.ts'
 import { killPoint } from './primitives/kill-points.ts'
 import { ReleasingMap } from './primitives/releasing-map.ts'
@@ -89,7 +89,7 @@ export interface Runtime {
   /** The same, signed if the runtime signs its card, after `change`. Rejects with InternalError if that fails. */
   signedCard(interfaces: readonly AgentInterface[], tenant?: string, change?: (card: AgentCard) => AgentCard): Promise<AgentCard>
   /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
-  writesWebhooks(version: string, writing: WebhookWriting): void
+  writesWebhooks(version: string, writing: WebhookBodyWriter): void
   /** What servers of this runtime keep to. */
   readonly settings: Settings
   /**
@@ -98,7 +98,7 @@ export interface Runtime {
    * is as if it had never been. Requests for it wait meanwhile; those that begin a new context of the principal are
    * refused with Overloaded. If the store fails it rejects, and the tasks go on.
    */
-  erase(data: ErasedData): Promise<boolean>
+  erase(data: DataToErase): Promise<boolean>
   /**
    * Has an observer told what goes on from now on: first of the contexts that are in memory, then of each that comes and
    * goes, and of all that is committed. While nobody observes it costs nothing. For inspectors: an agent's own code has its

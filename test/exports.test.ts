@@ -1,40 +1,154 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
-import * as sdk from '../adapters/a2a-sdk/index.ts'
-import * as ai from '../adapters/ai/index.ts'
-import * as auth from '../adapters/auth/ready.ts'
-import * as cards from '../adapters/cards/index.ts'
-import * as client from '../adapters/client/connect.ts'
-import * as delegation from '../adapters/delegation/index.ts'
-import * as grpc from '../adapters/grpc/index.ts'
-import * as inspector from '../adapters/inspector/index.ts'
-import * as legacy from '../adapters/legacy/index.ts'
-import * as openTelemetry from '../adapters/opentelemetry/open-telemetry.ts'
-import * as push from '../adapters/push/webhooks.ts'
-import * as websocket from '../adapters/serve/serve-websocket.ts'
-import * as http from '../adapters/serve/serve.ts'
-import * as sqlite from '../adapters/storage/sqlite.ts'
-import * as testing from '../adapters/testing/index.ts'
-import * as taskchart from '../runtime/index.ts'
 
-await t.test('the package exports these names and no others', async t => {
-  t.same(Object.keys(taskchart).toSorted(), [
-    'A2AError', 'accepted', 'answerOf', 'artifact', 'artifactChoices', 'artifactToRefine', 'authRequired', 'chosenArtifact', 'createRuntime', 'data', 'dataOf',
-    'declined', 'defineAgent', 'failed', 'file', 'fromPromise', 'inputRequired', 'isA2AError', 'memoryStore', 'negotiation', 'offer', 'prerequisites', 'progress',
-    'readArtifact', 'refined', 'rejected', 'reply', 'setupWork', 'taskCompleted', 'text', 'textOf', 'typed', 'whichArtifact'
-  ])
-  t.same(Object.keys(websocket), ['serveWebSocket'])
-  t.same(Object.keys(client).toSorted(), ['A2AError', 'acceptance', 'answerSchemaOf', 'artifactVersions', 'connect', 'declining', 'offerOf', 'proposal'])
-  t.same(Object.keys(auth).toSorted(), ['anyOf', 'apiKey', 'bearerJwt'])
-  t.same(Object.keys(cards).toSorted(), ['cardSigner', 'cardVerifier'])
-  t.same(Object.keys(ai).toSorted(), ['MODEL_METADATA', 'answerWithModel', 'conversation', 'modelReply', 'modelWork'])
-  t.same(Object.keys(delegation).toSorted(), ['delegate', 'remoteAgent'])
-  t.same(Object.keys(testing).toSorted(), ['PATH_KINDS', 'PathError', 'VirtualClock', 'agentTests', 'allWays', 'bargainClause', 'chartMermaid', 'chartOf', 'clauseOf', 'explained', 'planFor', 'testAgent'])
-  t.same(Object.keys(sqlite).toSorted(), ['StorageError', 'readSqlite', 'sqliteStore'])
-  t.same(Object.keys(sdk).toSorted(), ['WebSocketTransport', 'WebSocketTransportFactory', 'expressErrors', 'fromExecutor', 'toRequestHandler', 'whileConnected'])
-  t.same(Object.keys(grpc).toSorted(), ['grpc', 'grpcErrors'])
-  t.same(Object.keys(inspector), ['inspect'])
-  t.same(Object.keys(legacy).toSorted(), ['dialect01', 'dialect03'])
-  t.same(Object.keys(push), ['webhooks'])
-  t.same(Object.keys(http).toSorted(), ['cardHandler', 'httpHandler', 'serve'])
-  t.same(Object.keys(openTelemetry), ['openTelemetry'])
+interface Exported {
+  readonly name: string
+  readonly isType: boolean
+  /** The source file that declares it. */
+  readonly file: string
+}
+
+/** What each subpath exports: values, then types. */
+const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types: string }>> = {
+  '.': {
+    values: `
+      A2AError accepted answerOf artifact artifactChoices artifactToRefine authRequired chosenArtifact createRuntime data dataOf
+      declined defineAgent failed file fromPromise inputRequired isA2AError memoryStore negotiation offer prerequisites progress
+      readArtifact refined rejected reply setupWork taskCompleted text textOf typed whichArtifact
+    `,
+    types: `
+      Accepted Agent AgentCard AgentDefinition AgentDescription AgentExtension AgentInterface AgentSkill Artifact ArtifactChoice
+      ArtifactReference ArtifactWords Authenticate Authorization AuthorizationReceived AuthorizationRequest Authorize CallContext
+      Caller Clock Credentials DataToErase Declined EarlierArtifact ErrorCode ExtendedCard Failed Ids LimitChanges Limits
+      ListTasksResponse Logger Message MessagePolicy MessageReceived Migrate NamedTask NegotiateFunction Negotiation NegotiationAnswer
+      NegotiationArguments NegotiationOptions Offered OpenOffer Part Principal ProducedArtifact Progress PromiseArguments Question
+      QuestionOptions Quota ReceivedMessage RecoveryType Refinement RefiningOptions Rejected Reply RequestDetails RespondArguments
+      RestartOption Retention Runtime RuntimeOptions SendMessageResponse SignCard StandardSchema Step StepArguments StoredWork
+      StreamResponse Task TaskName TaskState TaskStatus Tenant TenantOptions WhichArtifactOptions Words WorkArguments WorkChart
+      WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkStepArguments WorkTag WorkWords
+    `
+  },
+  './websocket': {
+    values: 'serveWebSocket',
+    types: 'ServeOptions Served'
+  },
+  './http': {
+    values: 'cardHandler httpHandler serve',
+    types: 'CardHandler CardHandlerOptions Handler HandlerOptions OpenBinding PortBinding ServeOptions Served'
+  },
+  './client': {
+    values: 'A2AError acceptOffer answerSchemaOf artifactVersions connect declineOffer offerIn proposeTerms',
+    types: 'AgentClient ArtifactVersion ArtifactVersions CallOptions CardLimits ConnectOptions LinkState Offer VersionReference'
+  },
+  './a2a-sdk': {
+    values: 'WebSocketTransport WebSocketTransportFactory expressErrors fromExecutor toRequestHandler whileConnected',
+    types: 'RequestHandlerOptions'
+  },
+  './grpc': {
+    values: 'grpc grpcErrors',
+    types: 'GrpcOptions'
+  },
+  './legacy': {
+    values: 'dialect01 dialect03',
+    types: 'Dialect RestCall RestRequest'
+  },
+  './store': {
+    values: '',
+    types: `
+      Commit ContextKey DeduplicationKey Erasure JournalRow MessageRow NewWebhook OpenTasksFilter ReadOptions Scope SendRow Store
+      StoredContext StoredTask StoredWebhook SweepBounds TaskChoice TaskCursor TaskEvent TaskPage TaskQuery TaskRow TaskSize Wake
+      WakeCursor Webhook WebhookNote WebhookProgress WebhookRow
+    `
+  },
+  './sqlite': {
+    values: 'StorageError readSqlite sqliteStore',
+    types: 'DriverName SqliteOptions StoreReader'
+  },
+  './push': {
+    values: 'webhooks',
+    types: 'WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+  },
+  './delegation': {
+    values: 'delegate remoteAgent',
+    types: 'DelegateOptions RemoteAgent RemoteAnswer RemoteEvent RemoteInput RemoteOptions RemoteQuestion RemoteResult'
+  },
+  './auth': {
+    values: 'anyOf apiKey bearerJwt',
+    types: 'ApiKeyOptions BearerJwtOptions JwtClaims JwtKeys'
+  },
+  './cards': {
+    values: 'cardSigner cardVerifier',
+    types: 'CardSignerOptions CardVerifierOptions PrivateKey VerifyCard'
+  },
+  './ai': {
+    values: 'MODEL_METADATA answerWithModel conversation modelReply modelWork',
+    types: 'AnswerArtifactOptions AnswerOptions ConversationBounds ModelAnswer ReplyOptions ToolDecision Usage'
+  },
+  './inspector': {
+    values: 'inspect',
+    types: 'InspectOptions SideApp'
+  },
+  './testing': {
+    values: `
+      PATH_KINDS PathError VirtualClock agentTests allDrivers chartMermaid chartOf describeBargainMove describeMove explainFailure
+      planFor testAgent
+    `,
+    types: `
+      AgentTestOptions AgentTests BargainMove BargainPath ByName Cases ComparedEvent Coverage CoverageCount CoverageGap Driver Move
+      OpeningCase Path PathKind PathTest Plan PlanOptions ReachedParts Step TestContext
+    `
+  },
+  './telemetry': {
+    values: '',
+    types: 'LiveActors Observation Observer SpanAttributes SpanStart Telemetry TelemetrySpan TraceCarrier'
+  },
+  './opentelemetry': {
+    values: 'openTelemetry',
+    types: ''
+  }
+}
+
+const { exports: subpaths } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, { types: string } | string> }
+
+/** The source files of the subpaths. */
+const sources = Object.entries(subpaths).flatMap(([subpath, target]) => (typeof target === 'string' ? [] : [[subpath, target.types.replace('./dist/', '').replace('.d.ts', '.ts')] as const]))
+
+const DECLARED = /^export (?:declare |abstract |async )*(function\*?|class|const|interface|type) (\w+)/gm
+const LISTED = /^export (type )?\{([^}]*)\}(?: from '([^']+)')?/gm
+
+function exportsOf(file: string): Exported[] {
+  const text = readFileSync(file, 'utf8')
+  const declared = Array.from(text.matchAll(DECLARED), ([, kind = '', name = '']) => ({ name, isType: kind === 'interface' || kind === 'type', file }))
+  const listed = Array.from(text.matchAll(LISTED)).flatMap(([, types, names = '', from]) => names.split(',').map(name => {
+    const [, type = types, own = ''] = /^\s*(type )?(\w+)\s*$/.exec(name) ?? []
+    const source = from ?? new RegExp(`^import .*\\b${own}\\b.* from '([^']+)'`, 'm').exec(text)?.[1] ?? ''
+    return { name: own, isType: type !== undefined, file: source.startsWith('.') ? normalize(join(dirname(file), source)) : file }
+  }))
+  return [...declared, ...listed]
+}
+
+const namesOf = (exported: readonly Exported[]) => exported.map(({ name }) => name).toSorted()
+const words = (text = '') => text.split(/\s+/).filter(Boolean)
+
+for (const [subpath, file] of sources) {
+  await t.test(`${join('taskchart', subpath)} exports these values and types, and no others`, async t => {
+    const exported = exportsOf(file)
+    const values = exported.filter(({ isType }) => !isType)
+    t.strictSame(namesOf(values), words(PUBLIC[subpath]?.values))
+    t.strictSame(namesOf(exported.filter(({ isType }) => isType)), words(PUBLIC[subpath]?.types))
+    const loaded = await import(new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href) as object
+    t.strictSame(Object.keys(loaded).toSorted(), namesOf(values), 'the values are there at run time')
+    t.match(readFileSync('docs/architecture.md', 'utf8'), `| \`${join('taskchart', subpath)}\` |`, 'the guide has a row for it')
+  })
+}
+
+await t.test('the root exports at most 90 types', async t => {
+  t.ok(exportsOf('runtime/index.ts').filter(({ isType }) => isType).length <= 90)
+})
+
+await t.test('everything that is public has a docstring', async t => {
+  for (const { name, file } of sources.flatMap(([, file]) => exportsOf(file))) {
+    t.match(readFileSync(file, 'utf8'), new RegExp(`\\*/\\n(?:export )?(?:declare |abstract |async )*(?:function\\*?|class|const|interface|type) ${name}\\b`), `${name} of ${file}`)
+  }
 })

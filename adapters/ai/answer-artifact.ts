@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Part } from '../../machines/protocol/parts.ts'
 import { artifact } from '../../runtime/authoring/words.ts'
-import type { SpokenStep, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
+import type { WorkStepArguments, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import type { AnswerArtifactOptions } from './answer-options.ts'
 import { AnswerStream, type SaidOfAnswer } from './answer-stream.ts'
 import { addTo, merged } from './parts.ts'
@@ -35,13 +35,13 @@ export class AnswerArtifact {
   }
 
   /** Begins a call. What it says goes into the artifact; `add` is called when it has said all. */
-  async stream({ emit, signal }: Pick<SpokenStep, 'emit' | 'signal'>): Promise<AnswerStream> {
+  async stream({ emit, signal }: Pick<WorkStepArguments, 'emit' | 'signal'>): Promise<AnswerStream> {
     this.#there ??= await this.#onTask()
     const lead = this.#said.length > 0 ? BREAK : ''
     return new AnswerStream({ lead, chunksBefore: this.#chunks, say: (parts, isLast) => this.#say(parts, isLast, emit), signal })
   }
 
-  #say(parts: Part[], isLast: boolean, emit: SpokenStep['emit']): void {
+  #say(parts: Part[], isLast: boolean, emit: WorkStepArguments['emit']): void {
     const append = this.#there === 'this'
     if (parts.length === 0 && !(isLast && this.#there === 'another')) return
     const content = append ? { artifactId: this.#about.artifactId, parts } : { ...this.#about, parts: this.#begun(parts) }

@@ -1,10 +1,10 @@
 import type { FinishReason, ModelMessage, OutputInterface, StepResult, StreamTextResult, ToolSet } from 'ai'
 import { file, progress } from '../../runtime/authoring/words.ts'
-import type { SpokenStep } from '../../runtime/authoring/work-arguments.ts'
+import type { WorkStepArguments } from '../../runtime/authoring/work-arguments.ts'
 import type { AnswerOptions, CallOptions } from './answer-options.ts'
 import type { AnswerStream, SaidOfAnswer } from './answer-stream.ts'
 import { aside } from './model-metadata.ts'
-import { noLocalDownloads } from './never-here.ts'
+import { noLocalDownloads } from './no-local-downloads.ts'
 import type { Ai } from './peer.ts'
 import type { ToolApprovalRequest } from './tool-questions.ts'
 import type { ToolCall } from './tools.ts'
@@ -36,7 +36,7 @@ export interface ModelCall {
 }
 
 /** Calls a model once, and has it say into `stream` what it says. Throws what the SDK finds wrong, after its retries. */
-export async function callModel(ai: Ai, { emit, signal }: SpokenStep, { options, tools, messages }: ModelRequest, stream: AnswerStream | undefined): Promise<ModelCall> {
+export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { options, tools, messages }: ModelRequest, stream: AnswerStream | undefined): Promise<ModelCall> {
   let made: StepResult<ToolSet> | undefined
   const onStepFinish = (step: StepResult<ToolSet>) => {
     made = step

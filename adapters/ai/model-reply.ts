@@ -4,7 +4,7 @@ import { reply } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import { checkAnswerOptions, type CallOptions } from './answer-options.ts'
 import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
-import { noLocalDownloads } from './never-here.ts'
+import { noLocalDownloads } from './no-local-downloads.ts'
 import { checkAi, loadAi } from './peer.ts'
 
 /** How a model replies. What `streamText` takes beside tools is passed on. */

@@ -30,7 +30,7 @@ async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promis
   const { values: { paths: text, only = '', json, mermaid }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
   const { agent, cases } = await loadAgent(file, cwd)
-  const { bargainClause, chartMermaid, chartOf, clauseOf, planFor, PATH_KINDS } = await loadTesting()
+  const { describeBargainMove, chartMermaid, chartOf, describeMove, planFor, PATH_KINDS } = await loadTesting()
   const kind = readKind(text, PATH_KINDS)
   if (mermaid) {
     stdout.write(chartMermaid(chartOf(agent).machine))
@@ -39,12 +39,12 @@ async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promis
   const { paths, bargains, configurations } = await planFor(agent, { kind, ...(cases && { cases }) }).catch(planError(file, agent.card))
   const chosen = paths.filter(({ name }) => name.includes(only))
   for (const { name, begins, steps } of chosen) {
-    const told = steps.map(({ move, told, refusal }) => ({ move: clauseOf(move), ...(refusal === undefined ? { told } : { refused: refusal }) }))
+    const told = steps.map(({ move, told, refusal }) => ({ move: describeMove(move), ...(refusal === undefined ? { told } : { refused: refusal }) }))
     stdout.write(json ? jsonLine({ path: name, begins, steps: told }) : `${oneLine(name)}\n`)
   }
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
   for (const { name, steps } of chosenBargains) {
-    const told = steps.map(({ move, heard }) => ({ move: bargainClause(move), heard }))
+    const told = steps.map(({ move, heard }) => ({ move: describeBargainMove(move), heard }))
     stdout.write(json ? jsonLine({ path: name, steps: told }) : `${oneLine(name)}\n`)
   }
   stderr.write(`${chosen.length + chosenBargains.length} paths through ${configurations} configurations\n`)

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { coverageFile } from '../inspector/coverage-file.ts'
-import type { PathTest, Shortfall } from '../testing/agent-tests.ts'
+import type { PathTest, CoverageGap } from '../testing/agent-tests.ts'
 import type { PathKind } from '../testing/path-kinds.ts'
-import type { Reached } from '../testing/coverage.ts'
+import type { ReachedParts } from '../testing/coverage.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { LiveLine } from './live-line.ts'
@@ -16,7 +16,7 @@ import { loadTesting, planError, readKind } from './testing.ts'
 export const testCommand: Command = {
   name: 'test',
   summary: "test every path through an agent's chart, or any A2A server",
-  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--way TEXT]… [--strict] [--tap]
+  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
   details: `AGENT: walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
@@ -26,7 +26,7 @@ taskchart dev.
 
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths with this text in their sentence
-  --way TEXT      only ways of walking with this text in their name, such as "WebSocket"; may be given more than once
+  --driver TEXT   only drivers with this text in their name, such as "WebSocket"; may be given more than once
   --strict        fail, with code 3, also if a part of the chart was not reached or the chart throws on a path
 
 URL: tries what A2A 1.0 asks of a server, over each binding that its card offers, by a chart of the protocol: what may be tried
@@ -47,7 +47,7 @@ Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped 
   run
 }
 
-const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, way: { type: 'string', multiple: true }, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
+const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
 
 const SERVER_OPTIONS = {
   only: { type: 'string' },
@@ -76,31 +76,31 @@ function isAddress(text: string): boolean {
 }
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
-  const { values: { paths, only, way: texts, strict, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
+  const { values: { paths, only, driver: texts, strict, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
   const { agent, cases } = await loadAgent(file, io.cwd)
-  const { agentTests, allWays, explained, PATH_KINDS } = await loadTesting()
+  const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
-  const ways = texts && allWays.filter(way => texts.some(text => way.includes(text)))
-  if (ways?.length === 0) throw usageError(`There is no such --way. There are: ${allWays.join('; ')}.`)
+  const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
+  if (drivers?.length === 0) throw usageError(`There is no such --driver. There are: ${allDrivers.join('; ')}.`)
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
-  const { tests, notes, reached, shortfall } = await agentTests(agent, { kind, ...(ways && { ways }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
-  if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a way that walks the chart alone. Add --way "the chart".')
-  const outcomes = await outcomesOf(tests, explained, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
+  const { tests, notes, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
+  const outcomes = await outcomesOf(tests, explainFailure, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
   await keepReached(resolve(io.cwd, file), reached(), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   const lacks = lacksOf(shortfall())
-  if (tap) io.stdout.write(tapText(outcomes.map(({ test: { way, name }, failure }) => ({ name: `${way}: ${name}`, failure })), [...notes(), ...lacks]))
+  if (tap) io.stdout.write(tapText(outcomes.map(({ test: { driver, name }, failure }) => ({ name: `${driver}: ${name}`, failure })), [...notes(), ...lacks]))
   else io.stdout.write([...notes(), [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '), ''].map(oneLine).join('\n'))
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
 
 /** What a summary says of tests that pass and are not enough. */
-function lacksOf({ missing, crashes }: Shortfall = { missing: [], crashes: 0 }): string[] {
+function lacksOf({ missing, crashes }: CoverageGap = { missing: [], crashes: 0 }): string[] {
   return [...(missing.length > 0 ? [`${missing.length} not reached`] : []), ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])]
 }
 
 /** Keeps what was reached of the chart, for the page of `taskchart dev`. */
-async function keepReached(module: string, reached: Reached | undefined, { clock, stderr }: Io): Promise<void> {
+async function keepReached(module: string, reached: ReachedParts | undefined, { clock, stderr }: Io): Promise<void> {
   const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached })
   await written?.catch((error: Error) => stderr.write(`taskchart: what was reached could not be kept: ${oneLine(error.message)}\n`))
 }
@@ -124,8 +124,8 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
   }
 }
 
-function failureOf({ test: { way, name }, failure }: Outcome, file: string, kind: PathKind): string {
+function failureOf({ test: { driver, name }, failure }: Outcome, file: string, kind: PathKind): string {
   if (failure === undefined) return ''
-  const alone = `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--way ${shellText(way)} --only ${shellText(name)}`
-  return `${oneLine(way)}: ${oneLine(name)}\n${plain(failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
+  const alone = `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
+  return `${oneLine(driver)}: ${oneLine(name)}\n${plain(failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
 }

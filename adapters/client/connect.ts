@@ -93,10 +93,11 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   }
 }
 
-export { acceptance, declining, offerOf, proposal } from './negotiating.ts'
+export { offerIn } from '../../machines/protocol/negotiation.ts'
+export { acceptOffer, declineOffer, proposeTerms } from './offers.ts'
 export { A2AError }
 export { artifactVersions } from './artifact-versions.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
 export { answerSchemaOf } from './answer-schema.ts'
-export type { Offer } from './negotiating.ts'
+export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type { CardLimits, ConnectOptions, LinkState }

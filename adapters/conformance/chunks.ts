@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { fieldsOf, itemsOf } from './fields-of.ts'
-import type { Trial } from './trial.ts'
+import type { BindingTest } from './binding-test.ts'
 
 /** The contents of artifacts by their ids, as the events of a stream tell them, beginning with a task (§4.2.2). */
 export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
@@ -17,7 +17,7 @@ export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<st
 }
 
 /** Keeps whether what a stream told is what GetTask gives: every artifact (§3.1.3), and its chunks once each. */
-export function noteChunks(trial: Trial, id: number, told: ReadonlyMap<string, readonly unknown[]>, task: Task, source: string): void {
+export function noteChunks(trial: BindingTest, id: number, told: ReadonlyMap<string, readonly unknown[]>, task: Task, source: string): void {
   const given = contentsOf(task)
   const missing = [...told.keys()].filter(artifactId => !given.has(artifactId))
   trial.check(65, missing.length === 0, `the artifacts that ${source} told: ${[...told.keys()].join(', ')}`, task.artifacts ?? [])

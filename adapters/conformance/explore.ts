@@ -2,8 +2,8 @@ import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { MOVES } from './moves.ts'
 import type { MoveName, Moves } from './protocol.machine.ts'
-import { Subject } from './subject.ts'
-import type { Trial } from './trial.ts'
+import { SubjectUnderTest } from './subject-under-test.ts'
+import type { BindingTest } from './binding-test.ts'
 import { ignoreBound, ignoreUnanswered } from './unanswered.ts'
 
 /** The moves that open a task; all else is tried once in each state. */
@@ -28,14 +28,14 @@ interface Opening {
  * opening a task is taken, and taken again as long as there is something left to try where it has led. Ends at the bounds of the trial.
  */
 export class Exploration {
-  readonly #trial: Trial
+  readonly #trial: BindingTest
   readonly #told: (what: string) => void
   /** States with moves that were made there. */
   readonly #covered = new Set<string>()
   readonly #openings: readonly Opening[]
 
   /** `told` hears what is tried. */
-  constructor(trial: Trial, told: (what: string) => void) {
+  constructor(trial: BindingTest, told: (what: string) => void) {
     this.#trial = trial
     this.#told = told
     this.#openings = trial.options.texts.flatMap(text => OPENINGS.map(move => ({ text, move, led: new Map<string, Moves>(), tries: 0 })))
@@ -56,18 +56,18 @@ export class Exploration {
     await this.#probe()
     for (let opening = this.#next(); opening; opening = this.#next()) {
       opening.tries += 1
-      await this.#talk(new Subject(this.#trial, opening.text), opening)
+      await this.#talk(new SubjectUnderTest(this.#trial, opening.text), opening)
     }
   }
 
   /** The moves for which no task is needed. */
   async #probe(): Promise<void> {
-    const subject = new Subject(this.#trial, String(this.#trial.options.texts[0]))
+    const subject = new SubjectUnderTest(this.#trial, String(this.#trial.options.texts[0]))
     for (const name of namesIn(subject.course.moves)) if (!OPENINGS.includes(name)) await this.#make(subject, name)
   }
 
   /** Opens a task, and tries what is left to try, wherever it goes. */
-  async #talk(subject: Subject, { move, led }: Opening): Promise<void> {
+  async #talk(subject: SubjectUnderTest, { move, led }: Opening): Promise<void> {
     const { course } = subject
     await this.#make(subject, move)
     while (course.state !== 'unopened') {
@@ -80,7 +80,7 @@ export class Exploration {
     }
   }
 
-  async #make(subject: Subject, name: MoveName): Promise<void> {
+  async #make(subject: SubjectUnderTest, name: MoveName): Promise<void> {
     const { state, moves } = subject.course
     this.#covered.add(keyOf(state, name))
     this.#told(`${state}: ${name}`)

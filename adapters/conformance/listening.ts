@@ -2,14 +2,14 @@ import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import { Refusal, type Stream } from './caller.ts'
-import { Course } from './course.ts'
+import { ObservedTask } from './observed-task.ts'
 import { fieldsOf } from './fields-of.ts'
-import type { Trial } from './trial.ts'
+import type { BindingTest } from './binding-test.ts'
 import { Unanswered } from './unanswered.ts'
 
 /** A stream and the trial that it is part of. */
 export interface ListeningOptions {
-  readonly trial: Trial
+  readonly trial: BindingTest
   readonly stream: Stream
   readonly method: OperationMethod
   readonly cut: AbortController
@@ -27,7 +27,7 @@ const MOST_EVENTS = 2000
 /** Reads a stream, and keeps whether its task goes the course that tasks go. */
 export class Listening {
   readonly events: StreamResponse[] = []
-  readonly course = new Course()
+  readonly course = new ObservedTask()
   refusal: Refusal | undefined
   readonly #options: ListeningOptions
   #pending: Promise<StreamResponse | undefined> | undefined

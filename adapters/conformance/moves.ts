@@ -5,10 +5,10 @@ import { replyAgain, send, sendAtOnce, stream } from './moves/opening.ts'
 import { cancelAgain, keepWebhooks, message, messageByStream, nameAnotherContext, read, readAtLast, readHistory, subscribe } from './moves/over.ts'
 import { askForExtendedCard, askForUnknownTasks, listBadly, nameExtensions, nameVersions, sendBadEnvelopes, sendBadRequests, showNoCredentials, useWhatIsNotOffered } from './moves/unopened.ts'
 import type { MoveName } from './protocol.machine.ts'
-import type { Subject } from './subject.ts'
+import type { SubjectUnderTest } from './subject-under-test.ts'
 
 /** Makes a move with a subject, and keeps what comes of it. `wanted`: what the chart says that it has to be refused with. */
-type Move = (subject: Subject, wanted: ErrorCode) => Promise<void>
+type Move = (subject: SubjectUnderTest, wanted: ErrorCode) => Promise<void>
 
 /** How each move of the chart is made. */
 export const MOVES: Readonly<Record<MoveName, Move>> = {
@@ -18,6 +18,6 @@ export const MOVES: Readonly<Record<MoveName, Move>> = {
   cancel: (subject, wanted) => (subject.course.isOver ? cancelOver(subject, wanted) : cancel(subject))
 }
 
-async function cancelOver({ trial, id }: Subject, wanted: ErrorCode): Promise<void> {
+async function cancelOver({ trial, id }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   await trial.refused(77, wanted, 'CancelTask', { id })
 }

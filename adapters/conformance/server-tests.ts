@@ -16,7 +16,7 @@ import { Ledger, type Verdict } from './ledger.ts'
 import type { Need } from './needs.ts'
 import { offeredIn, type Offer, type Offered } from './offered.ts'
 import { REQUIREMENTS } from './requirements.ts'
-import { Trial } from './trial.ts'
+import { BindingTest } from './binding-test.ts'
 import { BoundReached, ignoreBound, ignoreUnanswered, Unanswered } from './unanswered.ts'
 import { outcomeText, refusalText } from './wording.ts'
 
@@ -68,7 +68,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   const card = offeredIn(found.card)
   const { offers, notes } = offersIn(card, url, wanted)
   const said = texts ?? (card.examples.length === 0 ? ['hello'] : card.examples.slice(0, MOST_TEXTS))
-  const trials: Trial[] = []
+  const trials: BindingTest[] = []
   const columns: Column[] = []
   for (const offer of offers) {
     const ledger = new Ledger(factsOf(card, offer.binding))
@@ -78,7 +78,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
       columns.push({ ...offer, verdicts: REQUIREMENTS.map(requirement => ({ requirement, outcome: 'skipped', findings: [], reason: open })) })
       continue
     }
-    const trial = new Trial({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, apiKey })
+    const trial = new BindingTest({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, apiKey })
     const exploration = new Exploration(trial, what => told(offer.binding, what))
     trials.push(trial)
     if (await isThere(trial)) await exploration.run()
@@ -137,7 +137,7 @@ function factsOf(card: Offered, binding: Binding): Need[] {
 }
 
 /** Whether the server answers over the binding, as its card says (§5.2). Throws where it wants credentials. */
-async function isThere(trial: Trial): Promise<boolean> {
+async function isThere(trial: BindingTest): Promise<boolean> {
   try {
     const outcome = await trial.ask([118], 'ListTasks', { pageSize: 1 })
     if ('refusal' in outcome && (outcome.refusal.code === 'Unauthenticated' || /^(?:401|UNAUTHENTICATED)/.test(outcome.refusal.native))) {
@@ -152,7 +152,7 @@ async function isThere(trial: Trial): Promise<boolean> {
 }
 
 /** All bindings are the same agent: what was opened over one is there over the others, and what is refused is refused alike (§5.1). */
-async function compare(trials: readonly Trial[]): Promise<void> {
+async function compare(trials: readonly BindingTest[]): Promise<void> {
   if (trials.length < 2) return
   const unknown = crypto.randomUUID()
   for (const trial of trials) {
@@ -165,7 +165,7 @@ async function compare(trials: readonly Trial[]): Promise<void> {
   }
 }
 
-async function compared(trial: Trial, other: Trial, id: string | undefined, unknown: string): Promise<void> {
+async function compared(trial: BindingTest, other: BindingTest, id: string | undefined, unknown: string): Promise<void> {
   const [here, there] = [await trial.ask([130], 'GetTask', { id: unknown }), await other.ask([], 'GetTask', { id: unknown })]
   if ('refusal' in here && 'refusal' in there) trial.check(130, here.refusal.code === there.refusal.code, `what ${other.binding} refuses with: ${refusalText(there.refusal)}`, refusalText(here.refusal))
   if (id === undefined) return

@@ -1,14 +1,14 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { ActorHost } from '../../runtime/commits/actor-host.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
-import type { SharedAgent } from './shared-agent.ts'
+import type { PooledClient } from './pooled-client.ts'
 
 /** A task of another agent that nobody wants any more. */
 export interface Unwanted {
   readonly host: ActorHost
   /** Our task. */
   readonly taskId: string
-  readonly agent: SharedAgent
+  readonly agent: PooledClient
   /** The id of theirs, once it is known: it may just be opened; `undefined` if there is none. */
   readonly known: Promise<string | undefined>
   /** Ends everything else that is under way with the agent. */

@@ -4,13 +4,13 @@ import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import { checkOptions, textSuchAs, textsSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { ignoreRejection } from '../../runtime/primitives/promises.ts'
 import type { RemoteOutcome } from './delegation.ts'
-import { passingOn, type PassedOn } from './pass-on.ts'
+import { forwardEvents, type ForwardOptions } from './forward-events.ts'
 import { agentBehind, type RemoteAgent } from './remote-agent.ts'
 import type { RemoteInput, RemoteResult } from './remote-events.ts'
 import { remoteLogic } from './remote-logic.ts'
 
 /** How a task is delegated. */
-export interface DelegateOptions extends PassedOn, Omit<RemoteInput, 'message'> {}
+export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}
 
 const OPTIONS: OptionKinds<DelegateOptions> = {
   progress: TRUE_OR_FALSE, artifacts: TRUE_OR_FALSE, deadlineMs: true,
@@ -39,7 +39,7 @@ async function delegated(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: Rem
   const ended = await work.step(`delegate to ${shared.name}`, ({ idempotencyKey, signal }) => {
     const logic = remoteLogic<RemoteOutcome>(shared, {
       runOf: () => idempotencyKey,
-      listenerOf: self => passingOn(self, idempotencyKey, shared.title, options),
+      listenerOf: self => forwardEvents(self, idempotencyKey, shared.title, options),
       endOf: outcome => ({ status: 'done', output: outcome, error: undefined })
     })
     return new Promise<Ended>((resolve, reject) => {

@@ -13,14 +13,14 @@ import { isNotDoneThere, notCompleted, tooLate, troubleWith } from './remote-err
 import type { RemoteInput, RemoteResult } from './remote-events.ts'
 import { answersIn, dropAnswer, keepAnswer, RecordKeeper, type Answer, type RecordPlace, type RemoteRecord } from './remote-record.ts'
 import { RemoteTask, type Listener } from './remote-task.ts'
-import type { SharedAgent } from './shared-agent.ts'
+import type { PooledClient } from './pooled-client.ts'
 
 /** How a delegation ended. */
 export type RemoteOutcome = { readonly result: RemoteResult } | { readonly error: unknown }
 
 /** What a delegation is made of. */
 export interface DelegationOptions {
-  readonly agent: SharedAgent
+  readonly agent: PooledClient
   readonly place: RecordPlace
   readonly input: RemoteInput
   readonly listener: Listener

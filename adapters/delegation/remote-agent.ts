@@ -6,13 +6,13 @@ import { checkOrigins } from '../client/hosts.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
 import type { RemoteResult } from './remote-events.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
-import { SharedAgent, type RemoteOptions } from './shared-agent.ts'
+import { PooledClient, type RemoteOptions } from './pooled-client.ts'
 
 /** Another agent: actor logic for charts, and what `delegate` takes. */
 export type RemoteAgent = RemoteLogic<RemoteResult>
 
 /** The same for all copies of this package in the process. */
-const agents = new PrivateProperty<RemoteAgent, SharedAgent>(Symbol.for('taskchart.remote.1'))
+const agents = new PrivateProperty<RemoteAgent, PooledClient>(Symbol.for('taskchart.remote.1'))
 
 /**
  * Another agent as an actor of a chart: `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and `invoke: { src:
@@ -26,7 +26,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
   readBindings(options.bindings)
   checkOrigins(options.credentialOrigins)
-  const shared = new SharedAgent(url, options)
+  const shared = new PooledClient(url, options)
   const logic: RemoteAgent = remoteLogic(shared, {
     runOf: self => `${pathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
     listenerOf: self => ({
@@ -44,7 +44,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
 }
 
 /** The agent behind its logic. Throws TypeError that says what to write instead. */
-export function agentBehind(logic: RemoteAgent): SharedAgent {
+export function agentBehind(logic: RemoteAgent): PooledClient {
   const agent = agents.get(logic)
   if (!agent) throw new TypeError("delegate takes an agent that was made by remoteAgent: const hotel = remoteAgent('http://…').")
   return agent

@@ -5,7 +5,7 @@ import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { Delegation, type RemoteOutcome } from './delegation.ts'
 import type { RemoteAnswer, RemoteInput } from './remote-events.ts'
 import type { Listener } from './remote-task.ts'
-import type { SharedAgent } from './shared-agent.ts'
+import type { PooledClient } from './pooled-client.ts'
 
 /** `run` names one run of the actor within its task, so that a later one does not take up what it began. */
 export type RemoteSnapshot<Output> = Snapshot<Output> & { readonly input: RemoteInput | undefined; readonly run: string }
@@ -33,7 +33,7 @@ class RemoteEnded {
 const delegations = new PrivateProperty<AnyActorRef, Delegation>()
 
 /** Delegations to one agent as actor logic: each goes on after a restart of the process. */
-export function remoteLogic<Output>(agent: SharedAgent, { runOf, listenerOf, endOf }: RemoteRole<Output>): RemoteLogic<Output> {
+export function remoteLogic<Output>(agent: PooledClient, { runOf, listenerOf, endOf }: RemoteRole<Output>): RemoteLogic<Output> {
   return {
     getInitialSnapshot: ({ self }, input) => ({ status: 'active', output: undefined, error: undefined, input, run: runOf(self) }),
     restoreSnapshot: snapshot => snapshot as RemoteSnapshot<Output>,

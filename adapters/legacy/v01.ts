@@ -8,7 +8,7 @@ import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import { counted } from '../../runtime/access/quotas.ts'
-import type { WebhookWriting } from '../../runtime/ports/webhook-sender.ts'
+import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
@@ -141,7 +141,7 @@ export function dialect01(runtime: Runtime): Dialect {
 }
 
 /** A webhook of 0.1 is told the task as it is after each update, under its client's id. */
-const writeWebhook01: WebhookWriting = async (_, task, webhookId, earlier) => {
+const writeWebhook01: WebhookBodyWriter = async (_, task, webhookId, earlier) => {
   const id = taskIdOf(webhookId)
   const shown = task.id === id ? task : withRounds(task, await earlier())
   return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }

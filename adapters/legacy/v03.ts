@@ -5,7 +5,7 @@ import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import { counted } from '../../runtime/access/quotas.ts'
-import type { WebhookWriting } from '../../runtime/ports/webhook-sender.ts'
+import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
 import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
@@ -110,7 +110,7 @@ function isBare({ dotted }: Method03, params: unknown): boolean {
   return isBareMessage(params) ?? dotted
 }
 
-const writeBare: WebhookWriting = (update, task) => {
+const writeBare: WebhookBodyWriter = (update, task) => {
   const { type, text } = writeLegacy(update, task)
   return { type, text: JSON.stringify(toBare(JSON.parse(text))) }
 }

@@ -13,7 +13,7 @@ export interface WebhooksOptions {
 
 const OPTIONS: OptionKinds<WebhooksOptions> = { allowLoopback: TRUE_OR_FALSE, resolve: functionFor('a function that gives the IP addresses of a host') }
 
-export type { WebhookAnswer, WebhookPost, WebhookSender } from '../../runtime/ports/webhook-sender.ts'
+export type { WebhookAnswer, WebhookBody, WebhookPost, WebhookSender, WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 
 /**
  * Tells webhooks by HTTP, for `createRuntime({ push: webhooks() })`. Only `https:` addresses of the public internet are

@@ -1,5 +1,5 @@
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
-import type { Due, Erasure } from '../../runtime/store/store.ts'
+import type { SweepBounds, Erasure } from '../../runtime/store/store.ts'
 import type { CommitRows } from './commit-rows.ts'
 import { CommitWriter } from './commit-writer.ts'
 import { BUSY_MS, rollBack, type Database } from './driver.ts'
@@ -91,7 +91,7 @@ export class Engine {
   }
 
   /** Removes what is due, at most `limit` of it and about {@link PORTION_BYTES} at once, and answers how much went: 0 once nothing is due. */
-  sweep(due: Due, limit: number): number {
+  sweep(due: SweepBounds, limit: number): number {
     return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit, PORTION_BYTES)))
   }
 

@@ -1,5 +1,5 @@
 import type {
-  ContextKey, JournalRow, MessageRow, OpenOf, ReadOptions, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
+  ContextKey, JournalRow, MessageRow, OpenTasksFilter, ReadOptions, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../runtime/store/store.ts'
 import type { SendRow, StoredWebhook } from '../../runtime/store/rows.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
@@ -137,7 +137,7 @@ export class Reads {
     })
   }
 
-  countOpen({ tenant, principal }: OpenOf): number {
+  countOpen({ tenant, principal }: OpenTasksFilter): number {
     const names = [tenant, principal].flatMap(name => (name === undefined ? [] : [storedText(name)]))
     const { all, ofPrincipal, ofTenant, ofScope } = this.#open
     const count = tenant === undefined ? (principal === undefined ? all : ofPrincipal) : principal === undefined ? ofTenant : ofScope

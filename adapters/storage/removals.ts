@@ -1,5 +1,5 @@
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
-import type { Due, Erasure } from '../../runtime/store/store.ts'
+import type { SweepBounds, Erasure } from '../../runtime/store/store.ts'
 import { unlessDamaged } from './damage.ts'
 import type { Database, Statement } from './driver.ts'
 import { storedText } from './stored-text.ts'
@@ -44,7 +44,7 @@ export class Removals {
   }
 
   /** Removes what is due, at most `limit` of it and until `bytes` of text went, and answers how many tasks, contexts and sends went. */
-  sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: Due, limit: number, bytes: number): number {
+  sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: SweepBounds, limit: number, bytes: number): number {
     let left = bytes
     let removed = 0
     const room = () => (left > 0 ? limit - removed : 0)

@@ -1,6 +1,6 @@
 import { TASK_STATES } from '../../machines/protocol/states.ts'
 import { fitting } from '../../runtime/store/memory/status-index.ts'
-import type { TaskPlace, TaskQuery } from '../../runtime/store/store.ts'
+import type { TaskCursor, TaskQuery } from '../../runtime/store/store.ts'
 import type { Database } from './driver.ts'
 import { originalText, storedText } from './stored-text.ts'
 
@@ -32,7 +32,7 @@ export class TaskLister {
   }
 
   /** The tasks of the page that a query asks for, how many match in all, and where the next page begins. `number` is that of the scope or context. */
-  page(of: 'scope' | 'context', number: number, { state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: number) => number): { tasks: ListedTask[]; total: number; next?: TaskPlace } {
+  page(of: 'scope' | 'context', number: number, { state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: number) => number): { tasks: ListedTask[]; total: number; next?: TaskCursor } {
     const { count, page } = this.#of[of]
     const [time, taskId] = after ? [after.timestamp, storedText(after.taskId)] : [NO_END, '']
     let total = 0

@@ -1,5 +1,5 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Due, Erasure } from '../../runtime/store/store.ts'
+import type { SweepBounds, Erasure } from '../../runtime/store/store.ts'
 import type { CommitRows } from './commit-rows.ts'
 import type { DriverName } from './driver.ts'
 import type { Reads } from './reads.ts'
@@ -19,7 +19,7 @@ export interface NumberedRead extends ReadCall {
 }
 
 /** What is removed, or changed of webhooks. */
-export type Change = { readonly sweep: Due; readonly limit: number } | { readonly erase: Erasure } | { readonly webhooks: WebhookChange }
+export type Change = { readonly sweep: SweepBounds; readonly limit: number } | { readonly erase: Erasure } | { readonly webhooks: WebhookChange }
 
 /** What came of a change. */
 export type Changed = number | ReturnType<WebhookWriter['change']>

@@ -3,35 +3,35 @@ import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
 import { walkChart, type Liveness } from './chart-run.ts'
-import { CoverageLog, type Coverage, type Reached } from './coverage.ts'
+import { CoverageLog, type Coverage, type ReachedParts } from './coverage.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
 import { coverageLines, crashLines, missingIn } from './notes.ts'
 import { walk, type Manner } from './path-run.ts'
 import { PLAN_OPTIONS, planFor, type Path, type PlanOptions } from './plan.ts'
-import { Puppet } from './puppet.ts'
-import { Stage } from './stage.ts'
-import { SOME_WAYS, waysHere, WAYS, type Way } from './ways.ts'
+import { ScriptedWork } from './scripted-work.ts'
+import { StubActors } from './stub-actors.ts'
+import { SOME_DRIVERS, availableDrivers, DRIVERS, type Driver } from './drivers.ts'
 
 /** How an agent is tested. */
 export interface AgentTestOptions extends PlanOptions {
-  /** Which ways of walking the paths to take. Default all for which there is what they need. */
-  readonly ways?: readonly Way[]
+  /** Which drivers take the paths. Default: all whose dependencies are installed. */
+  readonly drivers?: readonly Driver[]
   /** Only the paths whose name has this text in it. */
   readonly only?: string
 }
 
-const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, ways: SOME_WAYS, only: textSuchAs("'is canceled'") }
+const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, drivers: SOME_DRIVERS, only: textSuchAs("'is canceled'") }
 
-/** One test: a path, walked in one way. Rejects with PathError if something is not as it should be. */
+/** One test: a path, taken with one driver. Rejects with PathError if something is not as it should be. */
 export interface PathTest {
-  readonly way: Way
+  readonly driver: Driver
   readonly name: string
   readonly run: () => Promise<void>
 }
 
 /** What a test lacks, though all of its paths pass. */
-export interface Shortfall {
+export interface CoverageGap {
   readonly missing: readonly string[]
   readonly crashes: number
 }
@@ -44,13 +44,13 @@ export interface AgentTests {
   /** What the tests of the chart have been through by now. */
   readonly coverage: () => Coverage
   /** The parts of the work's chart that they have been through by now; undefined if it has none, or not all of it was walked alone. */
-  readonly reached: () => Reached | undefined
+  readonly reached: () => ReachedParts | undefined
   /**
    * What the tests have not reached of the work's chart by now, each with the reason, and how many paths end where it throws;
    * undefined where `reached` is.
    */
-  readonly shortfall: () => Shortfall | undefined
-  /** What there is to be said of it, as lines: which ways lack something here, where the chart itself throws, and what was not reached, if the chart was walked alone. */
+  readonly shortfall: () => CoverageGap | undefined
+  /** What there is to be said of it, as lines: which drivers lack something here, where the chart itself throws, and what was not reached, if the chart was walked alone. */
   readonly notes: () => string[]
 }
 
@@ -62,23 +62,23 @@ export interface AgentTests {
 export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Promise<AgentTests> {
   checkAgent(agent, 'agentTests')
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
-  const { ways: chosenWays, only = '', ...options } = given
+  const { drivers: chosenDrivers, only = '', ...options } = given
   const { machine, isChart, paths, bargains, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
   if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
-  const { ways, lacks } = chosenWays ? { ways: chosenWays, lacks: [] } : await waysHere()
-  const run = async (path: Path, way: Way): Promise<void> => {
-    const manner = WAYS[way]
+  const { drivers, lacks } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
+  const run = async (path: Path, driver: Driver): Promise<void> => {
+    const manner = DRIVERS[driver]
     if (typeof manner === 'string') walkChart(path, manner, log)
-    else await walk(agent, isChart ? new Stage(machine) : new Puppet(), path, manner)
+    else await walk(agent, isChart ? new StubActors(machine) : new ScriptedWork(), path, manner)
   }
-  const tests = ways.flatMap(way => [
-    ...chosen.map(path => ({ way, name: path.name, run: () => run(path, way) })),
-    ...bargainTests(agent, chosenBargains, way)
+  const tests = drivers.flatMap(driver => [
+    ...chosen.map(path => ({ driver, name: path.name, run: () => run(path, driver) })),
+    ...bargainTests(agent, chosenBargains, driver)
   ])
-  const isWalked = chosen.length > 0 && ways.some(way => typeof WAYS[way] === 'string')
+  const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')
   const notes = () => [...lacks, ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
   const isWhole = isChart && isWalked && only === ''
   const reached = () => (isWhole ? log.reached : undefined)
@@ -87,9 +87,9 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
 }
 
 /** The tests of a negotiation: through a runtime, in memory. Its chart is ours, and tested as such. */
-function bargainTests(agent: Agent, paths: readonly BargainPath[], way: Way): PathTest[] {
+function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
-  const manner: Liveness | Manner = WAYS[way]
+  const manner: Liveness | Manner = DRIVERS[driver]
   if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
-  return paths.map(path => ({ way, name: path.name, run: () => walkBargain(agent, negotiate, path, manner) }))
+  return paths.map(path => ({ driver, name: path.name, run: () => walkBargain(agent, negotiate, path, manner) }))
 }

@@ -9,10 +9,10 @@ import type { MadeCases } from './made-cases.ts'
 import type { BargainCases } from './negotiation/cases.ts'
 
 /** Things that may come, each under a name that stands in the names of the tests. */
-export type Named<T> = Readonly<Record<string, T>>
+export type ByName<T> = Readonly<Record<string, T>>
 
 /** A message that opens a task, and what there is before it in its context: the artifact of an earlier task each. */
-export interface Opening {
+export interface OpeningCase {
   readonly words: Words
   readonly earlier: readonly ArtifactWords[]
   /** The terms of the deal that it makes, for an agent with a `negotiation(…)`. */
@@ -27,36 +27,36 @@ export interface Cases {
   /** Messages that open a task; each begins paths of its own; `{ words, earlier }` where the context has tasks already. Default:
    * the examples of the card's skills, or else `start`, whose text is "start", and what is made of the agent's `input`, as far
    * as they open one. */
-  readonly opening?: Named<Words | Opening>
+  readonly opening?: ByName<Words | OpeningCase>
   /** What both sides may agree upon, for an agent with a `negotiation(…)`; each opens paths of the work. Default: made from their schema. */
-  readonly terms?: Named<object>
+  readonly terms?: ByName<object>
   /** What a client may say in free words before there is a task, likewise. Default: `words`, whose text is "words". */
-  readonly requests?: Named<Words>
+  readonly requests?: ByName<Words>
   /** Messages to the task. Default: `an answer`, whose text is "an answer", and what is made of the schemas of questions. */
-  readonly messages?: Named<Words>
+  readonly messages?: ByName<Words>
   /** What an authorization brings that arrives out of band. Default: `an authorization`, which brings nothing, and what is made of schemas. */
-  readonly authorizations?: Named<unknown>
+  readonly authorizations?: ByName<unknown>
   /**
    * How the actors end that the chart invokes, by their `src`: an output, or an Error. Default: `done` without an output, and
    * `fails`. `respond` is that of a negotiation: `offer(…)` and the like. Default: everything that it may answer.
    */
-  readonly results?: Readonly<Record<string, Named<unknown>>>
+  readonly results?: Readonly<Record<string, ByName<unknown>>>
   /** Events that its own actors send to the chart. Default: none. */
-  readonly events?: Named<EventObject>
+  readonly events?: ByName<EventObject>
   /** The part of the chart's context that decides where a path may lead. Default: all of it. */
   readonly memory?: (context: unknown) => unknown
 }
 
 /** Cases with their defaults. */
 export interface AllCases {
-  readonly openings: Named<Opening>
+  readonly openings: ByName<OpeningCase>
   readonly bargains: BargainCases
   /** Whether each of them has to open a task: they were given, not guessed. */
   readonly isOpeningGiven: boolean
-  readonly messages: Named<Words>
-  readonly authorizations: Named<unknown>
-  readonly resultsOf: (src: string) => Named<unknown>
-  readonly events: Named<EventObject>
+  readonly messages: ByName<Words>
+  readonly authorizations: ByName<unknown>
+  readonly resultsOf: (src: string) => ByName<unknown>
+  readonly events: ByName<EventObject>
   readonly memory: (context: unknown) => unknown
 }
 
@@ -69,7 +69,7 @@ export function casesWith(given: Cases, made: MadeCases, { card: { skills }, neg
   const { terms = made.terms, requests = { words: 'words' } } = given
   const bargains = { requests, terms, responses: results['respond'] }
   const opened = opening ?? (isBargaining ? { 'a deal': 'a deal' } : { ...examplesOf(skills), ...made.opening })
-  const openings = Object.entries(opened).map(([name, given]): [string, Opening] => [name, isOpening(given) ? given : { words: given, earlier: [] }])
+  const openings = Object.entries(opened).map(([name, given]): [string, OpeningCase] => [name, isOpening(given) ? given : { words: given, earlier: [] }])
   const all = isBargaining ? openings.flatMap(one => dealsOf(one, terms)) : openings
   return { openings: Object.fromEntries(all), bargains, isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined), messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
 }
@@ -83,16 +83,16 @@ const CASES: OptionKinds<Cases> = {
 
 const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
 
-function examplesOf(skills: AgentDescription['skills'] = []): Named<Words> {
+function examplesOf(skills: AgentDescription['skills'] = []): ByName<Words> {
   const examples = skills.flatMap(({ examples = [] }) => examples)
   return Object.fromEntries((examples.length === 0 ? ['start'] : examples).map(example => [example, example]))
 }
 
 /** An opening message on each of the terms. */
-function dealsOf([name, opening]: [string, Opening], terms: Named<object>): [string, Opening][] {
+function dealsOf([name, opening]: [string, OpeningCase], terms: ByName<object>): [string, OpeningCase][] {
   return Object.entries(terms).map(([on, terms]) => [`${name} on ${on}`, { ...opening, terms }])
 }
 
-function isOpening(given: Words | Opening): given is Opening {
+function isOpening(given: Words | OpeningCase): given is OpeningCase {
   return typeof given === 'object' && 'words' in given
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
 import type { CoverageLog } from './coverage.ts'
 import type { Turn } from './model.ts'
-import { clauseOf, heardBy, type InnerMove } from './moves.ts'
+import { describeMove, heardBy, type InnerMove } from './moves.ts'
 import { PathError } from './path-error.ts'
 import type { Path } from './plan.ts'
 import { endless, withActors } from './with-actors.ts'
@@ -23,7 +23,7 @@ export function walkChart({ start, steps, input }: Path, liveness: Liveness, log
     if (!turn) continue
     if (liveness === 'restored') run.restore()
     run.take(move)
-    run.check(clauseOf(move), turn)
+    run.check(describeMove(move), turn)
   }
   run.stop()
 }

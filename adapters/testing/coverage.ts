@@ -3,22 +3,22 @@ import { statesOf, transitionName, transitionsOf } from '../drawing/chart-parts.
 
 /** What of a chart its paths have been through. */
 export interface Coverage {
-  readonly states: Share
-  readonly transitions: Share
+  readonly states: CoverageCount
+  readonly transitions: CoverageCount
   /** Each tag, in whichever state that has it. */
-  readonly tags: Share
+  readonly tags: CoverageCount
   /** Both outcomes of each guard that has a name. */
-  readonly guards: Share
+  readonly guards: CoverageCount
 }
 
 /** The parts of a chart that its paths have been through, by their ids and names, and those that they have not. */
-export interface Reached {
+export interface ReachedParts {
   readonly reached: { readonly states: readonly string[]; readonly transitions: readonly string[] }
   readonly missing: readonly { readonly name: string; readonly why: string }[]
 }
 
 /** How many of how many, and which not, each with the reason as far as it can be known. */
-export interface Share {
+export interface CoverageCount {
   readonly total: number
   readonly reached: number
   readonly missing: readonly string[]
@@ -59,7 +59,7 @@ export class CoverageLog {
     this.#transitions.add(transitionName(transition))
   }
 
-  get reached(): Reached {
+  get reached(): ReachedParts {
     const states = this.#nodes.filter(({ id }) => !this.#states.has(id)).map(({ id }) => ({ name: id, why: 'it is never entered' }))
     const transitions = this.#named.filter(({ name }) => !this.#transitions.has(name))
     return { reached: { states: [...this.#states].toSorted(), transitions: [...this.#transitions].toSorted() }, missing: [...states, ...transitions] }
@@ -92,7 +92,7 @@ export class CoverageLog {
 
 type Guard = (...given: unknown[]) => unknown
 
-function shareOf<T>(all: readonly T[], isMissing: (one: T) => boolean, name: (one: T) => string): Share {
+function shareOf<T>(all: readonly T[], isMissing: (one: T) => boolean, name: (one: T) => string): CoverageCount {
   const missing = all.filter(isMissing)
   return { total: all.length, reached: all.length - missing.length, missing: missing.map(name) }
 }

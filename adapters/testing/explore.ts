@@ -1,10 +1,10 @@
 import type { AnyStateMachine } from 'xstate'
 import type { MessagePolicy } from '../../runtime/agent/policies.ts'
 import type { AllCases } from './cases.ts'
-import { chancesIn, type Refused } from './chances.ts'
+import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { modelOf, type Turn } from './model.ts'
-import { clauseOf, type InnerMove } from './moves.ts'
+import { describeMove, type InnerMove } from './moves.ts'
 
 /** A configuration that a chart can be in: the shortest way there, and what its task takes and refuses then. */
 export type Configuration = Place<Turn, InnerMove> & { readonly illegal: readonly Refused[] }
@@ -27,12 +27,12 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
   const { begin, take } = modelOf(machine)
   const places = placesFrom(begin(input), {
     take,
-    legalIn: turn => chancesIn(turn, cases, policy).legal,
+    legalIn: turn => legalMovesIn(turn, cases, policy).legal,
     keyOf: turn => keyOf(turn, cases),
-    clauseOf,
+    describeMove,
     limit
   })
-  return places.map(place => Object.assign(place, { illegal: chancesIn(place.turn, cases, policy).illegal }))
+  return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))
 }
 
 /** What tells two configurations apart: where the chart is, what it remembers, and what is going to happen by itself. */

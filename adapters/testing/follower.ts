@@ -1,5 +1,5 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { toldIn, type Told, type Update } from './told.ts'
+import { toldIn, type ComparedEvent, type Update } from './told.ts'
 
 /** How many rests an event may take to come, over a socket too. */
 const PATIENCE = 20_000
@@ -10,7 +10,7 @@ const QUIET = 8
 /** Follows the events of a task through the ends of its process: each comes once, in order. */
 export class Follower {
   /** What was told so far. */
-  readonly told: Told[] = []
+  readonly told: ComparedEvent[] = []
   readonly #isOwn: (artifactId: string) => boolean
   readonly #rest: () => Promise<void>
   #stop = new AbortController()

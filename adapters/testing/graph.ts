@@ -26,13 +26,13 @@ export interface Terrain<Turn, Move> {
   readonly legalIn: (turn: Turn) => readonly Move[]
   /** What tells two configurations apart. */
   readonly keyOf: (turn: Turn) => string
-  readonly clauseOf: (move: Move) => string
+  readonly describeMove: (move: Move) => string
   /** How many configurations there may be. */
   readonly limit: number
 }
 
 /** Finds every configuration once, by @xstate/graph, those with the shortest ways first. Throws RangeError when there are more than the limit. */
-export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(start: Turn, { take, legalIn, keyOf, clauseOf, limit }: Terrain<Turn, Move>): Place<Turn, Move>[] {
+export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(start: Turn, { take, legalIn, keyOf, describeMove, limit }: Terrain<Turn, Move>): Place<Turn, Move>[] {
   const keys = new Set<string>()
   const serializeState = (turn: Turn): string => {
     const key = keyOf(turn)
@@ -43,7 +43,7 @@ export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObj
     fromState: start,
     events: legalIn,
     serializeState,
-    serializeEvent: clauseOf,
+    serializeEvent: describeMove,
     stopWhen: ({ status }) => status !== 'active'
   }))
   const found = new Map<string, Place<Turn, Move> & { readonly legal: Leading<Turn, Move>[] }>()

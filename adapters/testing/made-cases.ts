@@ -6,15 +6,15 @@ import type { Words } from '../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { validated, type StandardSchema } from '../../runtime/ports/standard-schema.ts'
 import { statesOf } from '../drawing/chart-parts.ts'
-import type { Named } from './cases.ts'
+import type { ByName } from './cases.ts'
 import type * as payloads from './payloads.ts'
 
 /** Cases that are made from schemas, for what the author gives none of. */
 export interface MadeCases {
-  readonly opening: Named<Words>
-  readonly terms: Named<object>
-  readonly messages: Named<Words>
-  readonly authorizations: Named<unknown>
+  readonly opening: ByName<Words>
+  readonly terms: ByName<object>
+  readonly messages: ByName<Words>
+  readonly authorizations: ByName<unknown>
 }
 
 type Shown = { readonly schema?: StandardSchema<unknown>; readonly jsonSchema?: Record<string, unknown> }
@@ -38,8 +38,8 @@ export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, ma
   if ([...opening, ...terms, ...messages, ...authorizations].length === 0) return { opening: {}, terms: {}, messages: {}, authorizations: {} }
   const loaded = await load().catch(() => undefined)
   const made = (all: readonly Shown[], more: readonly unknown[]) => (loaded ? named(all.flatMap(one => valuesFor(one, more, loaded))) : {})
-  const said = (values: Named<unknown>) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
-  return { opening: said(made(opening, [])), terms: made(terms, []) as Named<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
+  const said = (values: ByName<unknown>) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
+  return { opening: said(made(opening, [])), terms: made(terms, []) as ByName<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
 }
 
 /** What the questions of a chart want, each schema once. */
@@ -57,7 +57,7 @@ function valuesFor(shown: Shown, strangers: readonly unknown[], { payloadsFor }:
 }
 
 /** Values under their JSON text; long ones are cut, and told apart. */
-function named(values: readonly unknown[]): Named<unknown> {
+function named(values: readonly unknown[]): ByName<unknown> {
   const texts = [...new Map(values.map(value => [JSON.stringify(value), value]))]
   return Object.fromEntries(texts.map(([text, value], i) => [text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}… (${i + 1})` : text, value]))
 }

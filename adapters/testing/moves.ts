@@ -44,7 +44,7 @@ export function heardBy(chart: AnyMachineSnapshot, move: InnerMove): { readonly 
 }
 
 /** A move as the clause of a sentence: `the client says "red"`. */
-export function clauseOf(move: Move): string {
+export function describeMove(move: Move): string {
   switch (move.type) {
     case 'message':
       return `the client says "${move.name}"`
@@ -64,5 +64,5 @@ export function clauseOf(move: Move): string {
 
 /** A path as a sentence. */
 export function sentenceOf(opening: string, moves: readonly Move[]): string {
-  return [`opened by "${opening}"`, ...moves.map(clauseOf)].join(', then ')
+  return [`opened by "${opening}"`, ...moves.map(describeMove)].join(', then ')
 }

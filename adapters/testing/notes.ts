@@ -1,4 +1,4 @@
-import type { Coverage, Share } from './coverage.ts'
+import type { Coverage, CoverageCount } from './coverage.ts'
 import type { Plan } from './plan.ts'
 
 /** Where the chart itself throws, as lines to print, with what to write if that may come of a result that no case gives. */
@@ -14,7 +14,7 @@ function propertyName(src: string): string {
 
 /** Coverage as lines to print. */
 export function coverageLines({ states, transitions, tags, guards }: Coverage): string[] {
-  const line = (what: string, { total, reached }: Share) => `${what}: ${reached} of ${total}`
+  const line = (what: string, { total, reached }: CoverageCount) => `${what}: ${reached} of ${total}`
   return [line('states', states), line('transitions', transitions), line('tags', tags), line('guard outcomes', guards), ...missingIn({ states, transitions, tags, guards }).map(one => `not reached: ${one}`)]
 }
 

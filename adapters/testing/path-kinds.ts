@@ -6,6 +6,7 @@ import type { Place, Taken } from './graph.ts'
  */
 export const PATH_KINDS = ['cover', 'shortest', 'simple'] as const
 
+/** One of `PATH_KINDS`. */
 export type PathKind = (typeof PATH_KINDS)[number]
 
 /** How many simple paths there may be for one opening message. */

@@ -6,11 +6,11 @@ import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { callerOf, type Access, type Caller } from './callers.ts'
 import { newDisk, type DiskName } from './disk.ts'
 import { Follower } from './follower.ts'
-import { clauseOf, type Move } from './moves.ts'
+import { describeMove, type Move } from './moves.ts'
 import { PathError } from './path-error.ts'
 import type { Path, Step } from './plan.ts'
-import type { Cast } from './stage.ts'
-import type { Told } from './told.ts'
+import type { WorkDouble } from './stub-actors.ts'
+import type { ComparedEvent } from './told.ts'
 import { agreeing, openingMessage, World, type Interlude } from './world.ts'
 
 /** How a path is walked: how the agent is reached, and what happens to its process between two steps. */
@@ -21,7 +21,7 @@ export interface Manner extends Access {
 }
 
 /** Walks one path through a runtime. Rejects with PathError at the first step that is not as it should be. */
-export async function walk(agent: Agent, cast: Cast, path: Path, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
+export async function walk(agent: Agent, cast: WorkDouble, path: Path, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
   const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
   const caller = await callerOf(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
@@ -38,15 +38,15 @@ export async function walk(agent: Agent, cast: Cast, path: Path, { interlude, di
 
 class PathRun {
   readonly #world: World
-  readonly #cast: Cast
+  readonly #cast: WorkDouble
   readonly #access: Access
-  readonly #wanted: Told[] = []
+  readonly #wanted: ComparedEvent[] = []
   readonly #follower: Follower
   #caller: Caller
   #taskId = ''
   #messages = 0
 
-  constructor(world: World, cast: Cast, access: Access, caller: Caller) {
+  constructor(world: World, cast: WorkDouble, access: Access, caller: Caller) {
     this.#world = world
     this.#cast = cast
     this.#access = access
@@ -76,7 +76,7 @@ class PathRun {
   }
 
   async take({ move, told, refusal }: Step): Promise<void> {
-    const step = clauseOf(move)
+    const step = describeMove(move)
     const before = this.#wanted.length
     this.#wanted.push(...told)
     const error = await this.#perform(move).then(() => undefined, (error: unknown) => error)
@@ -139,7 +139,7 @@ function summaryOf({ status, artifacts = [], metadata }: Task) {
 }
 
 /** What a task is that has told this. */
-function summaryOfTold(told: readonly Told[]) {
+function summaryOfTold(told: readonly ComparedEvent[]) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state
   for (const one of told) {

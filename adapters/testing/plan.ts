@@ -5,23 +5,23 @@ import type { WorkInput } from '../../runtime/authoring/work-arguments.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, objectSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
-import { casesWith, type Cases, type Opening } from './cases.ts'
-import type { Refused } from './chances.ts'
+import { casesWith, type Cases, type OpeningCase } from './cases.ts'
+import type { Refused } from './legal-moves.ts'
 import { explore, type Configuration } from './explore.ts'
 import type { Taken } from './graph.ts'
 import { madeCases } from './made-cases.ts'
 import type { Turn } from './model.ts'
-import { clauseOf, sentenceOf, type InnerMove, type Move } from './moves.ts'
+import { describeMove, sentenceOf, type InnerMove, type Move } from './moves.ts'
 import { bargainPlan, type BargainPath } from './negotiation/plan.ts'
 import { PATH_KINDS, shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
-import { puppetCases, puppetChart } from './puppet.ts'
-import { CANCELED, faultOf, OPENED, toldAfter, type Told } from './told.ts'
+import { scriptedCases, scriptedChart } from './scripted-work.ts'
+import { CANCELED, faultOf, OPENED, toldAfter, type ComparedEvent } from './told.ts'
 import { inputFor } from './world.ts'
 
 /** One move of a path, with what the task has to tell of it, or the error with which it has to refuse it, changing nothing. */
 export interface Step {
   readonly move: Move
-  readonly told: readonly Told[]
+  readonly told: readonly ComparedEvent[]
   readonly refusal?: ErrorCode
   /** The chart by it; none when the task is canceled, or refuses. */
   readonly turn?: Turn
@@ -31,11 +31,11 @@ export interface Step {
 export interface Path {
   /** A sentence, unique in its plan. */
   readonly name: string
-  readonly opening: Opening
+  readonly opening: OpeningCase
   /** What its work is given. */
   readonly input: WorkInput
   /** What the task has to tell before the first step, and the chart then. */
-  readonly begins: readonly Told[]
+  readonly begins: readonly ComparedEvent[]
   readonly start: Turn
   readonly steps: readonly Step[]
 }
@@ -78,7 +78,7 @@ export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
 
 /**
  * Plans the tests of an agent: each move that its work takes in each configuration that it can be in, a cancel there, and each
- * move that it has to refuse there. Work that is no statechart is played by a puppet, so that the life of its task is tested,
+ * move that it has to refuse there. Work that is no statechart is played by scripted work, so that the life of its task is tested,
  * not what it does. Throws TypeError if the agent does no tasks, or an opening message opens none; RangeError when there are
  * too many configurations, or simple paths.
  */
@@ -88,7 +88,7 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
   const { cases: given = {}, kind = 'cover', limit = 1000 } = options
   const { messages: policy, negotiate } = agent
   const { machine, isChart } = chartOf(agent)
-  const cases = casesWith(isChart ? given : { ...given, ...puppetCases }, await madeCases(agent, machine), agent)
+  const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, await madeCases(agent, machine), agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms()
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
   const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[] }
@@ -115,7 +115,7 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
 /** The chart that an agent's paths are found in: that of its work, or of work that is none the model. Throws TypeError if it does no tasks. */
 export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
   if (!work) throw new TypeError('it does no tasks, so that there is no work to test.')
-  return typeof work === 'function' ? { machine: puppetChart, isChart: false } : { machine: work, isChart: true }
+  return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: work, isChart: true }
 }
 
 function noTerms(): TypeError {
@@ -148,7 +148,7 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
   const here = sentenceOf(opened.name, moves)
   if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`)]
   const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })), { move: CANCEL, told: [] }]
-  const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => clauseOf(move)).join(' nor ')}`)]
+  const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
   return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]))]
 }
 

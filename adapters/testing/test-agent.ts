@@ -11,14 +11,14 @@ export interface TestContext {
 }
 
 /**
- * Tests every path of an agent: a test for each way of walking them, in it one for each path. A failure says after which step
+ * Tests every path of an agent: a test for each driver, in it one for each path. A failure says after which step
  * what was to be there, and what was there.
  */
 export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
   const { tests, coverage, notes } = await agentTests(agent, options)
-  for (const way of new Set(tests.map(({ way }) => way))) {
-    await t.test(way, async t => {
-      for (const { name, run } of tests.filter(test => test.way === way)) await t.test(name, () => run().catch(explained))
+  for (const driver of new Set(tests.map(({ driver }) => driver))) {
+    await t.test(driver, async t => {
+      for (const { name, run } of tests.filter(test => test.driver === driver)) await t.test(name, () => run().catch(explainFailure))
     })
   }
   for (const line of notes()) t.comment?.(line)
@@ -26,7 +26,7 @@ export async function testAgent(t: TestContext, agent: Agent, options: AgentTest
 }
 
 /** Throws the error with all that is to be known of it in its message. */
-export function explained(error: unknown): never {
+export function explainFailure(error: unknown): never {
   if (error instanceof PathError) throw new Error(`${error.message}\n${wantedAndFound(error)}`, { cause: error })
   throw error
 }

@@ -7,7 +7,7 @@ import type { Turn } from './model.ts'
 import type { Move } from './moves.ts'
 
 /** An event of a task as a test compares it: without ids that are made, and without times. */
-export type Told =
+export type ComparedEvent =
   | { readonly state: TaskState; readonly message?: Content }
   | { readonly artifact: Content & { readonly artifactId?: string }; readonly append: boolean }
 
@@ -17,13 +17,13 @@ export type Update = Extract<StreamResponse, { statusUpdate: unknown } | { artif
 type Content = { readonly parts: readonly unknown[]; readonly [member: string]: unknown }
 
 /** What a task tells before its chart has said anything. */
-export const OPENED: readonly Told[] = [{ state: 'TASK_STATE_SUBMITTED' }, { state: 'TASK_STATE_WORKING' }]
+export const OPENED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_SUBMITTED' }, { state: 'TASK_STATE_WORKING' }]
 
 /** What a cancel has a task tell. */
-export const CANCELED: readonly Told[] = [{ state: 'TASK_STATE_CANCELED' }]
+export const CANCELED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_CANCELED' }]
 
 /** What a task has to tell after a turn, by the chart alone: what it resumes, what was emitted, what it asks, how it ends. */
-export function toldAfter(turn: Turn, before?: Turn, move?: Move): Told[] {
+export function toldAfter(turn: Turn, before?: Turn, move?: Move): ComparedEvent[] {
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before), questionOf(turn)]
@@ -31,7 +31,7 @@ export function toldAfter(turn: Turn, before?: Turn, move?: Move): Told[] {
   // What it says to an answer is heard, also if it then asks in the same state again.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
   const goesOn = isAnswered && said.some(told => 'state' in told)
-  const resumed: Told[] = was && (goesOn || was.states !== is?.states) ? [{ state: 'TASK_STATE_WORKING' }] : []
+  const resumed: ComparedEvent[] = was && (goesOn || was.states !== is?.states) ? [{ state: 'TASK_STATE_WORKING' }] : []
   const asked = is && (goesOn || was?.states !== is.states || was.words !== is.words) ? [is.told] : []
   return [...resumed, ...said, ...asked, ...(turn.status === 'done' ? endOf(turn) : [])]
 }
@@ -49,7 +49,7 @@ export function faultOf(turn: Turn): { readonly error: unknown } | undefined {
 }
 
 /** An event that a stream or a store gave, as a test compares it. `isOwn`: whether an artifact's id is the author's. */
-export function toldIn(response: Update, isOwn: (artifactId: string) => boolean): Told {
+export function toldIn(response: Update, isOwn: (artifactId: string) => boolean): ComparedEvent {
   if ('artifactUpdate' in response) {
     const { artifact, append = false } = response.artifactUpdate
     const { artifactId, ...content } = artifact
@@ -59,21 +59,21 @@ export function toldIn(response: Update, isOwn: (artifactId: string) => boolean)
   return { state, ...(message && { message: contentOf(message) }) }
 }
 
-function saidBy(words: unknown): Told {
+function saidBy(words: unknown): ComparedEvent {
   const word = toWorkEvent(words)
   if (word.type === 'work.produced') return { artifact: word.artifact, append: word.append === true }
   return { state: 'TASK_STATE_WORKING', ...('message' in word && word.message && { message: word.message }) }
 }
 
 /** What the chart waits for, as its task tells it. */
-function questionOf({ status, chart }: Turn): { readonly states: string; readonly words: string; readonly told: Told } | undefined {
+function questionOf({ status, chart }: Turn): { readonly states: string; readonly words: string; readonly told: ComparedEvent } | undefined {
   const asked = status === 'active' ? chartQuestion(chart) : undefined
   if (!asked || !('message' in asked.event)) return undefined
   const { type, message } = asked.event
   return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
 }
 
-function endOf(turn: Turn): Told[] {
+function endOf(turn: Turn): ComparedEvent[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
   const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : toOutcome(turn.output)
   const message = outcome.message && { message: outcome.message }

@@ -10,7 +10,7 @@ import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import type { Opening } from './cases.ts'
+import type { OpeningCase } from './cases.ts'
 import { newDisk, type Disk } from './disk.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -44,7 +44,7 @@ export class World {
   }
 
   /** A world in whose context there is what is to be there before the task. */
-  static async open(agent: Agent, { earlier }: Pick<Opening, 'earlier'>, disk: Disk, limits: Partial<Limits> = {}): Promise<World> {
+  static async open(agent: Agent, { earlier }: Pick<OpeningCase, 'earlier'>, disk: Disk, limits: Partial<Limits> = {}): Promise<World> {
     return new World(agent, await past(agent, earlier, disk), limits)
   }
 
@@ -91,7 +91,7 @@ function hush(): void {}
 const REST = 8
 
 /** What the work of a task is given in a world with this opening; `undefined` if it opens no task. */
-export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInput | undefined> {
+export async function inputFor(agent: Agent, opening: OpeningCase): Promise<WorkInput | undefined> {
   let given: WorkInput | undefined
   const { migrate: _, recovery: __, ...others } = agreeing(agent)
   const spy = defineAgent({
@@ -108,7 +108,7 @@ export async function inputFor(agent: Agent, opening: Opening): Promise<WorkInpu
 }
 
 /** The message that opens the task of a path. */
-export function openingMessage({ words, terms }: Pick<Opening, 'words' | 'terms'>): Message {
+export function openingMessage({ words, terms }: Pick<OpeningCase, 'words' | 'terms'>): Message {
   const { parts, ...content } = messageOf(words)
   const proposed = terms ? [movePart({ propose: { terms: { ...terms } } })] : []
   return { messageId: 'opening', contextId: CONTEXT, role: 'ROLE_USER', ...content, parts: [...parts, ...proposed] }

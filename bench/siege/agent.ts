@@ -1,5 +1,5 @@
 import { setTimeout as elapsed } from 'node:timers/promises'
-import { apiKey } from '../../adapters/auth/ready.ts'
+import { apiKey } from '../../adapters/auth/index.ts'
 import { defineAgent } from '../../runtime/agent/define-agent.ts'
 import { inputRequired } from '../../runtime/authoring/questions.ts'
 import { artifact, progress, text, textOf } from '../../runtime/authoring/words.ts'

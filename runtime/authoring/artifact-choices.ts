@@ -42,14 +42,14 @@ export interface ArtifactChoice extends ArtifactReference {
 }
 
 /** How to ask which artifact is meant. */
-export interface AskingOptions {
+export interface WhichArtifactOptions {
   /** What the artifacts are, in one word. Default `artifact`. */
   readonly what?: string
   /** The question in words of your own. `isAgain`: the answer before named none. */
   readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
 }
 
-export const ASKING_OPTIONS: OptionKinds<AskingOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
+export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
 
 /** How many artifacts a question lists; the others can be named, too. */
 const LISTED = 20
@@ -85,7 +85,7 @@ export function nameOf({ artifactId, name }: { readonly artifactId: string; read
  * Asks which artifact is meant: in words, and with a data part for each, newest first. A client chooses by sending one of
  * these parts back, whose metadata refers to the artifact, or by its name.
  */
-export function whichArtifact(choices: readonly ArtifactChoice[], options: AskingOptions & { readonly isAgain?: boolean } = {}): MessageContent {
+export function whichArtifact(choices: readonly ArtifactChoice[], options: WhichArtifactOptions & { readonly isAgain?: boolean } = {}): MessageContent {
   checkOptions(options, { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE }, 'whichArtifact', "whichArtifact(choices, { what: 'picture' })")
   const { what = 'artifact', prompt, isAgain = false } = options
   const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)

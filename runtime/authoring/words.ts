@@ -24,7 +24,7 @@ export interface Progress {
 }
 
 /** Work hands over an artifact, or a chunk of one. */
-export interface Produced {
+export interface ProducedArtifact {
   readonly type: 'artifact'
   readonly artifact: ArtifactWords
   readonly append?: boolean
@@ -32,7 +32,7 @@ export interface Produced {
 }
 
 /** What work may say while it lasts: charts `emit` these. */
-export type WorkWords = Progress | Produced
+export type WorkWords = Progress | ProducedArtifact
 
 /** How work ends well: what a function returns and what a chart outputs. Nothing at all is a result too. */
 export interface WorkResult {
@@ -126,7 +126,7 @@ export function progress(message?: Words, { metadata }: Pick<Progress, 'metadata
  * Hands over an artifact. In chunks: the same `artifactId` each time, `append` from the second on, `lastChunk` with the
  * last.
  */
-export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): Produced {
+export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): ProducedArtifact {
   checkOptions(chunk, CHUNK, 'artifact', 'artifact(content, { append: true })')
   return Object.assign({ type: 'artifact' as const, artifact: content }, chunk)
 }

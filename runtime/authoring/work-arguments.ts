@@ -53,7 +53,7 @@ export interface StepArguments {
 }
 
 /** What a step of work as a function or as a generator is called with. */
-export interface SpokenStep extends StepArguments {
+export interface WorkStepArguments extends StepArguments {
   /**
    * Says what belongs to the step, as the chunks of an artifact that a model is making: it is said again when the step
    * runs again, for which an artifact is to be begun without `append`, and never once the step has its result. Words that
@@ -89,7 +89,7 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    * before the first answer. An authorization that arrives out of band is no message.
    */
   readonly lastAnswer: () => ReceivedMessage | undefined
-  readonly step: Step<SpokenStep>
+  readonly step: Step<WorkStepArguments>
   /** Whose task it is: the tenant, and the principal who opened it. */
   readonly owner: Scope
   /**

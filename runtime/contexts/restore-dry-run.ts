@@ -6,7 +6,7 @@ import type { Agent } from '../agent/define-agent.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
-import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskPlace } from '../store/store.ts'
+import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
 import { NOT_BEGUN_AGAIN } from './errors.ts'
 
 /**
@@ -54,7 +54,7 @@ export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks
 }
 
 async function* liveTasks(store: Pick<Store, 'listTasks'>, scope: Scope, state: TaskState): AsyncGenerator<TaskPage['tasks'][number]> {
-  let after: TaskPlace | undefined
+  let after: TaskCursor | undefined
   do {
     const { tasks, next }: TaskPage = await store.listTasks(scope, { state, after, limit: PAGE, historyLength: 0, artifacts: false })
     yield* tasks

@@ -7,7 +7,7 @@ import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Push } from './dependencies.ts'
 
 /** Whose data to erase: all that a principal has, or one context of it. */
-export interface ErasedData {
+export interface DataToErase {
   /** Default the empty one. */
   readonly tenant?: string
   /** Default `anonymous`. */
@@ -30,7 +30,7 @@ export async function erase({ store, contexts, feeds, push }: { store: Store; co
 }
 
 /** The data that somebody names. Throws TypeError for a name that is there but no text: one that got lost must not erase more than was meant. */
-export function erasureOf(data: ErasedData): Erasure {
+export function erasureOf(data: DataToErase): Erasure {
   rejectUnknown(data, ['tenant', 'principal', 'contextId'], 'erase')
   for (const [name, value] of Object.entries(data)) {
     if (typeof value !== 'string') throw new TypeError(`erase: ${name} has to be a text, not ${String(value)}. Leave it out for its default.`)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { invalidParams, type A2AError } from '../../machines/protocol/errors.ts'
 import type { ListTasksResponse } from '../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../machines/protocol/requests.ts'
-import type { Scope, StoredTask, TaskPlace, TaskQuery } from '../store/store.ts'
+import type { Scope, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
 import { completed, LARGE_BYTES } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
@@ -19,7 +19,7 @@ export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
  * then the place. It needs no memory and no key here, so that it holds for as long as the tasks do, also after a restart;
  * it tells its owner nothing that the page did not.
  */
-export function pageToken(place: TaskPlace, scope: Scope, filters: Filters): string {
+export function pageToken(place: TaskCursor, scope: Scope, filters: Filters): string {
   const { timestamp, taskId } = place
   const { tenant, principal } = scope
   const { contextId = null, state = null, since = null } = filters
@@ -31,7 +31,7 @@ export function pageToken(place: TaskPlace, scope: Scope, filters: Filters): str
  * The place in a token that was given out for this scope and these filters. Throws InvalidParams for any other text. Who
  * knows how tokens are made can make one, for a place in a list of their own: whose list is read is never up to the token.
  */
-export function placeOf(token: string, scope: Scope, filters: Filters): TaskPlace {
+export function placeOf(token: string, scope: Scope, filters: Filters): TaskCursor {
   const text = Buffer.from(token.slice(DIGEST_LENGTH), 'base64url').toString()
   const space = text.indexOf(' ')
   const place = { timestamp: text.slice(0, Math.max(0, space)), taskId: text.slice(space + 1) }

@@ -31,4 +31,4 @@ export interface WebhookBody {
  * Writes what a webhook is told that was registered in an older version: an update, the task as it was after it, and the webhook's
  * id. `earlier` reads the tasks of the same name before that one, oldest first.
  */
-export type WebhookWriting = (update: StreamResponse, task: Task, webhookId: string, earlier: () => Promise<Task[]>) => WebhookBody | Promise<WebhookBody>
+export type WebhookBodyWriter = (update: StreamResponse, task: Task, webhookId: string, earlier: () => Promise<Task[]>) => WebhookBody | Promise<WebhookBody>

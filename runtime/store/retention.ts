@@ -4,7 +4,7 @@ import type { Logger } from '../ports/logger.ts'
 import { unrefTimer } from '../primitives/event-loop.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { rejectUnknown } from '../primitives/options.ts'
-import type { Due, Store } from './store.ts'
+import type { SweepBounds, Store } from './store.ts'
 
 /** How long a runtime keeps what is over, and how often it looks. All are in milliseconds by the runtime's clock. */
 export interface Retention {
@@ -101,6 +101,6 @@ export class RetentionSweeper {
   }
 }
 
-function dueAt(nowMs: number, { endedTasksMs, idleContextsMs }: Retention): Due {
+function dueAt(nowMs: number, { endedTasksMs, idleContextsMs }: Retention): SweepBounds {
   return { endedBeforeMs: nowMs - endedTasksMs, idleBeforeMs: nowMs - idleContextsMs, sendsBeforeMs: nowMs }
 }

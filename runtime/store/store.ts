@@ -133,7 +133,7 @@ export interface TaskSize {
 export type TaskChoice = (Scope & { readonly taskIds: readonly string[] }) | (ContextKey & { readonly newest: number })
 
 /** Where a task stands in a list: the time of its status, as its newest status update has it, and its id. */
-export interface TaskPlace {
+export interface TaskCursor {
   readonly timestamp: string
   readonly taskId: string
 }
@@ -145,7 +145,7 @@ export interface TaskQuery extends ReadOptions {
   /** Only tasks whose status has this time or a later one. Like those of statuses it is `YYYY-MM-DDTHH:mm:ss.sssZ`, so that text order is time order. */
   readonly since?: string | undefined
   /** Only tasks that come after this place in the list. No task need stand there any more. */
-  readonly after?: TaskPlace | undefined
+  readonly after?: TaskCursor | undefined
   /** How many tasks at the most, from 1. */
   readonly limit: number
   /** How many bytes their artifacts and histories may have together; the first task comes in any case. Default: no bound. */
@@ -158,11 +158,11 @@ export interface TaskPage {
   /** How many tasks match the filters, whatever `after` and `limit` are. */
   readonly total: number
   /** Where the last of these tasks stands, if more come after it. */
-  readonly next?: TaskPlace
+  readonly next?: TaskCursor
 }
 
 /** What is old enough to be removed. All three are in milliseconds since 1970; -Infinity keeps everything of its kind. */
-export interface Due {
+export interface SweepBounds {
   /** Tasks that ended before this time: `atMs` of the commit with their newest row, which has no snapshot. */
   readonly endedBeforeMs: number
   /** Contexts without any task whose newest commit was before this time. */
@@ -172,7 +172,7 @@ export interface Due {
 }
 
 /** Whose open tasks to count: a scope's, a tenant's, a principal's in all of its tenants, or without either all. */
-export type OpenOf = { readonly [Name in keyof Scope]?: Scope[Name] | undefined }
+export type OpenTasksFilter = { readonly [Name in keyof Scope]?: Scope[Name] | undefined }
 
 /** Everything of one context, or without `contextId` everything of a scope. */
 export interface Erasure extends Scope {
@@ -226,7 +226,7 @@ export interface Store {
    * How many tasks have not ended. It is right when it resolves: commits that resolved before are in it, and none that resolves
    * later. No task is read for it.
    */
-  countOpen(whose: OpenOf): Promise<number>
+  countOpen(whose: OpenTasksFilter): Promise<number>
   /** What became of a message that is not to be taken twice, by its key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**
@@ -251,7 +251,7 @@ export interface Store {
    * decided upon a swept context loses its race, and one that expects 0 begins it anew. A context that stays keeps its
    * commit number. Atomic and durable when it resolves, and quick, whatever the store holds: indexes by the three times.
    */
-  sweep(due: Due, limit: number): Promise<number>
+  sweep(due: SweepBounds, limit: number): Promise<number>
   /**
    * Removes everything of a context or of a scope for good, at once, what is live and its wakes, journals, sends and webhooks too;
    * resolves to `false` if there was nothing. Afterwards it is as if it had never been, as after `sweep`. Commits called

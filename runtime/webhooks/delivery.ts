@@ -2,7 +2,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import { A2A_JSON, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookWriting } from '../ports/webhook-sender.ts'
+import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import type { WebhookRow } from '../store/rows.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
@@ -15,7 +15,7 @@ export interface DeliveryServices {
   readonly limits: Limits
   readonly sender: WebhookSender
   /** How bodies of older versions are written, by version. */
-  readonly writings: ReadonlyMap<string, WebhookWriting>
+  readonly writings: ReadonlyMap<string, WebhookBodyWriter>
 }
 
 /** Tries once to tell a webhook of an event. What it answers does not count once `stop` aborts. */

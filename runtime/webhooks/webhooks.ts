@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { WebhookWriting } from '../ports/webhook-sender.ts'
+import type { WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import { ReleasingMap } from '../primitives/releasing-map.ts'
 import type { StoredWebhook } from '../store/rows.ts'
 import { contextName, type Scope } from '../store/store.ts'
@@ -32,7 +32,7 @@ interface Told {
  */
 export class Webhooks {
   /** How bodies of older versions are written, by version. */
-  readonly writings: Map<string, WebhookWriting>
+  readonly writings: Map<string, WebhookBodyWriter>
   readonly #services: OutletServices
   readonly #tasks = new ReleasingMap<Told>()
   readonly #counts = new Map<string, number>()

@@ -3,7 +3,7 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { ArtifactContent } from '../../machines/task-events.ts'
-import { artifactChoices, ASKING_OPTIONS, meantArtifacts, namedArtifacts, nameOf, whichArtifact, type ArtifactChoice, type ArtifactReference, type AskingOptions } from '../authoring/artifact-choices.ts'
+import { artifactChoices, ASKING_OPTIONS, meantArtifacts, namedArtifacts, nameOf, whichArtifact, type ArtifactChoice, type ArtifactReference, type WhichArtifactOptions } from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
 import type { EarlierArtifact, WorkArguments } from '../authoring/work-arguments.ts'
@@ -12,7 +12,7 @@ import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from '../primitives/opt
 import { fromPromise } from './promise-actor.ts'
 
 /** How to find the artifact that a task refines. */
-export interface RefiningOptions extends AskingOptions {
+export interface RefiningOptions extends WhichArtifactOptions {
   /** Whether the task may do without: where there is no earlier artifact and none is named, nobody is asked. Default false. */
   readonly optional?: boolean
 }

@@ -5,7 +5,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
-import type { ReceivedMessage, SpokenStep, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
+import type { ReceivedMessage, WorkStepArguments, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import { killPoint } from '../primitives/kill-points.ts'
@@ -153,7 +153,7 @@ export class WorkRun {
     return this.#asking.lastAnswer
   }
 
-  step<T>(name: string, run: (step: SpokenStep) => T | Promise<T>): Promise<T> {
+  step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
     return this.#steps.handed(name, this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
   }
 

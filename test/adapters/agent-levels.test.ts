@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { acceptance, connect, offerOf, type AgentClient } from '../../adapters/client/connect.ts'
+import { acceptOffer, connect, offerIn, type AgentClient } from '../../adapters/client/connect.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { accepted, declined, negotiation, offer, rejected, reply, text, textOf as textIn, type NegotiateFunction } from '../../runtime/index.ts'
 import { echo, painter } from '../fixtures/agents.ts'
@@ -115,13 +115,13 @@ await t.test('a hybrid agent', async t => {
     for (const { client, name } of await clients(t, { negotiate: bargain, work: ({ terms }) => ({ artifact: JSON.stringify(terms) }) })) {
       const answer = messageIn(await client.sendMessage(say('hello')))
       const { contextId = '' } = answer
-      const made = offerOf(answer)
+      const made = offerIn(answer)
       t.match(made, { round: 1, terms: { euros: 40 } }, name)
-      const accepting = say('', { contextId, parts: [text('ok'), acceptance(made ?? { offerId: '' })] })
+      const accepting = say('', { contextId, parts: [text('ok'), acceptOffer(made ?? { offerId: '' })] })
       const events = await collect(client.sendStreamingMessage(accepting))
       t.strictSame(kindsOf(events), ['task', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
       t.match(taskIn(events[0]).metadata, { 'urn:taskchart:extension:negotiation:1': { terms: { euros: 40 } } })
-      t.notOk(offerOf(messageIn(await client.sendMessage(say('', { contextId, parts: [acceptance(made ?? { offerId: '' })] })))), 'once')
+      t.notOk(offerIn(messageIn(await client.sendMessage(say('', { contextId, parts: [acceptOffer(made ?? { offerId: '' })] })))), 'once')
     }
   })
 

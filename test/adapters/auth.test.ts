@@ -6,7 +6,7 @@ import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type CryptoKey, type
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { checkJose } from '../../adapters/auth/jose.ts'
-import { anyOf, apiKey, bearerJwt, type BearerJwtOptions } from '../../adapters/auth/ready.ts'
+import { anyOf, apiKey, bearerJwt, type BearerJwtOptions } from '../../adapters/auth/index.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
 import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
 import { A2AError } from '../../runtime/index.ts'

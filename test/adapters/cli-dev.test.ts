@@ -144,15 +144,15 @@ Save agent.mjs, or what it imports, and it is loaded again. Ctrl-C stops it.
     const { url } = await developing(t, cwd, ['agent.mjs'])
     const page = await pageAt(t, url)
     await page.frame('hello')
-    t.equal((await runCommand(['test', 'agent.mjs', '--way', 'the chart'], { cwd })).code, 0)
+    t.equal((await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd })).code, 0)
     t.match(await page.frame('coverage'), { chart: 'work', reached: { states: ['(machine)', '(machine).asking', '(machine).done'], transitions: ['(machine).asking on message.received to done'] }, missing: [] })
     const file = join(cwd, '.taskchart/coverage/agent.mjs.json')
     const whole = readFileSync(file, 'utf8')
-    await runCommand(['test', 'agent.mjs', '--way', 'in process', '--only', 'is sent'], { cwd })
+    await runCommand(['test', 'agent.mjs', '--driver', 'in process', '--only', 'is sent'], { cwd })
     t.equal(readFileSync(file, 'utf8'), whole, 'a test of a part keeps nothing')
     rmSync(join(cwd, '.taskchart'), { recursive: true })
     writeFileSync(join(cwd, '.taskchart'), '')
-    t.match(await runCommand(['test', 'agent.mjs', '--way', 'the chart'], { cwd }), { code: 0, stderr: /what was reached could not be kept/ })
+    t.match(await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd }), { code: 0, stderr: /what was reached could not be kept/ })
   })
 
   await t.test('is not served where it cannot be', async t => {

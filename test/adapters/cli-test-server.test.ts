@@ -81,7 +81,7 @@ await t.test('what A2A leaves open is a warning too', async t => {
 
 await t.test('wrong usage is told', async t => {
   for (const [args, words] of [
-    [['--way', 'x'], /--way/],
+    [['--driver', 'x'], /--driver/],
     [['--wait', '0'], /--wait takes a number of seconds/],
     [['--wait', ''], /--wait takes/],
     [['--binding', 'SMOKE'], /is no binding/],

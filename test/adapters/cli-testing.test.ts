@@ -75,8 +75,8 @@ await t.test('test walks the paths, and says what it has reached', async t => {
   const { code, stdout } = await run('test', 'light.ts')
   t.equal(code, 0)
   t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '33 passed, 0 failed', ''])
-  t.match(await run('test', 'light.ts', '--way', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
-  t.match(await run('test', 'light.ts', '--way', 'pigeon'), { code: 2, stderr: /There is no such --way\. There are: the chart; / })
+  t.match(await run('test', 'light.ts', '--driver', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
+  t.match(await run('test', 'light.ts', '--driver', 'pigeon'), { code: 2, stderr: /There is no such --driver\. There are: the chart; / })
   t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
 })
 
@@ -85,20 +85,20 @@ await t.test('the line to add quotes the name of an actor that is no identifier'
 })
 
 await t.test('test says in its summary what it has not reached, and fails for that only with --strict', async t => {
-  const { code, stdout } = await run('test', 'dim.ts', '--way', 'the chart')
+  const { code, stdout } = await run('test', 'dim.ts', '--driver', 'the chart')
   t.equal(code, 0)
   t.match(stdout, /^the chart throws, opened by "start", then dim ends with "done": A2AError: .*\ndim ended without an output, as no case says what it gives\. Add to the module: export const cases = \{ results: \{ dim: \{ 'a result': … \} \} \}\n/)
   t.match(stdout, /\nnot reached: light\.never is never entered\n\d+ passed, 0 failed, 1 not reached, 1 where the chart throws\n$/)
-  t.equal((await run('test', 'dim.ts', '--way', 'the chart', '--strict')).code, 3)
-  t.match(await run('test', 'dim.ts', '--way', 'the chart', '--strict', '--tap'), { code: 3, stdout: /\n# 1 not reached\n# 1 where the chart throws\n$/ })
-  t.match(await run('test', 'light.ts', '--way', 'the chart', '--strict'), { code: 0, stdout: /\d+ passed, 0 failed\n$/ })
-  t.match(await run('test', 'function.js', '--way', 'in process, restarted', '--strict'), { code: 0 })
+  t.equal((await run('test', 'dim.ts', '--driver', 'the chart', '--strict')).code, 3)
+  t.match(await run('test', 'dim.ts', '--driver', 'the chart', '--strict', '--tap'), { code: 3, stdout: /\n# 1 not reached\n# 1 where the chart throws\n$/ })
+  t.match(await run('test', 'light.ts', '--driver', 'the chart', '--strict'), { code: 0, stdout: /\d+ passed, 0 failed\n$/ })
+  t.match(await run('test', 'function.js', '--driver', 'in process, restarted', '--strict'), { code: 0 })
   t.match(await run('test', 'light.ts', '--strict', '--only', 'cancels'), { code: 2, stderr: /--strict needs every path\. Leave out --only\./ })
-  t.match(await run('test', 'light.ts', '--strict', '--way', 'in process'), { code: 2, stderr: /--strict needs a way that walks the chart alone\. Add --way "the chart"\./ })
+  t.match(await run('test', 'light.ts', '--strict', '--driver', 'in process'), { code: 2, stderr: /--strict needs a driver that walks the chart alone\. Add --driver "the chart"\./ })
 })
 
 await t.test('the barista is tested whole, and its chart does not throw', async t => {
-  const { code, stdout } = await run('test', resolve('examples/barista.ts'), '--way', 'the chart', '--strict')
+  const { code, stdout } = await run('test', resolve('examples/barista.ts'), '--driver', 'the chart', '--strict')
   t.equal(code, 0)
   t.notMatch(stdout, /the chart throws/)
 })
@@ -122,8 +122,8 @@ await t.test('paths shows what may come before there is a task, where an agent n
 
 await t.test('other kinds of paths are chosen by --paths', async t => {
   t.equal((await run('paths', 'light.ts', '--paths', 'shortest')).stdout, 'opened by "a # light", then the client says "on"\n')
-  t.match(await run('test', 'light.ts', '--paths', 'simple', '--way', 'in process'), { code: 0, stdout: /^\d+ passed, 0 failed\n$/ })
-  t.match(await run('test', 'forgetful.ts', '--paths', 'shortest', '--way', 'killed'), { code: 3, stdout: /alone: npx taskchart test forgetful\.ts --paths shortest --way / })
+  t.match(await run('test', 'light.ts', '--paths', 'simple', '--driver', 'in process'), { code: 0, stdout: /^\d+ passed, 0 failed\n$/ })
+  t.match(await run('test', 'forgetful.ts', '--paths', 'shortest', '--driver', 'killed'), { code: 3, stdout: /alone: npx taskchart test forgetful\.ts --paths shortest --driver / })
   for (const command of ['paths', 'test']) t.match(await run(command, 'light.ts', '--paths', 'long'), { code: 2, stderr: /There is no --paths long\. There are: cover, shortest, simple\./ })
 })
 
@@ -138,10 +138,10 @@ await t.test('what fails is told with the line that runs it alone', async t => {
 })
 
 await t.test('test writes TAP, in which no name is a directive', async t => {
-  const passed = (await run('test', 'light.ts', '--tap', '--way', 'in process')).stdout
+  const passed = (await run('test', 'light.ts', '--tap', '--driver', 'in process')).stdout
   t.match(passed, /^TAP version 14\nok 1 - in process: opened by "a \\# light", but not /)
   t.match(passed, /\n1\.\.12\n$/)
-  const failed = (await run('test', 'forgetful.ts', '--tap', '--way', 'killed')).stdout
+  const failed = (await run('test', 'forgetful.ts', '--tap', '--driver', 'killed')).stdout
   t.match(failed, /\nnot ok \d+ - in process, killed before every step: [^\n]*\n {2}---\n {2}message: \|\n {4}the client says[^]*\n {2}\.\.\.\n/)
 })
 
@@ -153,7 +153,7 @@ await t.test('progress is shown on a terminal', async t => {
     screen.write(text)
     shown.add(screen.last)
   }
-  const command = runCommand(['test', 'light.ts', '--way', 'in process'], { cwd, clock, terminal: { columns: 80, hasColours: false }, heard })
+  const command = runCommand(['test', 'light.ts', '--driver', 'in process'], { cwd, clock, terminal: { columns: 80, hasColours: false }, heard })
   const ended = command.then(() => true)
   while (!(await Promise.race([ended, new Promise<false>(resolve => setImmediate(resolve, false))]))) clock.increment(100)
   t.equal((await command).code, 0)

@@ -6,7 +6,7 @@ import { connect, type AgentClient, type ConnectOptions } from '../../adapters/c
 import { BackOff } from '../../adapters/client/back-off.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
 import { nobodyAnswers } from '../../adapters/client/lost-errors.ts'
-import { SharedAgent } from '../../adapters/delegation/shared-agent.ts'
+import { PooledClient } from '../../adapters/delegation/pooled-client.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { gateway, type Fate, type Gateway } from '../fixtures/gateway.ts'
@@ -133,7 +133,7 @@ await t.test('the first connection is tried once, and fails as not ready at what
 await t.test('a card that may be there later is asked for again by a delegation that goes on, and one that cannot be is not', async t => {
   const agent = await serve(t, { work: obedient })
   const way = await gateway(t, agent.url)
-  const shared = new SharedAgent(`http://${way.host}/`, { random: () => 0, bindings: ['JSONRPC', 'WEBSOCKET'] })
+  const shared = new PooledClient(`http://${way.host}/`, { random: () => 0, bindings: ['JSONRPC', 'WEBSOCKET'] })
   const how = { isPatient: true, signal: new AbortController().signal }
   way.script({ status: 502 }, { status: 503 }, { status: 504 }, { status: 429, headers: { 'retry-after': '0' } }, 'reset', 'pass')
   t.equal(await shared.use(async client => client.binding, how), 'WEBSOCKET')
@@ -144,7 +144,7 @@ await t.test('a card that may be there later is asked for again by a delegation 
   }
   t.equal(way.asked.length, tries + 3)
   const older = await httpAgent(t, { version: '0.2' })
-  t.match(await refusal(new SharedAgent(older.url, {}).use(async () => {}, how)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2/ })
+  t.match(await refusal(new PooledClient(older.url, {}).use(async () => {}, how)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2/ })
 })
 
 await t.test('a certificate that is not trusted is named, wherever Node hides it', async t => {

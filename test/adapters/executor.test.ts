@@ -2,7 +2,8 @@ import { Artifact, Message, Role, TaskState, type Part, type Task, type TaskStat
 import type { AgentExecutionEvent, AgentExecutor, ExecutionEventBus, RequestContext } from '@a2a-js/sdk/server'
 import t, { type Test } from 'tap'
 import { fromExecutor } from '../../adapters/a2a-sdk/index.ts'
-import { accepted, inputRequired, memoryStore, type CallContext, type Store } from '../../runtime/index.ts'
+import { accepted, inputRequired, memoryStore, type CallContext } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { brief, closed, collect, deferred, invalidOutput, next, reaches, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until } from '../fixtures/runtime-helpers.ts'
 
 type Execute = (request: RequestContext, bus: ExecutionEventBus) => Promise<void> | void

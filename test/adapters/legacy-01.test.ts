@@ -4,7 +4,9 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION, TASK_OF_01 } from '../../machines/protocol/uris.ts'
-import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, rejected, reply, type CallContext, type Runtime, type Store, type WebhookPost, type WorkFunction } from '../../runtime/index.ts'
+import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, rejected, reply, type CallContext, type Runtime, type WorkFunction } from '../../runtime/index.ts'
+import type { WebhookPost } from '../../runtime/ports/webhook-sender.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { collect, deferred, next, reaches, readUntil, refusal, rejection, rest, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 /** Does what the first word of its message says, and hands over one of each part. */

@@ -5,7 +5,8 @@ import { dialect03, type Dialect, type RestCall } from '../../adapters/legacy/in
 import { ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { accepted, artifact, authRequired, data, inputRequired, progress, reply, type CallContext, type Runtime, type WebhookPost, type WorkFunction } from '../../runtime/index.ts'
+import { accepted, artifact, authRequired, data, inputRequired, progress, reply, type CallContext, type Runtime, type WorkFunction } from '../../runtime/index.ts'
+import type { WebhookPost } from '../../runtime/ports/webhook-sender.ts'
 import { collect, next, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 /** Hands over one of each part; asks for input or an authorization when it is told to. */

@@ -3,7 +3,7 @@ import { ClientFactory as CurrentFactory, ClientFactoryOptions as CurrentOptions
 import { decode } from 'fast-png'
 import { generateKeyPairSync } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { apiKey } from '../../adapters/auth/ready.ts'
+import { apiKey } from '../../adapters/auth/index.ts'
 import { cardSigner } from '../../adapters/cards/index.ts'
 import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { serve } from '../../adapters/serve/serve.ts'

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { WebSocketTransportFactory, toRequestHandler } from '../../adapters/a2a-sdk/index.ts'
 import { conversation, modelReply, modelWork } from '../../adapters/ai/index.ts'
-import { apiKey, bearerJwt } from '../../adapters/auth/ready.ts'
+import { apiKey, bearerJwt } from '../../adapters/auth/index.ts'
 import { cardSigner, cardVerifier } from '../../adapters/cards/index.ts'
 import { connect } from '../../adapters/client/connect.ts'
 import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'
@@ -120,8 +120,8 @@ await t.test('what takes a runtime, an agent, an address or a file says so when 
     [() => sqliteStore({ file: 'x' } as Wrong), /^sqliteStore takes the path of a file, not an object: sqliteStore\('agent\.db'\)\.$/],
     [() => readSqlite(''), /^readSqlite takes the path of a file, not an empty text/],
     [() => sqliteStore('x.db', { driver: 'sqlite3' as Wrong }), /^driver has to be 'node:sqlite' or 'better-sqlite3', not a string\.$/],
-    [() => agentTests(agent, { ways: ['chart'] as Wrong }), /^ways has to be a list of some of these ways: 'the chart', 'the chart, restored .*, not a list\.$/],
-    [() => agentTests(agent, { ways: [] }), /^ways has to be/],
+    [() => agentTests(agent, { drivers: ['chart'] as Wrong }), /^drivers has to be a list of some of these drivers: 'the chart', 'the chart, restored .*, not a list\.$/],
+    [() => agentTests(agent, { drivers: [] }), /^drivers has to be/],
     [() => agentTests(runtime as Wrong), /^agentTests takes what defineAgent gives, not an object: agentTests\(defineAgent\(\{ card, work \}\)\)\.$/],
     [() => planFor(undefined as Wrong), /^planFor takes what defineAgent gives, not undefined/],
     [() => planFor(agent, { kind: 'all' as Wrong }), /^kind has to be 'cover' or 'shortest' or 'simple', not a string\.$/],

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { z } from 'zod'
-import { agentTests, bargainClause, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
+import { agentTests, describeBargainMove, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'
 import { walkBargain } from '../../adapters/testing/negotiation/run.ts'
-import { WAYS } from '../../adapters/testing/ways.ts'
+import { DRIVERS } from '../../adapters/testing/drivers.ts'
 import { accepted, artifact, declined, defineAgent, negotiation, offer, reply, setupWork, text, typed } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
@@ -27,12 +27,12 @@ const gardener = defineAgent({ card, negotiate: bargaining, work: mowing })
 const cases: Cases = { terms: { much: { euros: 60 }, little: { euros: 10 } } }
 
 await t.test('a negotiation is walked in every way that has a runtime: offers, deals, refusals, expiry, restarts', async t => {
-  await testAgent(t, gardener, { cases, only: 'negotiating', ways: ['in process', 'in process, restarted before every step', 'in process, killed before every step'] })
-  await testAgent(t, gardener, { cases, only: 'an offer", then', ways: ['over WebSocket'] })
+  await testAgent(t, gardener, { cases, only: 'negotiating', drivers: ['in process', 'in process, restarted before every step', 'in process, killed before every step'] })
+  await testAgent(t, gardener, { cases, only: 'an offer", then', drivers: ['over WebSocket'] })
   const few = 'then respond answers "an offer", then the client accepts the offer'
-  await testAgent(t, gardener, { cases, only: few, ways: ['over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] })
+  await testAgent(t, gardener, { cases, only: few, drivers: ['over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] })
   const crowd = 'the client says "words", then the client says "words", then the client says "words"'
-  await testAgent(t, gardener, { cases, only: crowd, ways: ['over JSON-RPC, with the official client', 'over REST, with the official client'] })
+  await testAgent(t, gardener, { cases, only: crowd, drivers: ['over JSON-RPC, with the official client', 'over REST, with the official client'] })
 })
 
 await t.test('its paths are sentences, each once, and every kind of answer is among them', async t => {
@@ -79,13 +79,13 @@ await t.test('what respond may answer can be given, also what its schema does no
   const results = { respond: { offered: offer({ euros: 5 }), 'no terms': offer({ euros: -5 }), agreed: accepted({ euros: -1 }) } }
   const { bargains } = await planFor(gardener, { cases: { ...cases, results, requests: { hello: 'Hello.' } } })
   t.ok(bargains.some(({ name, steps }) => name === 'negotiating: the client says "hello", then respond answers "no terms"' && steps.some(({ heard }) => heard.some(({ answer }) => 'error' in answer && answer.error === 'InternalError'))))
-  await testAgent(t, gardener, { cases: { ...cases, results }, only: 'negotiating', ways: ['in process', 'in process, killed before every step'] })
+  await testAgent(t, gardener, { cases: { ...cases, results }, only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
 })
 
 await t.test('the shortest ways, or all simple ones, are walked on request', async t => {
   const shortest = await planFor(gardener, { cases, kind: 'shortest' })
   t.ok(shortest.bargains.length > 5 && shortest.bargains.length < 30, `${shortest.bargains.length}`)
-  await testAgent(t, gardener, { cases, kind: 'shortest', only: 'negotiating', ways: ['in process'] })
+  await testAgent(t, gardener, { cases, kind: 'shortest', only: 'negotiating', drivers: ['in process'] })
   const simple = await planFor(gardener, { cases: { terms: { much: { euros: 60 } }, requests: {}, results: { respond: { offered: offer({ euros: 5 }) } } }, kind: 'simple' })
   t.ok(simple.bargains.length > shortest.bargains.length / 10)
 })
@@ -94,14 +94,14 @@ await t.test('an agent that negotiates in another way than its chart is caught, 
   const { bargains } = await planFor(gardener, { cases })
   const path = bargains.find(({ name }) => name.endsWith('then respond answers "an offer", then the client accepts the offer'))
   if (!path || !isNegotiation(gardener.negotiate)) throw new TypeError('There is no such path.')
-  const manner = WAYS['in process']
+  const manner = DRIVERS['in process']
   const wrong = { ...path, steps: path.steps.map(step => (step.move.type === 'accept' ? { ...step, heard: [] } : step)) }
   t.match(await rejection(walkBargain(gardener, gardener.negotiate, wrong, manner)), { name: 'PathError', step: 'the client accepts the offer', wanted: { answers: [] }, found: { answers: [{ answer: { task: { euros: 60 } } }] } })
-  t.equal(bargainClause({ type: 'time', delayMs: 5 }), '5 ms pass')
+  t.equal(describeBargainMove({ type: 'time', delayMs: 5 }), '5 ms pass')
 })
 
 await t.test('only the paths with a text are walked, and nothing is said of what was not', async t => {
-  const { tests, notes } = await agentTests(gardener, { cases, only: 'negotiating', ways: ['the chart', 'in process', 'in process on SQLite, killed before every step'] })
-  t.strictSame(new Set(tests.map(({ way }) => way)), new Set(['in process']))
+  const { tests, notes } = await agentTests(gardener, { cases, only: 'negotiating', drivers: ['the chart', 'in process', 'in process on SQLite, killed before every step'] })
+  t.strictSame(new Set(tests.map(({ driver }) => driver)), new Set(['in process']))
   t.strictSame(notes(), [])
 })

@@ -1,14 +1,14 @@
 import t from 'tap'
 import { getInitialSnapshot } from 'xstate'
-import { Course } from '../../adapters/conformance/course.ts'
+import { ObservedTask } from '../../adapters/conformance/observed-task.ts'
 import { MOVES } from '../../adapters/conformance/moves.ts'
 import { protocolMachine } from '../../adapters/conformance/protocol.machine.ts'
 import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 
 const STATES = Object.keys(TASK_STATES) as TaskState[]
 
-function at(state: TaskState): Course {
-  const course = new Course()
+function at(state: TaskState): ObservedTask {
+  const course = new ObservedTask()
   course.see(state)
   return course
 }
@@ -25,9 +25,9 @@ await t.test('a task may be met in any state, and each state says what is to be 
 })
 
 await t.test('every move has a state in which it is made', async t => {
-  const replied = new Course()
+  const replied = new ObservedTask()
   replied.see('reply')
-  const made = new Set([new Course(), replied, ...STATES.map(at)].flatMap(({ moves }) => Object.keys(moves)))
+  const made = new Set([new ObservedTask(), replied, ...STATES.map(at)].flatMap(({ moves }) => Object.keys(moves)))
   t.same([...made].toSorted(), Object.keys(MOVES).toSorted())
 })
 

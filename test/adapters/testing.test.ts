@@ -2,16 +2,16 @@ import t from 'tap'
 import { z } from 'zod'
 import { assign, emit, fromCallback, fromPromise } from 'xstate'
 import { agentTests } from '../../adapters/testing/agent-tests.ts'
-import { allWays, waysHere } from '../../adapters/testing/ways.ts'
+import { allDrivers, availableDrivers } from '../../adapters/testing/drivers.ts'
 import { madeCases } from '../../adapters/testing/made-cases.ts'
 import type { PathKind } from '../../adapters/testing/path-kinds.ts'
 import { payloadsFor } from '../../adapters/testing/payloads.ts'
 import { walkChart } from '../../adapters/testing/chart-run.ts'
 import { CoverageLog } from '../../adapters/testing/coverage.ts'
 import { walk } from '../../adapters/testing/path-run.ts'
-import { chartMermaid, chartOf, explained, planFor, testAgent, VirtualClock, type Cases } from '../../adapters/testing/index.ts'
-import { Puppet } from '../../adapters/testing/puppet.ts'
-import { Stage } from '../../adapters/testing/stage.ts'
+import { chartMermaid, chartOf, explainFailure, planFor, testAgent, VirtualClock, type Cases } from '../../adapters/testing/index.ts'
+import { ScriptedWork } from '../../adapters/testing/scripted-work.ts'
+import { StubActors } from '../../adapters/testing/stub-actors.ts'
 import countdown from '../../examples/countdown.ts'
 import { accepted, answerOf, defineAgent, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../runtime/index.ts'
 import { cases, everything } from '../fixtures/chart-with-everything.ts'
@@ -27,8 +27,8 @@ function agentWith(work: AgentDefinition['work'], more: Partial<AgentDefinition>
 const inProcess = ['the chart', 'the chart, restored from JSON before every step', 'in process', 'in process, restarted before every step', 'in process, killed before every step'] as const
 const overWire = ['over WebSocket', 'over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] as const
 
-await t.test('every path of a chart with everything is walked in every way, and all of it is reached', async t => {
-  const { states, transitions, tags, guards } = await testAgent(t, agentWith(everything), { cases, ways: inProcess })
+await t.test('every path of a chart with everything is walked with every driver, and all of it is reached', async t => {
+  const { states, transitions, tags, guards } = await testAgent(t, agentWith(everything), { cases, drivers: inProcess })
   t.strictSame([states.missing, transitions.missing, tags.missing, guards.missing], [[], [], [], []])
   t.match({ states, transitions, tags, guards }, { states: { total: 10, reached: 10 }, transitions: { total: 10, reached: 10 }, tags: { total: 4, reached: 4 }, guards: { total: 6, reached: 6 } })
 })
@@ -48,25 +48,25 @@ await t.test('paths have sentences for names, each once', async t => {
 })
 
 await t.test('paths are walked over the wire, with the official client and on SQLite, too', async t => {
-  await testAgent(t, agentWith(everything), { cases, ways: overWire, only: 'look ends' })
-  await testAgent(t, agentWith(everything), { cases, ways: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
-  await testAgent(t, countdown, { ways: overWire, cases: { opening: { two: '2', none: 'x' } } })
+  await testAgent(t, agentWith(everything), { cases, drivers: overWire, only: 'look ends' })
+  await testAgent(t, agentWith(everything), { cases, drivers: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
+  await testAgent(t, countdown, { drivers: overWire, cases: { opening: { two: '2', none: 'x' } } })
   const nothing = { streaming: false, extensions: false }
-  await testAgent(t, { ...countdown, capabilities: nothing }, { ways: overWire, only: 'none', cases: { opening: { none: 'x' } } })
+  await testAgent(t, { ...countdown, capabilities: nothing }, { drivers: overWire, only: 'none', cases: { opening: { none: 'x' } } })
 })
 
 await t.test('work that is no chart is played, as a function and as a generator, in a hybrid agent too', async t => {
   const negotiate: AgentDefinition['negotiate'] = ({ message }) => (textOf(message) === 'a deal' ? accepted({ euros: 5 }) : reply('What?'))
   const opening = { 'a deal': 'a deal' }
-  await testAgent(t, agentWith(async () => {}, { negotiate }), { cases: { opening }, ways: inProcess })
-  await testAgent(t, agentWith(async function* () { yield progress() }), { ways: ['in process', 'over WebSocket'] })
+  await testAgent(t, agentWith(async () => {}, { negotiate }), { cases: { opening }, drivers: inProcess })
+  await testAgent(t, agentWith(async function* () { yield progress() }), { drivers: ['in process', 'over WebSocket'] })
 })
 
 await t.test('steered messages reach a chart that works; queued ones are neither taken nor refused there', async t => {
   const work = setupWork({}).createMachine({ initial: 'on', states: { on: { on: { 'message.received': 'off' } }, off: { type: 'final' } } })
   const steered = await planFor(agentWith(work, { messages: 'steer' }))
   t.ok(steered.paths.some(({ name }) => name === 'opened by "start", then the client says "an answer", which is its end'))
-  await testAgent(t, agentWith(work, { messages: 'steer' }), { ways: ['in process', 'in process, killed before every step'] })
+  await testAgent(t, agentWith(work, { messages: 'steer' }), { drivers: ['in process', 'in process, killed before every step'] })
   const queued = await planFor(agentWith(work, { messages: 'queue' }))
   t.strictSame(queued.paths.map(({ name }) => name), ['opened by "start", but not "an authorization" arrives', 'opened by "start", then the client cancels'])
 })
@@ -78,12 +78,12 @@ await t.test('a task may be opened where there are others', async t => {
     states: { looking: { always: [{ guard: ({ context }) => (context as { count: number }).count === 2, target: 'two' }, { target: 'other' }] }, two: { type: 'final' }, other: { type: 'final' } }
   })
   const opening = { two: { words: 'go', earlier: ['a', { name: 'b', parts: [text('b')] }] }, none: 'go' }
-  const { states } = await testAgent(t, agentWith(work), { cases: { opening }, ways: ['the chart', 'in process', 'in process, killed before every step'] })
+  const { states } = await testAgent(t, agentWith(work), { cases: { opening }, drivers: ['the chart', 'in process', 'in process, killed before every step'] })
   t.strictSame(states.missing, [])
 })
 
 await t.test('what is not reached is told, with the reason', async t => {
-  const { states, transitions, tags, guards } = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(everything), { cases: { messages: { yes: 'yes' } }, ways: ['the chart'] })
+  const { states, transitions, tags, guards } = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(everything), { cases: { messages: { yes: 'yes' } }, drivers: ['the chart'] })
   t.ok(states.missing.includes('all.tired'))
   t.strictSame(tags, { total: 4, reached: 4, missing: [] })
   for (const line of [
@@ -101,8 +101,8 @@ await t.test('what is not reached is told, with the reason', async t => {
     }
   })
   const unreached = setupWork({}).createMachine({ initial: 'a', states: { a: {}, b: { tags: 'failed', type: 'final' }, c: { tags: 'rejected', type: 'final' } } })
-  t.strictSame((await testAgent({ test: async () => {} }, agentWith(unreached), { ways: ['the chart'] })).tags.missing, ['failed: no state with this tag is entered', 'rejected: no state with this tag is entered'])
-  const told = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(never), { cases: { results: { gone: {} } }, ways: ['the chart'] })
+  t.strictSame((await testAgent({ test: async () => {} }, agentWith(unreached), { drivers: ['the chart'] })).tags.missing, ['failed: no state with this tag is entered', 'rejected: no state with this tag is entered'])
+  const told = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(never), { cases: { results: { gone: {} } }, drivers: ['the chart'] })
   t.strictSame(told.transitions.missing.map(line => line.slice(line.indexOf(': ') + 2)).toSorted(), [
     'another timer, or an end, always comes first', 'its guard never holds first', 'no error is among the results of the cases',
     'no event of the cases is a never that it takes', 'no result of the cases leads there'
@@ -121,7 +121,7 @@ await t.test('on request the shortest ways, or all simple ones, are walked inste
   const namesOf = async (kind: PathKind) => (await planFor(agentWith(work), { kind })).paths.map(({ name }) => name)
   t.strictSame(await namesOf('shortest'), ['opened by "start", then the client says "an answer"', 'opened by "start", then 1 ms pass'])
   t.strictSame(await namesOf('simple'), ['opened by "start", then the client says "an answer"', 'opened by "start", then 1 ms pass, then 5 ms pass'])
-  for (const kind of ['shortest', 'simple'] as const) await testAgent(t, agentWith(work), { kind, ways: ['the chart', 'in process'] })
+  for (const kind of ['shortest', 'simple'] as const) await testAgent(t, agentWith(work), { kind, drivers: ['the chart', 'in process'] })
 })
 
 await t.test('a chart of 30 states and 100 transitions is explored within the limits; all its simple paths are too many', async t => {
@@ -136,21 +136,21 @@ await t.test('a chart of 30 states and 100 transitions is explored within the li
   t.ok(configurations >= 25 && configurations <= 30, `${configurations} configurations`)
   t.ok(paths.length >= 100 && paths.length < 200, `${paths.length} paths`)
   t.match(await rejection(planFor(agentWith(work), { cases, kind: 'simple' })), { name: 'RangeError', message: /more than 10000 simple paths\. Walk the cover/ })
-  await testAgent(t, agentWith(work), { cases, ways: ['the chart', 'in process'] })
+  await testAgent(t, agentWith(work), { cases, drivers: ['the chart', 'in process'] })
 })
 
-await t.test('a way that lacks what it needs is left out, and said', async t => {
+await t.test('a driver that lacks what it needs is left out, and said', async t => {
   const { tests, notes } = await agentTests(countdown)
-  t.strictSame([...new Set(tests.map(({ way }) => way))], allWays)
+  t.strictSame([...new Set(tests.map(({ driver }) => driver))], allDrivers)
   t.notOk(notes().some(line => line.startsWith('not walked')))
   const absent = { official: () => Promise.reject(new Error('Cannot find package')), sqlite: () => Promise.reject(new TypeError('no driver')) }
-  const { ways, lacks } = await waysHere(absent)
+  const { drivers, lacks } = await availableDrivers(absent)
   t.strictSame(lacks, [
     'not walked: in process on SQLite, killed before every step, which needs SQLite: npm install better-sqlite3',
     'not walked: over JSON-RPC, with the official client, which needs the official SDK: npm install --save-dev @a2a-js/sdk',
     'not walked: over REST, with the official client, which needs the official SDK: npm install --save-dev @a2a-js/sdk'
   ])
-  t.equal(ways.length, allWays.length - 3)
+  t.equal(drivers.length, allDrivers.length - 3)
 })
 
 await t.test('cases are made from schemas where their author gives none', async t => {
@@ -169,7 +169,7 @@ await t.test('cases are made from schemas where their author gives none', async 
   t.ok(paths.some(({ name }) => new RegExp(`^opened by "start", then the client says "${day}", then the client says "${day}", then "8" arrives, which is its end$`).test(name)))
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'message' && move.name === '{}' && refusal === 'InvalidParams')))
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
-  await testAgent(t, agentWith(work), { ways: ['the chart', 'in process'] })
+  await testAgent(t, agentWith(work), { drivers: ['the chart', 'in process'] })
   const none = { opening: {}, terms: {}, messages: {}, authorizations: {} }
   t.strictSame(await madeCases(agentWith(work), work, () => Promise.reject(new Error('Cannot find package'))), none)
   t.strictSame(await madeCases(agentWith(everything), everything), none)
@@ -221,14 +221,14 @@ await t.test('a chart that throws is told of, and fails its task', async t => {
   })
   const { notes } = await agentTests(agentWith(work), { cases: { results: { look: { nothing: undefined } } } })
   t.match(notes(), [/^the chart throws, opened by "start", then look ends with "nothing": TypeError: Cannot read/])
-  await testAgent(t, agentWith(work), { cases: { results: { look: { nothing: undefined } } }, ways: inProcess })
+  await testAgent(t, agentWith(work), { cases: { results: { look: { nothing: undefined } } }, drivers: inProcess })
 })
 
 await t.test('so is one whose output is none', async t => {
   const work = setupWork({ types: { context: typed<{ parts: never[] }>() } }).createMachine({ context: { parts: [] }, initial: 'a', states: { a: { type: 'final' } }, output: ({ context }) => ({ artifact: { parts: context.parts } }) })
   const { notes } = await agentTests(agentWith(work))
   t.match(notes()[0], /^the chart throws, opened by "start": A2AError: .*artifact\.parts/)
-  await testAgent(t, agentWith(work), { ways: ['the chart', 'in process', 'in process, killed before every step'] })
+  await testAgent(t, agentWith(work), { drivers: ['the chart', 'in process', 'in process, killed before every step'] })
 })
 
 await t.test('what cannot be planned is refused with what to do', async t => {
@@ -256,21 +256,21 @@ await t.test('a runtime that does something else than its chart is caught, at th
   const { paths } = await planFor(agent)
   const [path] = paths.filter(({ name }) => name.includes('which is its end'))
   if (!path) throw new TypeError('There is no such path.')
-  const told = await rejection(walk(agent, new Stage(chart('How?')), path, at))
+  const told = await rejection(walk(agent, new StubActors(chart('How?')), path, at))
   t.match(told, { name: 'PathError', step: 'the opening', wanted: [{}, {}, { message: { parts: [{ text: 'Well?' }] } }], found: [{}, {}, { message: { parts: [{ text: 'How?' }] } }] })
-  t.throws(() => explained(told), { message: /the task has to tell\n {2}wanted: [^]*Well\?[^]*found: [^]*How\?/ })
-  t.throws(() => explained(new Error('another')), { message: 'another' })
+  t.throws(() => explainFailure(told), { message: /the task has to tell\n {2}wanted: [^]*Well\?[^]*found: [^]*How\?/ })
+  t.throws(() => explainFailure(new Error('another')), { message: 'another' })
   t.throws(() => walkChart(path, 'live', new CoverageLog(chart('How?', { asking: { type: 'final' } }))), { name: 'PathError', step: 'the opening', wanted: { status: 'active' }, found: { status: 'done' } })
   const deaf = agentWith(async () => {}, { negotiate: () => reply('I say nothing.') })
   for (const manner of [at, { reach: 'JSONRPC', isOfficial: true, interlude: 'none' }] as const) {
-    t.match(await rejection(walk(deaf, new Puppet(), path, manner)), { name: 'PathError', step: 'the opening', wanted: 'a task', found: { parts: [{ text: 'I say nothing.' }] } })
+    t.match(await rejection(walk(deaf, new ScriptedWork(), path, manner)), { name: 'PathError', step: 'the opening', wanted: 'a task', found: { parts: [{ text: 'I say nothing.' }] } })
   }
   const [refused] = paths.filter(({ name }) => name.includes('but not'))
   const step = refused?.steps.at(-1)
   if (!refused || !step) throw new TypeError('There is no such path.')
   const { refusal: _, ...taken } = step
-  t.match(await rejection(walk(agent, new Stage(chart('Well?')), { ...refused, steps: [taken] }, at)), { step: '"an authorization" arrives', found: 'UnsupportedOperation' })
-  t.match(await rejection(walk(agent, new Stage(chart('Well?')), { ...path, steps: path.steps.map(step => ({ ...step, refusal: 'TaskNotFound' })) }, at)), { wanted: 'TaskNotFound', found: 'it was taken' })
+  t.match(await rejection(walk(agent, new StubActors(chart('Well?')), { ...refused, steps: [taken] }, at)), { step: '"an authorization" arrives', found: 'UnsupportedOperation' })
+  t.match(await rejection(walk(agent, new StubActors(chart('Well?')), { ...path, steps: path.steps.map(step => ({ ...step, refusal: 'TaskNotFound' })) }, at)), { wanted: 'TaskNotFound', found: 'it was taken' })
 })
 
 await t.test('answers are read by the schemas of their questions, and refused by them', async t => {
@@ -288,7 +288,7 @@ await t.test('answers are read by the schemas of their questions, and refused by
   const cases = { messages: { ten: '10', 'a word': 'long' }, authorizations: { 'an account': { account: 'a' }, nothing: {} } }
   const { paths } = await planFor(agentWith(work), { cases })
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
-  t.strictSame((await testAgent(t, agentWith(work), { cases, ways: inProcess })).states.missing, [])
+  t.strictSame((await testAgent(t, agentWith(work), { cases, drivers: inProcess })).states.missing, [])
 })
 
 await t.test('a chart that says something and asks the same again is followed', async t => {
@@ -296,7 +296,7 @@ await t.test('a chart that says something and asks the same again is followed', 
     initial: 'asking',
     states: { asking: { tags: 'input-required', on: { 'message.received': { target: 'asking', reenter: true, actions: emit(progress({ parts: [text('Again.')], metadata: { n: 1 }, extensions: ['urn:x'] })) } }, after: { 1000: 'done' } }, done: { type: 'final' } }
   })
-  await testAgent(t, agentWith(work), { ways: inProcess })
+  await testAgent(t, agentWith(work), { drivers: inProcess })
 })
 
 await t.test('a chart is drawn for mermaid', t => {

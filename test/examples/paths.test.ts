@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testAgent } from '../../adapters/testing/index.ts'
-import { proposal } from '../../adapters/client/negotiating.ts'
+import { proposeTerms } from '../../adapters/client/offers.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
 import { createRuntime, textOf } from '../../runtime/index.ts'
@@ -12,7 +12,7 @@ for (const [name, agent, options] of exampleCharts) {
 }
 
 await t.test('the life of a task whose work is a function is walked, too', async t => {
-  await testAgent(t, schedule, { ways: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
+  await testAgent(t, schedule, { drivers: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
 })
 
 await t.test('the gardener comes down a bit, and mows for what is agreed', async t => {
@@ -29,10 +29,10 @@ await t.test('the gardener comes down a bit, and mows for what is agreed', async
   t.equal(await said('bye'), 'A pity. Come again when the grass is higher.')
   t.equal(await said('Mow my lawn'), 'I would do it tomorrow.')
   t.equal(await said('deal'), 'One lawn, mown for 60 euros.')
-  const proposed = await runtime.sendMessage(say('', { contextId: 'another', parts: [proposal({ euros: 40 })] }))
+  const proposed = await runtime.sendMessage(say('', { contextId: 'another', parts: [proposeTerms({ euros: 40 })] }))
   t.match('message' in proposed && textOf(proposed.message), /^Not for 40 euros/)
 })
 
 await t.test('a negotiation is walked before its deal', async t => {
-  await testAgent(t, gardener, { only: 'negotiating', ways: ['in process', 'in process, killed before every step'] })
+  await testAgent(t, gardener, { only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
 })

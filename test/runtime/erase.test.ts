@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
-import { inputRequired, memoryStore, progress, reply, type Store } from '../../runtime/index.ts'
-import { erase, type ErasedData } from '../../runtime/operations/erase.ts'
+import { inputRequired, memoryStore, progress, reply } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
+import { erase, type DataToErase } from '../../runtime/operations/erase.ts'
 import { steeredWork } from '../fixtures/agents.ts'
 import { failOnLooseErrors } from '../fixtures/lives.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
@@ -300,7 +301,7 @@ await t.test('a name that is there but no text is refused, so that nothing more 
   const { runtime } = start(t, { work: () => ({}) })
   await runtime.sendMessage(say('x'), anna)
   for (const wrong of [{ ...anna, contextId: undefined }, { principal: undefined }, { ...anna, tenant: null }, { ...anna, contextId: 5 }]) {
-    await t.rejects(runtime.erase(wrong as unknown as ErasedData), { name: 'TypeError', message: /^erase: .* has to be a text/ })
+    await t.rejects(runtime.erase(wrong as unknown as DataToErase), { name: 'TypeError', message: /^erase: .* has to be a text/ })
   }
   t.equal(await runtime.erase(anna), true)
 })

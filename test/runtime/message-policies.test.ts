@@ -1,7 +1,8 @@
 import t from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import { z } from 'zod'
-import { authRequired, inputRequired, memoryStore, progress, setupWork, textOf as wordsOf, type AgentDefinition, type MessagePolicy, type Store, type WorkGenerator } from '../../runtime/index.ts'
+import { authRequired, inputRequired, memoryStore, progress, setupWork, textOf as wordsOf, type AgentDefinition, type MessagePolicy, type WorkGenerator } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives } from '../fixtures/lives.ts'
 import { brief, deferred, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, withGenerations, type Started } from '../fixtures/runtime-helpers.ts'
 

@@ -1,14 +1,15 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
-import { acceptance, declining, offerOf, proposal, type Offer } from '../../adapters/client/connect.ts'
+import { acceptOffer, declineOffer, offerIn, proposeTerms, type Offer } from '../../adapters/client/connect.ts'
 import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
 import { jsonSchemaOf } from '../../runtime/authoring/json-schema.ts'
 import {
   accepted, declined, defineAgent, memoryStore, negotiation, offer, rejected, reply, text,
-  type NegotiationAnswer, type NegotiationOptions, type RespondArguments, type Runtime, type RuntimeOptions, type StandardSchema, type Store
+  type NegotiationAnswer, type NegotiationOptions, type RespondArguments, type Runtime, type RuntimeOptions, type StandardSchema
 } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { failOnLooseErrors, lives } from '../fixtures/lives.ts'
@@ -63,7 +64,7 @@ function tell(runtime: Runtime, ...parts: (string | Part)[]): Promise<SendMessag
 
 /** The offer that an answer holds. */
 function offerFrom(response: SendMessageResponse): Offer {
-  const found = offerOf(messageIn(response))
+  const found = offerIn(messageIn(response))
   if (!found) throw new Error(`An offer was expected, not ${JSON.stringify(response)}`)
   return found
 }
@@ -78,11 +79,11 @@ await t.test('an offer is a message with words and a data part, which is accepte
   t.strictSame(messageIn(asked).parts, [{ text: 'This is my offer.' }, { data: { [URI]: { offer: made } } }])
   t.match(made, { round: 1, terms: { euros: 40, day: 'friday' }, expiresAt: '2026-01-02T03:14:05.006Z' })
 
-  const counter = await tell(runtime, 'too much', proposal({ euros: 30, day: 'monday' }))
+  const counter = await tell(runtime, 'too much', proposeTerms({ euros: 30, day: 'monday' }))
   t.equal(textOf(messageIn(counter)), 'Meet me half-way. ?')
   t.match(offerFrom(counter), { round: 3, terms: { euros: 35, day: 'monday' } })
 
-  const done = taskIn(await tell(runtime, acceptance(offerFrom(counter))))
+  const done = taskIn(await tell(runtime, acceptOffer(offerFrom(counter))))
   t.strictSame(done.metadata, { [URI]: { terms: { euros: 35, day: 'monday' } } })
   t.strictSame(done.artifacts?.map(textOf), ['{"euros":35,"day":"monday"}'], 'its work has them, too')
   const history = await store.readMessages({ tenant: '', principal: 'anonymous', contextId: 'c' }, 10)
@@ -94,7 +95,7 @@ await t.test('an offer is a message with words and a data part, which is accepte
 await t.test('what the author understands', async t => {
   await t.test('as an acceptance takes the terms at hand: those proposed, or those that stand', async t => {
     const { runtime } = start(t, bargainer())
-    t.strictSame(termsIn(await tell(runtime, proposal({ euros: 36, day: 'sunday' }))), { euros: 36, day: 'sunday' })
+    t.strictSame(termsIn(await tell(runtime, proposeTerms({ euros: 36, day: 'sunday' }))), { euros: 36, day: 'sunday' })
     await tell(runtime, 'mow my lawn')
     t.strictSame(termsIn(await tell(runtime, 'deal')), { euros: 40, day: 'friday' })
     t.equal(wordsIn(await tell(runtime, 'deal')), 'There is no such offer any more.', 'and nothing where nothing stands')
@@ -105,7 +106,7 @@ await t.test('what the author understands', async t => {
     const made = offerFrom(await tell(runtime, 'mow my lawn'))
     t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
     t.equal(wordsIn(await tell(runtime, 'bye')), 'Bye!')
-    t.equal(wordsIn(await tell(runtime, acceptance(made))), 'There is no such offer any more.')
+    t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
   })
 
   await t.test('may be a task to reject: its work never begins', async t => {
@@ -126,10 +127,10 @@ await t.test('what follows from the protocol is not asked of the author', async 
   const made = offerFrom(await first)
   t.equal(textOf(messageIn(await first)), '40 euros ?')
 
-  t.match(offerFrom(await tell(runtime, acceptance({ offerId: 'another' }))), made, 'another offer does not stand: the client hears which does')
-  t.match(offerFrom(await tell(runtime, declining({ offerId: 'another' }))), made)
-  t.equal(wordsIn(await tell(runtime, 'no', declining(made))), 'No deal, then.')
-  t.equal(wordsIn(await tell(runtime, acceptance(made))), 'There is no such offer any more.')
+  t.match(offerFrom(await tell(runtime, acceptOffer({ offerId: 'another' }))), made, 'another offer does not stand: the client hears which does')
+  t.match(offerFrom(await tell(runtime, declineOffer({ offerId: 'another' }))), made)
+  t.equal(wordsIn(await tell(runtime, 'no', declineOffer(made))), 'No deal, then.')
+  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
   t.strictSame(asked.length, 1)
   t.strictSame((await runtime.listTasks({})).tasks, [])
 })
@@ -141,7 +142,7 @@ await t.test('the author is given the message, the conversation, what is propose
   const first = tell(runtime, 'mow my lawn')
   await answer(offer({ euros: 40, day: 'friday' }))
   const { offerId } = offerFrom(await first)
-  const second = runtime.sendMessage(say('', { contextId: 'c', parts: [proposal({ euros: 30, day: 'monday' })] }), { extensions: [uri] })
+  const second = runtime.sendMessage(say('', { contextId: 'c', parts: [proposeTerms({ euros: 30, day: 'monday' })] }), { extensions: [uri] })
   await until(() => asked.length === 2)
   const expiresAtMs = clock.now() + 10 * MINUTE
   t.match(asked[0], { contextId: 'c', extensions: [], proposal: undefined, standing: undefined, round: 0 })
@@ -160,7 +161,7 @@ await t.test('an offer expires by the clock, for everybody', async t => {
   clock.increment(MINUTE - 1)
   t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
   clock.increment(1)
-  t.equal(wordsIn(await tell(runtime, acceptance(made))), 'There is no such offer any more.')
+  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
   await tell(runtime, 'mow my lawn')
   clock.increment(MINUTE)
   t.equal(wordsIn(await tell(runtime, 'deal')), 'There is no such offer any more.')
@@ -168,7 +169,7 @@ await t.test('an offer expires by the clock, for everybody', async t => {
   const last = offerFrom(await tell(runtime, 'mow my lawn'))
   t.equal(last.round, 1, 'and the offers are counted anew')
   clock.increment(MINUTE - 1)
-  t.strictSame(termsIn(await tell(runtime, acceptance(last))), { euros: 40, day: 'friday' })
+  t.strictSame(termsIn(await tell(runtime, acceptOffer(last))), { euros: 40, day: 'friday' })
 })
 
 await t.test('an acceptance that came in time is one, though it had to wait until the offer had expired', async t => {
@@ -177,7 +178,7 @@ await t.test('an acceptance that came in time is one, though it had to wait unti
   const first = tell(runtime, 'mow my lawn')
   await answer(offer({ euros: 40, day: 'friday' }))
   const made = offerFrom(await first)
-  const [words, inTime] = [tell(runtime, 'hm'), tell(runtime, acceptance(made))]
+  const [words, inTime] = [tell(runtime, 'hm'), tell(runtime, acceptOffer(made))]
   await rest()
   clock.increment(MINUTE)
   await answer(reply('Take your time.'))
@@ -188,24 +189,24 @@ await t.test('an acceptance that came in time is one, though it had to wait unti
 await t.test('a counter-offer beyond the rounds is declined in words, and the negotiation begins anew', async t => {
   const { runtime } = start(t, bargainer(haggle, { rounds: 3 }))
   await tell(runtime, 'mow my lawn')
-  const made = offerFrom(await tell(runtime, proposal({ euros: 20, day: 'monday' })))
+  const made = offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' })))
   t.equal(made.round, 3)
-  t.equal(wordsIn(await tell(runtime, proposal({ euros: 21, day: 'monday' }))), 'No deal: we take no more than 3 offers to agree.')
-  t.equal(wordsIn(await tell(runtime, acceptance(made))), 'There is no such offer any more.')
-  t.equal(offerFrom(await tell(runtime, proposal({ euros: 20, day: 'monday' }))).round, 2)
+  t.equal(wordsIn(await tell(runtime, proposeTerms({ euros: 21, day: 'monday' }))), 'No deal: we take no more than 3 offers to agree.')
+  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
+  t.equal(offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' }))).round, 2)
 })
 
 await t.test('of two acceptances at once one opens a task', async t => {
   const { runtime } = start(t, bargainer())
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
-  const both = await Promise.all([tell(runtime, acceptance(made)), tell(runtime, acceptance(made))])
+  const both = await Promise.all([tell(runtime, acceptOffer(made)), tell(runtime, acceptOffer(made))])
   t.strictSame(both.map(answer => ('task' in answer ? 'task' : wordsIn(answer))), ['task', 'There is no such offer any more.'])
   t.equal((await runtime.listTasks({})).tasks.length, 1)
 })
 
 await t.test('the same acceptance sent twice gets the same task from an agent that takes a message once', async t => {
   const { runtime } = start(t, bargainer())
-  const params = say('', { contextId: 'c', parts: [acceptance(offerFrom(await tell(runtime, 'mow my lawn')))] })
+  const params = say('', { contextId: 'c', parts: [acceptOffer(offerFrom(await tell(runtime, 'mow my lawn')))] })
   const ids = [taskIn(await runtime.sendMessage(params, withGenerations)).id, taskIn(await runtime.sendMessage(params, withGenerations)).id]
   t.equal(ids[0], ids[1])
 })
@@ -216,7 +217,7 @@ await t.test('while one message is answered', async t => {
     const { runtime } = start(t, bargainer(respond), { limits: { queuedMessages: 2 } })
     const first = tell(runtime, 'one')
     await until(() => asked.length === 1)
-    const [second, third] = [tell(runtime, proposal({ euros: 30, day: 'monday' })), tell(runtime, 'three')]
+    const [second, third] = [tell(runtime, proposeTerms({ euros: 30, day: 'monday' })), tell(runtime, 'three')]
     t.match(await refusal(tell(runtime, 'four')), { code: 'RateLimited', message: /wait for an answer/ })
     await answer(offer({ euros: 40, day: 'friday' }))
     await answer(offer({ euros: 35, day: 'monday' }))
@@ -231,7 +232,7 @@ await t.test('while one message is answered', async t => {
     const first = tell(runtime, 'mow my lawn')
     await answer(offer({ euros: 40, day: 'friday' }))
     const made = offerFrom(await first)
-    const all = [tell(runtime, 'deal'), tell(runtime, acceptance(made))]
+    const all = [tell(runtime, 'deal'), tell(runtime, acceptOffer(made))]
     await until(() => asked.length === 2)
     await answer(accepted())
     t.strictSame((await Promise.all(all)).map(answer => 'task' in answer), [true, false])
@@ -254,14 +255,14 @@ await t.test('while one message is answered', async t => {
 await t.test('an acceptance for whose task there is no room is refused with RateLimited, and the offer stands', async t => {
   const { work, run } = steeredWork()
   const { runtime } = start(t, { ...bargainer(), work }, { limits: { tasksPerContext: 1 } })
-  const opened = await runtime.sendMessage(say('', { contextId: 'c', parts: [proposal({ euros: 99, day: 'now' })] }, { returnImmediately: true }))
+  const opened = await runtime.sendMessage(say('', { contextId: 'c', parts: [proposeTerms({ euros: 99, day: 'now' })] }, { returnImmediately: true }))
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
-  t.match(await refusal(tell(runtime, acceptance(made))), { code: 'RateLimited', message: /Too many tasks/ })
+  t.match(await refusal(tell(runtime, acceptOffer(made))), { code: 'RateLimited', message: /Too many tasks/ })
   t.match(await refusal(tell(runtime, 'deal')), { code: 'RateLimited' })
   t.match(await refusal(tell(runtime, 'wedding')), { code: 'RateLimited' })
   ;(await run()).resolve({})
   await until(async () => (await runtime.getTask({ id: taskIn(opened).id })).status.state === 'TASK_STATE_COMPLETED')
-  const accepting = tell(runtime, acceptance(made))
+  const accepting = tell(runtime, acceptOffer(made))
   ;(await run(1)).resolve({})
   t.strictSame(termsIn(await accepting), { euros: 40, day: 'friday' })
 })
@@ -269,7 +270,7 @@ await t.test('an acceptance for whose task there is no room is refused with Rate
 await t.test('what a client sends that is no move, or bad terms, is refused with InvalidParams that names the field, and changes nothing', async t => {
   const { runtime, store } = start(t, bargainer(() => { throw new Error('nobody asks') }))
   const at = `message.parts[0].data["${URI}"]`
-  const good = proposal({ euros: 1, day: 'x' })
+  const good = proposeTerms({ euros: 1, day: 'x' })
   const wrong: [unknown, string][] = [
     [7, at],
     [{}, at],
@@ -296,12 +297,12 @@ await t.test('what is no offer of this agent’s negotiation is words like any o
   for (const data of [null, [], { other: 1 }, 'x']) t.ok(offerFrom(await tell(runtime, { data })))
   const { runtime: other } = start(t, { negotiate: () => reply('hello') })
   t.equal(wordsIn(await tell(other, { data: { [URI]: 7 } })), 'hello')
-  t.equal(offerOf({ parts: [text('x'), { data: { [URI]: 7 } }, { data: { [URI]: { offer: { offerId: 'x' } } } }] }), undefined)
+  t.equal(offerIn({ parts: [text('x'), { data: { [URI]: 7 } }, { data: { [URI]: { offer: { offerId: 'x' } } } }] }), undefined)
 })
 
 await t.test('a message to a task is none for the negotiation', async t => {
   const { runtime } = start(t, { ...bargainer(), work: painter() })
-  const { id } = taskIn(await tell(runtime, proposal({ euros: 99, day: 'now' })))
+  const { id } = taskIn(await tell(runtime, proposeTerms({ euros: 99, day: 'now' })))
   const answered = taskIn(await runtime.sendMessage(say('', { taskId: id, parts: [text('red'), { data: { [URI]: 7 } }] })))
   t.not(answered.status.state, 'TASK_STATE_SUBMITTED')
 })
@@ -328,7 +329,7 @@ await t.test('an answer of the author’s that is none fails that call alone, an
     t.match(log.pop(), { level: 'error', message: 'the negotiation of a message failed', details: { contextId: 'c', error: { message: error } } }, name)
   }
   t.strictSame(log, [])
-  t.strictSame(termsIn(await tell(runtime, acceptance(made))), { euros: 40, day: 'friday' })
+  t.strictSame(termsIn(await tell(runtime, acceptOffer(made))), { euros: 40, day: 'friday' })
 })
 
 await t.test('a schema', async t => {
@@ -338,7 +339,7 @@ await t.test('a schema', async t => {
   await t.test('that throws, waits, or gives no object is the author’s error', async t => {
     for (const validate of [() => { throw new Error('secret') }, async (value: unknown) => ({ value }), () => ({ value: 7 })]) {
       const { runtime, log } = answering(standard(validate))
-      t.match(await refusal(tell(runtime, proposal({ a: 1 }))), { code: 'InternalError' })
+      t.match(await refusal(tell(runtime, proposeTerms({ a: 1 }))), { code: 'InternalError' })
       t.match(await refusal(tell(runtime, 'hello')), { code: 'InternalError' })
       t.strictSame(log.map(({ message }) => message), ['an operation failed', 'the negotiation of a message failed'])
     }
@@ -348,7 +349,7 @@ await t.test('a schema', async t => {
     const seen: unknown[] = []
     const doubled = z.object({ a: z.number().catch(7) })
     const { runtime } = start(t, { negotiate: negotiation({ terms: doubled, respond: ({ proposal }) => (seen.push(proposal), accepted()) }), work: () => {} })
-    t.strictSame(termsIn(await tell(runtime, proposal({ a: 'x', b: 1 }))), { a: 7 })
+    t.strictSame(termsIn(await tell(runtime, proposeTerms({ a: 'x', b: 1 }))), { a: 7 })
     t.strictSame(seen, [{ a: 7 }])
   })
 })
@@ -370,12 +371,12 @@ await t.test('after a restart', async t => {
       await life.kill()
       t.equal(wordsIn(await tell(life.runtime, 'hello')), 'Hello, 40 is what I offer.')
       await life.restart()
-      const second = offerFrom(await tell(life.runtime, proposal({ euros: 30, day: 'monday' })))
+      const second = offerFrom(await tell(life.runtime, proposeTerms({ euros: 30, day: 'monday' })))
       t.strictSame([first.round, second.round], [1, 3])
       await life.kill()
-      const { id } = taskIn(await tell(life.runtime, acceptance(second)))
+      const { id } = taskIn(await tell(life.runtime, acceptOffer(second)))
       await life.kill()
-      t.equal(wordsIn(await tell(life.runtime, acceptance(second))), 'There is no such offer any more.')
+      t.equal(wordsIn(await tell(life.runtime, acceptOffer(second))), 'There is no such offer any more.')
       t.strictSame((await life.runtime.listTasks({})).tasks.map(task => task.id), [id])
       await life.restart()
       await tell(life.runtime, 'mow my lawn')
@@ -419,11 +420,11 @@ await t.test('after a restart', async t => {
     const life = lives(t, bargainer())
     const made = offerFrom(await tell(life.runtime, 'mow my lawn'))
     life.die()
-    const lost = refusal(tell(life.runtime, acceptance(made)))
+    const lost = refusal(tell(life.runtime, acceptOffer(made)))
     await life.kill()
     t.match(await lost, { code: 'Overloaded' })
     t.strictSame((await life.runtime.listTasks({})).tasks, [], 'it was not committed')
-    t.strictSame(termsIn(await tell(life.runtime, acceptance(made))), { euros: 40, day: 'friday' })
+    t.strictSame(termsIn(await tell(life.runtime, acceptOffer(made))), { euros: 40, day: 'friday' })
   })
 })
 
@@ -437,14 +438,14 @@ await t.test('with another agent after a restart', async t => {
       const life = lives(t, bargainer())
       const made = offerFrom(await tell(life.runtime, 'mow my lawn'))
       await life.kill({ negotiate: negotiation({ terms: changed as StandardSchema<Record<string, unknown>>, respond: ({ round }) => reply(`${round}`) }), work: () => {} })
-      const answered = await tell(life.runtime, acceptance(made))
+      const answered = await tell(life.runtime, acceptOffer(made))
       t.equal('task' in answered ? 'stands' : 'gone', answer)
     }
     const life = lives(t, bargainer())
     await tell(life.runtime, 'hello')
     await life.kill(bargainer(haggle, { rounds: 1 }))
     await tell(life.runtime, 'mow my lawn')
-    t.match(wordsIn(await tell(life.runtime, proposal({ euros: 1, day: 'x' }))), 'no more than 1 offers')
+    t.match(wordsIn(await tell(life.runtime, proposeTerms({ euros: 1, day: 'x' }))), 'no more than 1 offers')
   })
 
   await t.test('a conversation goes on whether it negotiated by a function or not, then and now', async t => {
@@ -454,11 +455,11 @@ await t.test('with another agent after a restart', async t => {
     await life.kill(bargainer())
     const made = offerFrom(await tell(life.runtime, 'mow my lawn'))
     await life.kill(byFunction)
-    t.equal(wordsIn(await tell(life.runtime, acceptance(made))), 're ?')
+    t.equal(wordsIn(await tell(life.runtime, acceptOffer(made))), 're ?')
     await life.kill({ work: () => ({ artifact: 'x' }) })
     t.ok(taskIn(await tell(life.runtime, 'x')))
     await life.kill(bargainer())
-    t.equal('task' in (await tell(life.runtime, acceptance(made))), true, 'what was offered has waited')
+    t.equal('task' in (await tell(life.runtime, acceptOffer(made))), true, 'what was offered has waited')
   })
 
   await t.test('a message that was being answered is given up if the agent negotiates in the other way now', async t => {
@@ -489,7 +490,7 @@ await t.test('a context leaves memory while an offer stands, and comes back with
   await to('b', text('mow'))
   await to('d', text('mow'))
   t.strictSame(loads, ['a', 'b', 'd'])
-  t.strictSame(termsIn(await to('a', acceptance(made))), { euros: 40, day: 'friday' })
+  t.strictSame(termsIn(await to('a', acceptOffer(made))), { euros: 40, day: 'friday' })
   t.strictSame(loads, ['a', 'b', 'd', 'a'])
 
   const waiting = to('w', text('wait'))

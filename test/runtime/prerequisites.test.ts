@@ -1,6 +1,7 @@
 import t from 'tap'
 import { assign } from 'xstate'
-import { failed, inputRequired, isA2AError, memoryStore, prerequisites, progress, rejected, setupWork, taskCompleted, textOf as wordsOf, type Store, type WorkFunction } from '../../runtime/index.ts'
+import { failed, inputRequired, isA2AError, memoryStore, prerequisites, progress, rejected, setupWork, taskCompleted, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
 import { open, reaches, rest, say, start, stateName, textOf, until } from '../fixtures/runtime-helpers.ts'

@@ -1,7 +1,8 @@
 import t from 'tap'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import { A2AError, artifactToRefine, inputRequired, memoryStore, prerequisites, text, textOf as wordsOf, type Store, type WorkArguments, type WorkFunction } from '../../runtime/index.ts'
+import { A2AError, artifactToRefine, inputRequired, memoryStore, prerequisites, text, textOf as wordsOf, type WorkArguments, type WorkFunction } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { failOnLooseErrors, lastingStore, lives } from '../fixtures/lives.ts'
 import { open, reaches, rest, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

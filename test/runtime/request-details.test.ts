@@ -3,7 +3,8 @@ import { assign, fromPromise } from 'xstate'
 import { z } from 'zod'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { accepted, authRequired, inputRequired, memoryStore, negotiation, progress, reply, setupWork, type AgentDefinition, type Runtime, type Store, type WorkFunction } from '../../runtime/index.ts'
+import { accepted, authRequired, inputRequired, memoryStore, negotiation, progress, reply, setupWork, type AgentDefinition, type Runtime, type WorkFunction } from '../../runtime/index.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { closed, deferred, messageIn, open, reaches, rejection, say, start, taskIn, textOf, userMessage } from '../fixtures/runtime-helpers.ts'
 
 const metadata = { 'https://example.com/ext/locale': 'fi', nested: { price: 1, list: [null] } }

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { createRuntime, defineAgent, memoryStore, reply, type Store } from '../../runtime/index.ts'
+import { createRuntime, defineAgent, memoryStore, reply } from '../../runtime/index.ts'
 import { retentionWith, RetentionSweeper } from '../../runtime/store/retention.ts'
-import type { Due } from '../../runtime/store/store.ts'
+import type { Store, SweepBounds } from '../../runtime/store/store.ts'
 import { painter } from '../fixtures/agents.ts'
 import { collect, deferred, messageIn, recordingLogger, refusal, rest, say, start, stateName, taskIn, textOf, withGenerations } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
@@ -13,8 +13,8 @@ const DAY = 24 * 60 * MINUTE
 function upkeep(t: Test, sweep: Store['sweep'], changes: Parameters<typeof retentionWith>[0] = {}) {
   const { logger, log } = recordingLogger()
   const clock = new TestClock('1970-01-01T00:00:00.000Z')
-  const calls: { due: Due; limit: number; atMs: number }[] = []
-  const store = { ...memoryStore(), sweep: (due: Due, limit: number) => (calls.push({ due, limit, atMs: clock.now() }), sweep(due, limit)) }
+  const calls: { due: SweepBounds; limit: number; atMs: number }[] = []
+  const store = { ...memoryStore(), sweep: (due: SweepBounds, limit: number) => (calls.push({ due, limit, atMs: clock.now() }), sweep(due, limit)) }
   const upkeep = new RetentionSweeper({ store, clock, logger }, retentionWith(changes))
   t.teardown(() => upkeep.close())
   const pass = async (ms: number) => {

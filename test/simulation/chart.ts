@@ -1,5 +1,5 @@
 import { assign, emit, enqueueActions, type AnyStateMachine } from 'xstate'
-import type { Produced, Progress } from '../../runtime/authoring/words.ts'
+import type { ProducedArtifact, Progress } from '../../runtime/authoring/words.ts'
 import { fromPromise, progress, setupWork, textOf, type AuthorizationReceived } from '../../runtime/index.ts'
 import type { Reach } from './outside.ts'
 import { chunks, given, RESULT } from './sayings.ts'
@@ -93,7 +93,7 @@ function msAt({ ops, at }: ChartContext): number {
 }
 
 /** The words of an operation that is done at once. */
-function wordsAt({ ops, at }: ChartContext): (Progress | Produced)[] {
+function wordsAt({ ops, at }: ChartContext): (Progress | ProducedArtifact)[] {
   const op = ops[at]
   if (op?.kind === 'progress') return [progress(`p@${at}`)]
   return op?.kind === 'chunks' ? [...chunks(at, op.count)] : []

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { taskNotFound } from '../../../runtime/contexts/errors.ts'
 import type { SavedTask } from '../../../runtime/snapshots/restored-task.ts'
-import type { Scope, StoredTask, TaskPlace } from '../../../runtime/store/store.ts'
+import type { Scope, StoredTask, TaskCursor } from '../../../runtime/store/store.ts'
 import { readSqlite, type StoreReader } from '../../storage/sqlite.ts'
 import type { Io } from '../command.ts'
 import { everyTask, type Page } from './every-task.ts'
@@ -30,7 +30,7 @@ export function storeSource(file: string, { tenant, principal }: Partial<Record<
       return { tasks: tasks.slice(0, limit), total: await totalOf(store, scopes, filters), isMixed }
     },
     all: async function* () {
-      for (const scope of await wanted()) yield* everyTask((since, after: TaskPlace | undefined) => pageOf(store, scope, { since }, after, signal))
+      for (const scope of await wanted()) yield* everyTask((since, after: TaskCursor | undefined) => pageOf(store, scope, { since }, after, signal))
     },
     read: async (taskId, known) => {
       for (const scope of known ? [known] : await wanted()) {
@@ -64,7 +64,7 @@ async function totalOf(store: StoreReader, scopes: readonly Scope[], filters: Fi
 }
 
 async function* tasksOf(store: StoreReader, scope: Scope, filters: Filters, signal: AbortSignal): AsyncGenerator<FoundTask, void, undefined> {
-  let after: TaskPlace | undefined
+  let after: TaskCursor | undefined
   do {
     const { tasks, next } = await pageOf(store, scope, filters, after, signal)
     yield* tasks
@@ -72,7 +72,7 @@ async function* tasksOf(store: StoreReader, scope: Scope, filters: Filters, sign
   } while (after)
 }
 
-async function pageOf(store: StoreReader, scope: Scope, filters: Filters, after: TaskPlace | undefined, signal: AbortSignal): Promise<Page<TaskPlace>> {
+async function pageOf(store: StoreReader, scope: Scope, filters: Filters, after: TaskCursor | undefined, signal: AbortSignal): Promise<Page<TaskCursor>> {
   signal.throwIfAborted()
   const { tasks, next } = await store.listTasks(scope, { ...filters, after, limit: PAGE, historyLength: 0, artifacts: false })
   return { tasks: tasks.map(({ task, generation }) => ({ task, generation, scope })), next }

@@ -1,15 +1,15 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
-import { Subject } from '../subject.ts'
-import type { Trial } from '../trial.ts'
+import { SubjectUnderTest } from '../subject-under-test.ts'
+import type { BindingTest } from '../binding-test.ts'
 import { Unanswered } from '../unanswered.ts'
 
 /** How many tasks a list is tried with. */
 const TASKS = 3
 
 /** Opens more tasks in the context of one, and lists them: pages, order, filters (§3.1.4). */
-export async function list(subject: Subject): Promise<void> {
+export async function list(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const { contextId = '' } = subject.task
   const tasks = [subject.id, ...(await more(subject, contextId))]
@@ -27,11 +27,11 @@ export async function list(subject: Subject): Promise<void> {
 }
 
 /** Other tasks in the context, by the same message: they have ended, or wait, so that the list stands still. */
-async function more({ trial, text }: Subject, contextId: string): Promise<string[]> {
+async function more({ trial, text }: SubjectUnderTest, contextId: string): Promise<string[]> {
   const ids: string[] = []
   while (ids.length < TASKS - 1) {
     trial.opens()
-    const other = new Subject(trial, text)
+    const other = new SubjectUnderTest(trial, text)
     const outcome = await trial.ask([], 'SendMessage', other.says(text, { contextId }, { returnImmediately: true }))
     if (!('result' in outcome) || !isObject(outcome.result) || !isObject(outcome.result.task)) break
     other.see(outcome.result.task)
@@ -42,14 +42,14 @@ async function more({ trial, text }: Subject, contextId: string): Promise<string
   return ids
 }
 
-async function page(trial: Trial, id: number, params: ListTasksRequest): Promise<ListTasksResponse> {
+async function page(trial: BindingTest, id: number, params: ListTasksRequest): Promise<ListTasksResponse> {
   const found = await trial.result<ListTasksResponse>([id], 'ListTasks', params)
   if (isObject(found) && Array.isArray(found.tasks)) return found
   trial.check(id, false, 'a list of tasks', found)
   throw new Unanswered('no list')
 }
 
-async function pages(trial: Trial, params: ListTasksRequest, count: number): Promise<Task[]> {
+async function pages(trial: BindingTest, params: ListTasksRequest, count: number): Promise<Task[]> {
   const tasks: Task[] = []
   let pageToken = ''
   for (let number = 0; number <= count; number += 1) {
@@ -65,20 +65,20 @@ async function pages(trial: Trial, params: ListTasksRequest, count: number): Pro
   return tasks
 }
 
-async function sizes(trial: Trial, contextId: string, count: number): Promise<void> {
+async function sizes(trial: BindingTest, contextId: string, count: number): Promise<void> {
   const usual = await page(trial, 74, { contextId })
   trial.check(74, usual.pageSize === 50 || usual.pageSize === usual.tasks.length, 'pageSize 50, or that of the page', usual.pageSize)
   trial.check(74, usual.totalSize >= count && usual.totalSize === usual.tasks.length, `totalSize ${usual.tasks.length}`, usual.totalSize)
 }
 
-async function artifacts(trial: Trial, contextId: string): Promise<void> {
+async function artifacts(trial: BindingTest, contextId: string): Promise<void> {
   const without = await page(trial, 72, { contextId })
   trial.check(72, without.tasks.every(task => !('artifacts' in task)), 'tasks without the member artifacts', without)
   const withThem = await page(trial, 72, { contextId, includeArtifacts: true })
   trial.check(72, withThem.tasks.every(task => 'artifacts' in task), 'tasks with the member artifacts', withThem, false)
 }
 
-async function filters(trial: Trial, contextId: string, [newest, ...others]: readonly Task[]): Promise<void> {
+async function filters(trial: BindingTest, contextId: string, [newest, ...others]: readonly Task[]): Promise<void> {
   if (!newest) return
   const { status: { state, timestamp } } = newest
   const ofState = await page(trial, 73, { contextId, status: state })

@@ -4,19 +4,19 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import { fieldsOf } from '../fields-of.ts'
 import type { Listening } from '../listening.ts'
-import type { Subject } from '../subject.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
 import { outcomeText, refusalText } from '../wording.ts'
 import { noteStopped } from './opening.ts'
 
 /** Lets the task go on, with streams that listen. */
-export async function follow(subject: Subject): Promise<void> {
+export async function follow(subject: SubjectUnderTest): Promise<void> {
   const streams = await witnesses(subject)
   await subject.readUntil(() => subject.isStopped)
   await noteTold(subject, streams)
 }
 
 /** CancelTask of a task that has not ended: the agent tries to, and the task that is given is canceled, then or later (§3.1.5). */
-export async function cancel(subject: Subject): Promise<void> {
+export async function cancel(subject: SubjectUnderTest): Promise<void> {
   const { trial, id } = subject
   const streams = await witnesses(subject)
   subject.isCanceled = true
@@ -36,7 +36,7 @@ export async function cancel(subject: Subject): Promise<void> {
 }
 
 /** An answer to a task that waits: the context is that of the task (§3.4.3), and it goes on to its next pause, or its end. */
-export async function answer(subject: Subject): Promise<void> {
+export async function answer(subject: SubjectUnderTest): Promise<void> {
   const { trial, id } = subject
   const { contextId, status } = subject.task
   const isAuthorization = status.state === 'TASK_STATE_AUTH_REQUIRED'
@@ -58,7 +58,7 @@ export async function answer(subject: Subject): Promise<void> {
 }
 
 /** Three subscriptions, each of which begins with the task as it is (§3.1.6); the first is left again. None if the task has ended meanwhile. */
-async function witnesses(subject: Subject): Promise<Listening[]> {
+async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
   const { trial, id } = subject
   if (!trial.options.card.streaming) return []
   const streams: Listening[] = []
@@ -78,7 +78,7 @@ async function witnesses(subject: Subject): Promise<Listening[]> {
 }
 
 /** What the streams told of a task that has ended: the same, in one order (§3.5.2), to its end, at which they end (§3.1.6), no event missing or twice. */
-async function noteTold(subject: Subject, streams: readonly Listening[]): Promise<void> {
+async function noteTold(subject: SubjectUnderTest, streams: readonly Listening[]): Promise<void> {
   const { trial, course } = subject
   if (!course.isOver) return leave(streams)
   for (const stream of streams) {

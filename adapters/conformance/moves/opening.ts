@@ -5,7 +5,7 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import { fieldsOf } from '../fields-of.ts'
 import { stateIn, type Rest } from '../listening.ts'
-import type { Subject } from '../subject.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
 import { Unanswered } from '../unanswered.ts'
 import { refusalText } from '../wording.ts'
 
@@ -13,7 +13,7 @@ import { refusalText } from '../wording.ts'
 const TELLING_MS = 250
 
 /** SendStreamingMessage: reads the stream to its end, a question, or until it is silent. */
-export async function stream(subject: Subject): Promise<void> {
+export async function stream(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   const { clock, ledger } = trial.options
   if (!trial.options.card.streaming) return
@@ -59,7 +59,7 @@ export async function stream(subject: Subject): Promise<void> {
 }
 
 /** SendMessage with returnImmediately, in a context of ours. */
-export async function sendAtOnce(subject: Subject): Promise<void> {
+export async function sendAtOnce(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   const { clock } = trial.options
   const contextId = crypto.randomUUID()
@@ -77,7 +77,7 @@ export async function sendAtOnce(subject: Subject): Promise<void> {
 }
 
 /** SendMessage, which waits. */
-export async function send(subject: Subject): Promise<void> {
+export async function send(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   // Where it takes too long, its context is what the task is found by.
   const context = trial.keepsContexts ? { contextId: crypto.randomUUID() } : {}
@@ -98,7 +98,7 @@ export async function send(subject: Subject): Promise<void> {
 }
 
 /** Sends the message that was answered with a message again, with returnImmediately. */
-export async function replyAgain(subject: Subject): Promise<void> {
+export async function replyAgain(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   const again = subject.says(text, {}, { returnImmediately: true })
   trial.opens()
@@ -108,7 +108,7 @@ export async function replyAgain(subject: Subject): Promise<void> {
 }
 
 /** A task that SendMessage waited for has to have ended, or to wait for its client, and is given with all of its artifacts. */
-export async function noteStopped(subject: Subject, found: string, artifacts: readonly Artifact[] | undefined): Promise<void> {
+export async function noteStopped(subject: SubjectUnderTest, found: string, artifacts: readonly Artifact[] | undefined): Promise<void> {
   const { trial } = subject
   trial.options.ledger.learn('stopped')
   trial.check(35, subject.isStopped, 'a task that has ended, or waits for its client', found)
@@ -121,7 +121,7 @@ export async function noteStopped(subject: Subject, found: string, artifacts: re
 type Answer = { readonly task: Task } | { readonly message: Message }
 
 /** Opens by SendMessage. Nothing comes of it where the agent refuses the message. */
-async function answered(subject: Subject, ids: readonly number[], request: object): Promise<Answer | undefined> {
+async function answered(subject: SubjectUnderTest, ids: readonly number[], request: object): Promise<Answer | undefined> {
   const { trial } = subject
   trial.opens()
   const outcome = await trial.ask(ids, 'SendMessage', request)
@@ -142,7 +142,7 @@ async function answered(subject: Subject, ids: readonly number[], request: objec
   return { task: seen }
 }
 
-function isNew({ trial, id, task }: Subject): void {
+function isNew({ trial, id, task }: SubjectUnderTest): void {
   const isKnown = trial.opened.has(id)
   trial.opened.add(id)
   trial.check(30, id !== '' && !isKnown, 'an id that no other task has', id)
@@ -151,7 +151,7 @@ function isNew({ trial, id, task }: Subject): void {
 }
 
 /** A message in reply is all: no task is opened with it (§3.1.1). */
-async function replied(subject: Subject, message: Record<string, unknown>): Promise<void> {
+async function replied(subject: SubjectUnderTest, message: Record<string, unknown>): Promise<void> {
   const { trial } = subject
   const { ledger } = trial.options
   subject.course.see('reply')
@@ -165,7 +165,7 @@ async function replied(subject: Subject, message: Record<string, unknown>): Prom
 }
 
 /** Who asks for an authorization has to say what it is for, and the stream stays open meanwhile (§7.6.1). */
-function noteWaiting({ trial }: Subject, events: readonly StreamResponse[], end: Rest): void {
+function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamResponse[], end: Rest): void {
   const asked = events.filter(event => 'statusUpdate' in event).find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
   if (!asked) return
   trial.options.ledger.learn('auth')

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { fieldsOf, itemsOf } from '../fields-of.ts'
-import type { Subject } from '../subject.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
 import { outcomeText } from '../wording.ts'
 
 /** Reads twice: reading changes nothing of what stands still (§3.3.1). */
-export async function read(subject: Subject): Promise<void> {
+export async function read(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const one = await subject.read()
   trial.check(65, one.id === subject.id, 'the task', one)
@@ -16,7 +16,7 @@ export async function read(subject: Subject): Promise<void> {
 }
 
 /** No more history than is asked for (§3.2.4), and what was sent, as it was (§3.7). */
-export async function readHistory(subject: Subject): Promise<void> {
+export async function readHistory(subject: SubjectUnderTest): Promise<void> {
   const { trial, sent } = subject
   const all = itemsOf((await subject.read()).history)
   const one = itemsOf((await subject.read([66], { historyLength: 1 })).history)
@@ -31,7 +31,7 @@ export async function readHistory(subject: Subject): Promise<void> {
 }
 
 /** A message that names the task with another context than its own (§3.4.3). */
-export async function nameAnotherContext(subject: Subject): Promise<void> {
+export async function nameAnotherContext(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const before = subject.task
   const outcome = await trial.ask([34], 'SendMessage', subject.says(subject.text, { taskId: subject.id, contextId: crypto.randomUUID() }, { returnImmediately: true }))
@@ -43,23 +43,23 @@ export async function nameAnotherContext(subject: Subject): Promise<void> {
 }
 
 /** A message to a task that has ended (§3.1.1). */
-export async function message(subject: Subject, wanted: ErrorCode): Promise<void> {
+export async function message(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   await subject.trial.refused(27, wanted, 'SendMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
 /** The same as a stream (§3.1.2). */
-export async function messageByStream(subject: Subject, wanted: ErrorCode): Promise<void> {
+export async function messageByStream(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { trial } = subject
   if (trial.options.card.streaming) await trial.refused(52, wanted, 'SendStreamingMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
 /** A subscription to a task that has ended (§3.1.6). */
-export async function subscribe({ trial, id }: Subject, wanted: ErrorCode): Promise<void> {
+export async function subscribe({ trial, id }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   if (trial.options.card.streaming) await trial.refused(59, wanted, 'SubscribeToTask', { id })
 }
 
 /** To cancel a task that is canceled changes nothing (§3.3.1): it is given, or refused (§3.1.5). */
-export async function cancelAgain(subject: Subject): Promise<void> {
+export async function cancelAgain(subject: SubjectUnderTest): Promise<void> {
   const { trial, id } = subject
   const outcome = await trial.ask([78], 'CancelTask', { id })
   if ('refusal' in outcome) trial.isRefusedWith(78, 'TaskNotCancelable', outcome)
@@ -68,7 +68,7 @@ export async function cancelAgain(subject: Subject): Promise<void> {
 }
 
 /** After all that was tried with it a task that has ended is as it was (§3.1.1). */
-export async function readAtLast(subject: Subject): Promise<void> {
+export async function readAtLast(subject: SubjectUnderTest): Promise<void> {
   const last = await subject.read([80])
   subject.trial.check(80, isDeepStrictEqual(last, subject.atEnd), `the task as it was: ${JSON.stringify(subject.atEnd)}`, last)
 }
@@ -77,7 +77,7 @@ export async function readAtLast(subject: Subject): Promise<void> {
  * Webhooks: refused if the card has none (§3.3.4), else stored, read, listed and deleted (§3.1.7 to §3.1.10). A server may forget
  * them when the task ends (§3.1.7): then nothing more is tried.
  */
-export async function keepWebhooks(subject: Subject): Promise<void> {
+export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
   const { trial, id: taskId } = subject
   const { card, ledger } = trial.options
   const config = { taskId, url: NOWHERE }

@@ -1,11 +1,11 @@
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { fieldsOf } from '../fields-of.ts'
-import type { Subject } from '../subject.ts'
-import type { Trial } from '../trial.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
+import type { BindingTest } from '../binding-test.ts'
 import { outcomeText, refusalText } from '../wording.ts'
 
 /** Asks for tasks that nobody opened, by each operation. */
-export async function askForUnknownTasks({ trial, text }: Subject, wanted: ErrorCode): Promise<void> {
+export async function askForUnknownTasks({ trial, text }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const id = crypto.randomUUID()
   const message = { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], taskId: id } }
   await trial.refused(65, wanted, 'GetTask', { id })
@@ -17,7 +17,7 @@ export async function askForUnknownTasks({ trial, text }: Subject, wanted: Error
 }
 
 /** Uses what the card says is not there (§3.3.4). */
-export async function useWhatIsNotOffered({ trial, text }: Subject): Promise<void> {
+export async function useWhatIsNotOffered({ trial, text }: SubjectUnderTest): Promise<void> {
   const { card } = trial.options
   if (!card.streaming) {
     await trial.refused(49, 'UnsupportedOperation', 'SendStreamingMessage', opening(text))
@@ -27,7 +27,7 @@ export async function useWhatIsNotOffered({ trial, text }: Subject): Promise<voi
 }
 
 /** Messages that are none (§5.7), one of a media type that the card does not list (§3.3.2), and one with fields of its own. */
-export async function sendBadRequests({ trial, text }: Subject, wanted: ErrorCode): Promise<void> {
+export async function sendBadRequests({ trial, text }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { message } = opening(text)
   const noParts = await trial.refused(7, wanted, 'SendMessage', atOnce({ ...message, parts: [] }))
   if (noParts) trial.check(99, /part/i.test(noParts.message) || noParts.fields.some(field => String(field).includes('parts')), 'a refusal that names parts', refusalText(noParts), false)
@@ -52,7 +52,7 @@ const NO_TYPE = 'application/x-taskchart-test'
 const UNKNOWN = 'taskchartTest'
 
 /** What is no request, on bindings with an envelope (§9.5). */
-export async function sendBadEnvelopes({ trial }: Subject): Promise<void> {
+export async function sendBadEnvelopes({ trial }: SubjectUnderTest): Promise<void> {
   const codes = [
     ['{"jsonrpc"', -32700],
     ['{"id":1,"method":"GetTask","params":{"id":"none"}}', -32600],
@@ -69,7 +69,7 @@ export async function sendBadEnvelopes({ trial }: Subject): Promise<void> {
 }
 
 /** Versions of A2A (§3.6): one that is not there, none, and one with a patch number. */
-export async function nameVersions({ trial }: Subject, wanted: ErrorCode): Promise<void> {
+export async function nameVersions({ trial }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   await trial.refused(104, wanted, 'ListTasks', {}, { version: '99.0' })
   if (trial.options.isOnly10) {
     trial.options.ledger.learn('one')
@@ -82,7 +82,7 @@ export async function nameVersions({ trial }: Subject, wanted: ErrorCode): Promi
 }
 
 /** Extensions: one that nobody knows, those of the card, and none where one is required (§3.3.4, §4.6). */
-export async function nameExtensions({ trial, text }: Subject): Promise<void> {
+export async function nameExtensions({ trial, text }: SubjectUnderTest): Promise<void> {
   const { card: { extensions, requiredExtensions }, ledger } = trial.options
   const usual = await trial.ask([], 'ListTasks', { pageSize: 1 })
   const unknown = await trial.ask([111], 'ListTasks', { pageSize: 1 }, { extensions: [...requiredExtensions, 'urn:taskchart:test:unknown'] })
@@ -101,7 +101,7 @@ export async function nameExtensions({ trial, text }: Subject): Promise<void> {
 }
 
 /** The extended card, if there is one: for those alone who show who they are (§13.3). */
-export async function askForExtendedCard({ trial }: Subject): Promise<void> {
+export async function askForExtendedCard({ trial }: SubjectUnderTest): Promise<void> {
   const { card, apiKey } = trial.options
   if (!card.extendedAgentCard) return
   const unknown = await trial.ask([123], 'GetExtendedAgentCard', {}, { credentials: '' })
@@ -116,7 +116,7 @@ export async function askForExtendedCard({ trial }: Subject): Promise<void> {
 }
 
 /** A call without credentials, where the card wants some (§7.4). Those of a WebSocket come with its handshake. */
-export async function showNoCredentials({ trial }: Subject): Promise<void> {
+export async function showNoCredentials({ trial }: SubjectUnderTest): Promise<void> {
   if (!trial.options.card.wantsCredentials || trial.binding === 'WEBSOCKET') return
   trial.options.ledger.learn('credentials')
   const outcome = await trial.ask([100], 'ListTasks', {}, { credentials: '' })
@@ -125,14 +125,14 @@ export async function showNoCredentials({ trial }: Subject): Promise<void> {
 }
 
 /** Lists that cannot be (§3.1.4). */
-export async function listBadly({ trial }: Subject, wanted: ErrorCode): Promise<void> {
+export async function listBadly({ trial }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   for (const pageSize of [0, -1, 101]) await trial.refused(74, wanted, 'ListTasks', { pageSize })
   await badList(trial, 'historyLength', -1, wanted)
   await badList(trial, 'status', 'TASK_STATE_LOST', wanted)
   await badList(trial, 'pageToken', 'no token of yours', wanted)
 }
 
-async function badList(trial: Trial, field: string, value: unknown, wanted: ErrorCode): Promise<void> {
+async function badList(trial: BindingTest, field: string, value: unknown, wanted: ErrorCode): Promise<void> {
   const refusal = await trial.refused(75, wanted, 'ListTasks', { [field]: value })
   if (!refusal) return
   const words = `${refusal.message} ${refusal.fields.join(' ')}`.toLowerCase().replaceAll(/[_ ]/g, '')

@@ -2,22 +2,22 @@ import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { accepted, declined, offer, rejected, reply, type Words } from '../../../runtime/authoring/words.ts'
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkedTerms } from '../../../runtime/negotiation/proposals.ts'
-import type { Named } from '../cases.ts'
+import type { ByName } from '../cases.ts'
 import type { BargainMove, Response } from './moves.ts'
 
 /** What may come in a negotiation. */
 export interface BargainCases {
   /** What the client may say in free words. */
-  readonly requests: Named<Words>
+  readonly requests: ByName<Words>
   /** What both sides may propose. */
-  readonly terms: Named<object>
+  readonly terms: ByName<object>
   /** How `respond` may end. Default: what it may answer, with these terms, and an error. */
-  readonly responses?: Named<unknown> | undefined
+  readonly responses?: ByName<unknown> | undefined
 }
 
 /** Everything that `respond` may answer. */
-export function responsesOf({ terms, responses }: BargainCases): Named<Response> {
-  if (responses) return responses as Named<Response>
+export function responsesOf({ terms, responses }: BargainCases): ByName<Response> {
+  if (responses) return responses as ByName<Response>
   const [first = {}, second = first] = Object.values(terms)
   return {
     'an offer': offer(first, { message: 'That much.' }),

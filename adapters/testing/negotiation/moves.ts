@@ -16,7 +16,7 @@ export type BargainMove =
   | { readonly type: 'time'; readonly delayMs: number }
 
 /** A move as the clause of a sentence: `the client accepts the offer`. */
-export function bargainClause(move: BargainMove): string {
+export function describeBargainMove(move: BargainMove): string {
   switch (move.type) {
     case 'words':
       return `the client says "${move.name}"`

@@ -3,7 +3,7 @@ import { placesFrom, type Place, type Taken } from '../graph.ts'
 import { shortestWays, simpleWays, type PathKind } from '../path-kinds.ts'
 import { requestsOf, responsesOf, type BargainCases } from './cases.ts'
 import { bargainModel, type BargainTurn, type Heard } from './model.ts'
-import { bargainClause, type BargainMove } from './moves.ts'
+import { describeBargainMove, type BargainMove } from './moves.ts'
 
 /** One move of a negotiation, and what the client hears by it. */
 export interface BargainStep {
@@ -35,7 +35,7 @@ export function roundsIn({ rounds }: Negotiation): number {
  */
 export function bargainPlan(negotiation: Negotiation, cases: BargainCases, kind: PathKind, limit: number): BargainPath[] {
   const { begin, take } = bargainModel(negotiation, { rounds: roundsIn(negotiation), waitingLimit: WAITING_LIMIT })
-  const places = placesFrom(begin(), { take, legalIn: legalIn(negotiation, cases), keyOf, clauseOf: bargainClause, limit })
+  const places = placesFrom(begin(), { take, legalIn: legalIn(negotiation, cases), keyOf, describeMove: describeBargainMove, limit })
   return waysOf(kind, places).map(way => ({ name: sentenceOf(way), steps: way.map(({ move, turn }) => ({ move, heard: turn.heard, asks: isAsking(turn) })) }))
 }
 
@@ -71,5 +71,5 @@ function keyOf({ chart, nowMs }: BargainTurn): string {
 }
 
 function sentenceOf(way: Way): string {
-  return `negotiating: ${way.map(({ move }) => bargainClause(move)).join(', then ')}`
+  return `negotiating: ${way.map(({ move }) => describeBargainMove(move)).join(', then ')}`
 }

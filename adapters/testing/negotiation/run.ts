@@ -7,7 +7,7 @@ import { PathError } from '../path-error.ts'
 import type { Manner } from '../path-run.ts'
 import { World } from '../world.ts'
 import { Bargainer } from './bargainer.ts'
-import { bargainClause } from './moves.ts'
+import { describeBargainMove } from './moves.ts'
 import { WAITING_LIMIT, type BargainPath, type BargainStep } from './plan.ts'
 import { Respondent, type Bargaining } from './respondent.ts'
 
@@ -96,7 +96,7 @@ class BargainRun {
     await this.#until(() => client.heard.length >= before + heard.length && (!asks || this.#respondent.isAsked))
     const found = { answers: client.heard.slice(before).toSorted((one, other) => one.request - other.request), isAsked: this.#respondent.isAsked }
     const wanted = { answers: heard, isAsked: asks }
-    if (!isDeepStrictEqual(found, wanted)) throw new PathError(bargainClause(move), 'the client has to hear, and the agent to be asked', wanted, found)
+    if (!isDeepStrictEqual(found, wanted)) throw new PathError(describeBargainMove(move), 'the client has to hear, and the agent to be asked', wanted, found)
   }
 
   async #until(isSo: () => boolean): Promise<void> {

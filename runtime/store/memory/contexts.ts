@@ -1,5 +1,5 @@
 import type { NewWebhook } from '../rows.ts'
-import { contextName, type Commit, type ContextKey, type Erasure, type OpenOf, type Scope, type TaskQuery, type Wake } from '../store.ts'
+import { contextName, type Commit, type ContextKey, type Erasure, type OpenTasksFilter, type Scope, type TaskQuery, type Wake } from '../store.ts'
 import { MemoryContext, type LoggedTask } from './context.ts'
 import { ScopeMap } from './scope-map.ts'
 import { StatusOrder } from './status-index.ts'
@@ -52,7 +52,7 @@ export class MemoryContexts {
   }
 
   /** How many tasks have not ended. */
-  countOpen({ tenant, principal }: OpenOf): number {
+  countOpen({ tenant, principal }: OpenTasksFilter): number {
     if (tenant !== undefined && principal !== undefined) return this.#scopes.get({ tenant, principal })?.order.open ?? 0
     let open = 0
     for (const { scope, order } of this.#scopes.values()) {

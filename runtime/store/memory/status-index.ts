@@ -1,5 +1,5 @@
 import { isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
-import type { TaskPlace, TaskQuery } from '../store.ts'
+import type { TaskCursor, TaskQuery } from '../store.ts'
 import type { TaskRecord } from '../task-record.ts'
 
 /**
@@ -35,7 +35,7 @@ export class StatusOrder<Record extends TaskRecord> {
   }
 
   /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */
-  page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskPlace } {
+  page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskCursor } {
     let total = 0
     const newest: Record[] = []
     for (const [ofState, list] of this.#lists) {

@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals'
 import { connect, type AgentClient, type LinkState } from '../../../client/connect.ts'
 import { hello } from '../feed/feed.ts'
 import { errorText } from '../frame/wording.ts'
-import { agentUrl } from '../place.ts'
+import { agentUrl } from '../page-settings.ts'
 
 /** The agent, once the page is connected to it. */
 export const agent = signal<AgentClient | undefined>(undefined)

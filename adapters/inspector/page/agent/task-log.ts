@@ -4,7 +4,7 @@ import type { Message } from '../../../../machines/protocol/parts.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { AgentClient } from '../../../client/connect.ts'
 import { placeOf } from '../../../client/requests.ts'
-import { soon } from '../frame/soon.ts'
+import { onNextFrame } from '../frame/next-frame.ts'
 import { errorText } from '../frame/wording.ts'
 import { contextId, taskId } from '../selection.ts'
 import { agent } from './agent.ts'
@@ -41,7 +41,7 @@ async function follow(client: AgentClient, id: string, signal: AbortSignal): Pro
     const { history = [], status } = await client.getTask({ id }, { signal })
     if (!signal.aborted) said.value = status.message ? [...history, status.message] : history
   })
-  const takeAll = soon(() => {
+  const takeAll = onNextFrame(() => {
     const taken = waiting
     waiting = []
     const before = log.peek()

@@ -1,8 +1,8 @@
 import { batch, effect, signal } from '@preact/signals'
 import type { Authorized, Coverage, FromHub, FromPage, Hello } from '../../feed.ts'
 import { setClock } from '../frame/time.ts'
-import { soon } from '../frame/soon.ts'
-import { feedUrl } from '../place.ts'
+import { onNextFrame } from '../frame/next-frame.ts'
+import { feedUrl } from '../page-settings.ts'
 import { contextId } from '../selection.ts'
 import { FeedSocket, type FeedState } from './feed-socket.ts'
 import { forgetFrames, missedFrames, noteFrames } from './known-frames.ts'
@@ -32,7 +32,7 @@ let waiting: FromHub[] = []
 const next = { tasksAreAll: false, actorsAreAll: false }
 let socket: FeedSocket | undefined
 
-const takeAll = soon(() => {
+const takeAll = onNextFrame(() => {
   const taken = waiting
   waiting = []
   batch(() => taken.forEach(take))

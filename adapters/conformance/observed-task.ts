@@ -3,7 +3,7 @@ import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import { protocolMachine, type Moves, type ProtocolEvent } from './protocol.machine.ts'
 
 /** The course of one task as it was seen, by the chart. */
-export class Course {
+export class ObservedTask {
   #snapshot = getInitialSnapshot(protocolMachine)
 
   /** Sees a message in reply, or a task in a state. Gives what is wrong with that, if it may not be. */

@@ -9,7 +9,7 @@ import type { RemoteAsking } from './remote-events.ts'
 import type { Listener } from './remote-task.ts'
 
 /** What of another agent's task our task tells as its own. */
-export interface PassedOn {
+export interface ForwardOptions {
   /** Its status messages become progress. Default true. */
   readonly progress?: boolean
   /** Its artifacts become artifacts of ours, chunk by chunk, with ids of their own. Default true. */
@@ -17,7 +17,7 @@ export interface PassedOn {
 }
 
 /** Has the work of a function or generator say and ask what another agent does. `key` tells the delegation apart in its task. */
-export function passingOn(self: AnyActorRef, key: string, title: string, options: PassedOn): Listener {
+export function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): Listener {
   const { progress: tells = true, artifacts: hands = true } = options
   const work = self._parent
   const run = work && runOf(work)

@@ -12,7 +12,7 @@ export interface Refused {
 }
 
 /** What may happen after a turn: what the task takes, and what it refuses. */
-export interface Chances {
+export interface LegalMoves {
   readonly legal: readonly InnerMove[]
   readonly illegal: readonly Refused[]
 }
@@ -31,7 +31,7 @@ export function standingOf({ status, chart }: Turn): Standing {
  * Every case as a move, sorted by whether the task takes it after this turn. An actor's end, an event and a timer can only
  * come where there is such an actor or timer, so that they are never illegal; of timers only the next can ring.
  */
-export function chancesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): Chances {
+export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): LegalMoves {
   const standing = standingOf(turn)
   // What is queued is told of only when it is asked for: it is neither taken nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)

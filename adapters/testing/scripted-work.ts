@@ -5,7 +5,7 @@ import { artifact, failed, progress, rejected, type WorkResult } from '../../run
 import type { WorkArguments, WorkEnd } from '../../runtime/authoring/work-arguments.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import type { Cases } from './cases.ts'
-import type { Cast } from './stage.ts'
+import type { WorkDouble } from './stub-actors.ts'
 import { endless } from './with-actors.ts'
 
 /** What a work as a function or a generator may do, as its tests have it done. */
@@ -25,7 +25,7 @@ const REFUSAL = 'Not me.'
 const ENDS = { complete: 'completed', fail: 'failed', reject: 'rejected', throw: 'broken' } as const
 
 /** The model of a work that is no chart: whatever it may say, ask, and end with. Its author lives as long as it does. */
-export const puppetChart = setupWork({
+export const scriptedChart = setupWork({
   types: { events: {} as { readonly type: Act } | AuthorizationReceived },
   actors: { author: endless }
 }).createMachine({
@@ -51,13 +51,13 @@ export const puppetChart = setupWork({
 })
 
 /** The cases of the model: what its author may do is what its events are. */
-export const puppetCases: Pick<Cases, 'events' | 'results'> = {
+export const scriptedCases: Pick<Cases, 'events' | 'results'> = {
   events: Object.fromEntries(ACTS.map(type => [type, { type }])),
   results: { author: {} }
 }
 
 /** A work as a function that does what it is told. Started again, it does all of it once more, as work that runs again has to. */
-export class Puppet implements Cast {
+export class ScriptedWork implements WorkDouble {
   readonly #acts: Act[] = []
   #hear = nothing
 

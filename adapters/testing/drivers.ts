@@ -3,8 +3,8 @@ import { driverOf } from '../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import type { Manner } from './path-run.ts'
 
-/** The ways of walking a path: with an actor of the chart alone, or through a runtime. */
-export const WAYS = {
+/** What takes the steps of a path: an actor of the chart alone, or a client through a runtime. */
+export const DRIVERS = {
   'the chart': 'live',
   'the chart, restored from JSON before every step': 'restored',
   'in process': { reach: 'in process', interlude: 'none' },
@@ -18,19 +18,19 @@ export const WAYS = {
   'over REST, with the official client': { reach: 'HTTP+JSON', isOfficial: true, interlude: 'none' }
 } as const satisfies Record<string, Liveness | Manner>
 
-/** A way of walking paths. */
-export type Way = keyof typeof WAYS
+/** What takes the steps of a path, and how. */
+export type Driver = keyof typeof DRIVERS
 
-/** All ways of walking paths. */
-export const allWays = Object.keys(WAYS) as readonly Way[]
+/** All drivers. */
+export const allDrivers = Object.keys(DRIVERS) as readonly Driver[]
 
-/** The option `ways`. */
-export const SOME_WAYS: Kind = [
-  value => Array.isArray(value) && value.length > 0 && value.every(way => allWays.includes(way)),
-  `a list of some of these ways: ${allWays.map(way => `'${way}'`).join(', ')}`
+/** The option `drivers`. */
+export const SOME_DRIVERS: Kind = [
+  value => Array.isArray(value) && value.length > 0 && value.every(driver => allDrivers.includes(driver)),
+  `a list of some of these drivers: ${allDrivers.map(driver => `'${driver}'`).join(', ')}`
 ]
 
-/** What some ways need, as what loads it. */
+/** What some drivers need, as what loads it. */
 interface Needs {
   readonly official: () => Promise<unknown>
   readonly sqlite: () => Promise<unknown>
@@ -38,17 +38,17 @@ interface Needs {
 
 const NEEDS: Needs = { official: () => import('./official-caller.ts'), sqlite: async () => driverOf(undefined) }
 
-/** Which ways can be walked here, and what the others lack, as lines. */
-export async function waysHere({ official, sqlite }: Needs = NEEDS): Promise<{ readonly ways: readonly Way[]; readonly lacks: readonly string[] }> {
+/** Which drivers can run here, and what the others lack, as lines. */
+export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Promise<{ readonly drivers: readonly Driver[]; readonly lacks: readonly string[] }> {
   const [hasOfficial, hasSqlite] = await Promise.all([official, sqlite].map(load => load().then(() => true, () => false)))
-  const lackOf = (way: Way): string | undefined => {
-    const { disk, isOfficial }: Partial<Manner> = Object(WAYS[way])
+  const lackOf = (driver: Driver): string | undefined => {
+    const { disk, isOfficial }: Partial<Manner> = Object(DRIVERS[driver])
     if (disk === 'SQLite' && !hasSqlite) return 'SQLite: npm install better-sqlite3'
     return isOfficial && !hasOfficial ? 'the official SDK: npm install --save-dev @a2a-js/sdk' : undefined
   }
-  const lacks = allWays.flatMap(way => {
-    const lack = lackOf(way)
-    return lack === undefined ? [] : [`not walked: ${way}, which needs ${lack}`]
+  const lacks = allDrivers.flatMap(driver => {
+    const lack = lackOf(driver)
+    return lack === undefined ? [] : [`not walked: ${driver}, which needs ${lack}`]
   })
-  return { ways: allWays.filter(way => lackOf(way) === undefined), lacks }
+  return { drivers: allDrivers.filter(driver => lackOf(driver) === undefined), lacks }
 }

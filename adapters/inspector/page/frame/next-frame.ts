@@ -5,7 +5,7 @@ const UNSEEN_MS = 250
  * Gives back a function that has `work` done once, with the next picture that the browser paints, however often it is called
  * before that; a tab in the background does it a few times a second, so that nothing piles up there.
  */
-export function soon(work: () => void): () => void {
+export function onNextFrame(work: () => void): () => void {
   let isDue = false
   const run = () => {
     isDue = false

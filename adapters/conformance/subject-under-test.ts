@@ -2,15 +2,15 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { Course } from './course.ts'
+import { ObservedTask } from './observed-task.ts'
 import { stateIn } from './listening.ts'
-import type { Trial } from './trial.ts'
+import type { BindingTest } from './binding-test.ts'
 import { Unanswered } from './unanswered.ts'
 
 /** What a test talks of: nothing yet, then the task or the message that a message was answered with. */
-export class Subject {
-  readonly course = new Course()
-  readonly trial: Trial
+export class SubjectUnderTest {
+  readonly course = new ObservedTask()
+  readonly trial: BindingTest
   /** What its opening message says. */
   readonly text: string
   /** The messages that were sent for it. */
@@ -24,7 +24,7 @@ export class Subject {
 
   readonly #openedMs: number
 
-  constructor(trial: Trial, text: string) {
+  constructor(trial: BindingTest, text: string) {
     this.trial = trial
     this.#openedMs = trial.options.clock.now()
     this.text = text

@@ -17,7 +17,7 @@ export interface Use {
 }
 
 /** Another agent, and the one connection to it of all who use it at a time; it is closed when nobody does. */
-export class SharedAgent {
+export class PooledClient {
   /** What errors call it. */
   readonly title: string
   readonly name: string

@@ -16,7 +16,7 @@ import { BoundReached, Unanswered } from './unanswered.ts'
 import { errorText, refusalText, shown, termsText } from './wording.ts'
 
 /** What a test on one binding works with. */
-export interface TrialOptions extends Offer {
+export interface BindingTestOptions extends Offer {
   readonly card: Offered
   readonly texts: readonly string[]
   readonly ledger: Ledger
@@ -39,8 +39,8 @@ const MOST_SILENCES = 5
 export type Outcome = { readonly result: unknown; readonly extensions: string } | { readonly refusal: Refusal }
 
 /** The test of one binding: asks, within bounds, and keeps what it finds. */
-export class Trial {
-  readonly options: TrialOptions
+export class BindingTest {
+  readonly options: BindingTestOptions
   readonly #caller: Caller
   readonly #endsAtMs: number
   /** The tasks that were seen, as they were last. */
@@ -62,7 +62,7 @@ export class Trial {
   #opened = 0
   #sent = ''
 
-  constructor(options: TrialOptions) {
+  constructor(options: BindingTestOptions) {
     this.options = options
     this.#endsAtMs = options.clock.now() + options.bounds.totalMs
     this.#caller = options.open((id, isMet, wanted, found) => this.check(id, isMet, wanted, found))

@@ -9,7 +9,7 @@ interface Player {
 }
 
 /** Who plays the work of a task in a test. */
-export interface Cast {
+export interface WorkDouble {
   /** The work that is played. */
   readonly work: Exclude<Agent['work'], undefined>
   /** Ends an actor: by its output, or by an Error. */
@@ -21,7 +21,7 @@ export interface Cast {
 }
 
 /** The actors of a chart under test: they do nothing of their own, and end as they are told. */
-export class Stage implements Cast {
+export class StubActors implements WorkDouble {
   readonly work: AnyStateMachine
   readonly #players = new Map<string, Player>()
 

@@ -1,0 +1,6 @@
+/** `taskchart/store`: the port that a storage engine implements, with the rows that it stores. Types alone. */
+export type {
+  Commit, ContextKey, Erasure, JournalRow, MessageRow, OpenTasksFilter, ReadOptions, Scope, Store, StoredContext, StoredTask, SweepBounds, TaskChoice, TaskCursor,
+  TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
+} from './store/store.ts'
+export type { DeduplicationKey, NewWebhook, SendRow, StoredWebhook, Webhook, WebhookNote, WebhookProgress, WebhookRow } from './store/rows.ts'
