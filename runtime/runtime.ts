@@ -172,7 +172,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const user = metering.request(admitted.scope, isServed, call.bytes)
     const refusal = refused.get(name)
     if (refusal) throw refusal()
-    killPoint('P1')
+    killPoint('request checked')
     return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
   /** Goes on with what is checked: at once, or when it is its user's turn and its caller has been authorized. Nothing is looked up before. */

@@ -27,7 +27,7 @@ interface Parked {
  * those whose tasks have ended may clean up. Resolves within 9 seconds, whatever code of the author's or a store does then.
  */
 export async function park({ served, runtime, clock, logger, flush }: Parked): Promise<void> {
-  killPoint('P19')
+  killPoint('parking')
   logger.info?.('the agent stops: its work is parked', {})
   served.drain()
   await within(clock, SETTLE_MS, runtime.settled())

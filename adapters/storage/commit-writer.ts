@@ -63,17 +63,17 @@ export class CommitWriter {
     if ((known?.commits ?? 0) !== expected) return false
     const context = known ?? this.#newContext(scope ?? this.#newScope(tenant, principal), contextId)
     this.#writeSends(context, commit)
-    killPoint('P3')
+    killPoint('sends written')
     const tasks = new Map(commit.tasks.map(row => [row.taskId, this.#taskFor(context, row, atMs)]))
     for (const entry of log) this.#writeEntry(context, entry, this.#entered(context, tasks, entry.taskId))
-    killPoint('P4')
+    killPoint('events written')
     for (const task of tasks.values()) this.#writeTask(task)
     Object.assign(context, { commits: expected + 1, atMs, snapshot })
     if (known) this.#changeContext(context)
     else this.#tables.contexts.insert(context)
     for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)
     for (const webhook of commit.webhooks) this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
-    killPoint('P5')
+    killPoint('rows written')
     return true
   }
 

@@ -63,7 +63,7 @@ export class Engine {
     this.#writer = new CommitWriter(database, tables, this.#webhooks)
     this.#removals = new Removals(database, tables)
     database.exec(WRITE_PAGE_1)
-    killPoint('P18')
+    killPoint('before log mark')
     this.#files = new OpenFiles(file)
     this.#files.markWithLog()
   }
@@ -127,7 +127,7 @@ export class Engine {
   /** Writes the log back into the file; after an erasure also empties it. Without room on the disk, or while others read, it is left for later. */
   checkpoint(): void {
     if (this.#broken) return
-    killPoint('P15')
+    killPoint('before checkpoint')
     try {
       const isDone = this.#isErased ? this.#writeBack('TRUNCATE', BUSY_MS) : this.#writeBack('RESTART', READERS_MS)
       if (isDone) this.#isErased = false
@@ -159,7 +159,7 @@ export class Engine {
   /** Marks the file, of which a checkpoint has written page 1, as one that is not whole without its log. */
   #mark(): void {
     this.#transaction(() => this.#database.exec(WRITE_PAGE_1))
-    killPoint('P18')
+    killPoint('before log mark')
     this.#files.markWithLog()
   }
 
@@ -210,12 +210,12 @@ export class Engine {
     if (this.#broken) throw this.#broken
     try {
       this.#database.exec('BEGIN IMMEDIATE')
-      killPoint('P2')
+      killPoint('transaction open')
       const written = write()
       this.#files.check()
-      killPoint('P6')
+      killPoint('before sync')
       this.#database.exec('COMMIT')
-      killPoint('P7')
+      killPoint('synced')
       return written
     } catch (error) {
       this.#writer.forget()

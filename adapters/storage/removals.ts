@@ -66,7 +66,7 @@ export class Removals {
     this.#dropSends(sends)
     for (const { scope } of sends) scopes.add(Number(scope))
     for (const scope of scopes) this.#dropScopeIfEmpty(scope)
-    killPoint('P16')
+    killPoint('before sweep')
     return removed + sends.length
   }
 

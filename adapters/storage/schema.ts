@@ -21,7 +21,7 @@ export function migrate(database: Database, file: string, migrations: readonly s
     database.exec(index === 0 ? BEGIN_FILE : 'BEGIN IMMEDIATE')
     try {
       database.exec(`${sql}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${index + 1}`)
-      killPoint('P17')
+      killPoint('before migration')
       database.exec('COMMIT')
     } catch (error) {
       rollBack(database)

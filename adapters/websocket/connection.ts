@@ -124,7 +124,7 @@ export class Connection {
   #read({ data, isBinary, pace }: Frame): void {
     this.#countUnread()
     if (this.#socket.readyState !== this.#socket.OPEN) return
-    killPoint('P0')
+    killPoint('frame received')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
     const { limits, clock } = this.#runtime.settings
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
@@ -181,7 +181,7 @@ export class Connection {
         const sending = large.send(answer)
         if (sending) await sending
         else if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
-        killPoint('P8')
+        killPoint('caller answered')
       }
     } catch (error) {
       if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#refusals.note()

@@ -104,7 +104,7 @@ export class CommitPipeline {
   #tell(turn: Turn): void {
     this.#untold.shift()
     this.#committer.tell(turn)
-    killPoint('P9')
+    killPoint('streams told')
     for (const waiting of turn.waiting) waiting.told(turn)
     for (const effect of turn.effects) this.#committer.run(effect)
     if (this.isSettled) this.#committer.settled()

@@ -60,7 +60,7 @@ function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): S
   const work = saved.children?.['work']
   if (!migrate || !work || !('value' in work.snapshot)) return saved
   const snapshot = migrated(migrate, { version: saved.version, snapshot: work.snapshot as Record<string, unknown> }, version)
-  killPoint('P17')
+  killPoint('before migration')
   return { ...saved, children: { ...saved.children, work: { ...work, snapshot } } }
 }
 

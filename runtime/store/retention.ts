@@ -88,7 +88,7 @@ export class RetentionSweeper {
     let removed = 0
     try {
       while (!this.#isClosed) {
-        killPoint('P16')
+        killPoint('before sweep')
         const count = await store.sweep(due, PORTION)
         if (count === 0) break
         removed += count

@@ -25,7 +25,7 @@ export class Alarms {
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.clear(taskId, name)
     const timer = this.#clock.setTimeout(() => {
-      killPoint('P14')
+      killPoint('timer due')
       this.clear(taskId, name)
       ring()
     }, Math.max(0, dueMs - this.#clock.now()))

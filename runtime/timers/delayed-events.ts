@@ -142,7 +142,7 @@ export class EventClock {
     }
     const taskId = familyOf(about.source)
     const run = () => {
-      killPoint('P14')
+      killPoint('timer due')
       if (this.#drop(timer)) callback()
     }
     timer.timer = this.#clock.setTimeout(() => this.#deliver({ taskId, run }), delayMs)

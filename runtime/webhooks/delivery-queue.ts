@@ -120,9 +120,9 @@ export class DeliveryQueue {
     const [event] = await store.readEvents(this.scope, taskId, this.#progress.told, 1)
     if (!event || this.#isStopped) return 'gone'
     this.#stop = new AbortController()
-    killPoint('P12')
+    killPoint('before delivery')
     const answer = await deliver(this.#services, this.scope, this.row, event, this.#stop.signal)
-    killPoint('P13')
+    killPoint('delivery answered')
     this.#stop = undefined
     const { generation } = event
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32

@@ -157,7 +157,7 @@ export class Steps {
     const result = await this.#made(name, key, run)
     const own = structuredClone(result)
     signal.throwIfAborted()
-    killPoint('P11')
+    killPoint('effect ended')
     this.#log.keep(key, { result })
     await this.#log.committed()
     return own
@@ -191,7 +191,7 @@ export class Steps {
   }
 
   async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
-    killPoint('P10')
+    killPoint('effect started')
     const result = await this.whileUnderWay(async () => run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }))
     return keptValue(result, `the result of step ${name}`)
   }

@@ -215,12 +215,12 @@ export class WorkRun {
       const given = input ?? (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
       if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: journal ?? (await this.#host.readJournal(taskId)) }))
       if (this.#over) return
-      killPoint('P10')
+      killPoint('effect started')
       this.#host.runs(taskId)
       const outcome = toOutcome(await this.#options.program(new RunArguments(given, this), this))
       if (this.#over) return
       this.#log.checkEnd()
-      killPoint('P11')
+      killPoint('effect ended')
       this.#finish(ENDED)
       this.#options.ended(outcome)
     } catch (error) {

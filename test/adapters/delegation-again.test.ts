@@ -180,7 +180,7 @@ async function quick(t: Test) {
   return { ...remote, url: served.url }
 }
 
-for (const [agent, point] of [['desk function', 'P3'], ['desk chart', 'P9']] as const) {
+for (const [agent, point] of [['desk function', 'sends written'], ['desk chart', 'streams told']] as const) {
   await t.test(`a ${agent} that is killed at ${point} opens one task, gives one answer, and tells all once`, { timeout: 120_000 }, async t => {
     let kills = 1
     // Not each time: the process starts again each time.

@@ -2,14 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { FaultPoint } from '../../runtime/primitives/kill-points.ts'
+import type { KillPoint } from '../../runtime/primitives/kill-points.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { converse, persistentClient, tasksIn, violations } from '../fixtures/kill-oracle.ts'
 import type { AgentName } from '../fixtures/killed-agents.ts'
 import { KilledHost } from '../fixtures/killed-host.ts'
 
 /** The moments at which a process can be killed while somebody talks to its agent. */
-const POINTS: readonly FaultPoint[] = ['P0', 'P1', 'P2', 'P3', 'P4', 'P5', 'P6', 'P7', 'P8', 'P9', 'P10', 'P11', 'P14']
+const POINTS: readonly KillPoint[] = ['frame received', 'request checked', 'transaction open', 'sends written', 'events written', 'rows written', 'before sync', 'synced', 'caller answered', 'streams told', 'effect started', 'effect ended', 'timer due']
 const AGENTS: readonly AgentName[] = ['generator', 'chart']
 
 /** More often than that no conversation comes to a moment. */
@@ -26,7 +26,7 @@ for (const point of POINTS) {
 }
 
 /** Has the same conversation again and again, with the process killed the first time that it comes to a point, the second, … until it does not come there so often. */
-async function killedEverywhere(t: Test, agent: AgentName, point: FaultPoint): Promise<void> {
+async function killedEverywhere(t: Test, agent: AgentName, point: KillPoint): Promise<void> {
   for (let n = 1; n <= BOUND; n += 1) {
     const { kills, wrong } = await killedOnce(agent, `${point} ${n}`)
     t.strictSame(wrong, [], kills === 0 ? 'never killed' : `killed, time ${n}`)

@@ -48,7 +48,7 @@ await t.test('parking', async t => {
     onKillPoint(point => points.push(point))
     const { over } = agent.parking()
     onKillPoint(undefined)
-    t.strictSame(points, ['P19'])
+    t.strictSame(points, ['parking'])
     await store.passAll()
     t.equal(await agent.closed, 1012)
     await over

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import type { FaultPoint } from '../../runtime/primitives/kill-points.ts'
+import type { KillPoint } from '../../runtime/primitives/kill-points.ts'
 import { httpReceiver } from '../fixtures/http-receiver.ts'
 import { persistentClient } from '../fixtures/kill-oracle.ts'
 import { KilledHost } from '../fixtures/killed-host.ts'
 import { brief, taskIn, until } from '../fixtures/runtime-helpers.ts'
 
 /** The moments at which a process can be killed that tells a webhook, and how often it comes there at least. */
-const POINTS: readonly (readonly [point: FaultPoint, times: readonly number[]])[] = [['P5', [1, 3]], ['P7', [1, 3]], ['P12', [1, 2, 5]], ['P13', [1, 2, 5]]]
+const POINTS: readonly (readonly [point: KillPoint, times: readonly number[]])[] = [['rows written', [1, 3]], ['synced', [1, 3]], ['before delivery', [1, 2, 5]], ['delivery answered', [1, 2, 5]]]
 
 t.setTimeout(300_000)
 t.jobs = 4
@@ -21,7 +21,7 @@ for (const [point, times] of POINTS) {
   }
 }
 
-async function killedWhileTelling(t: Test, point: FaultPoint, nth: number): Promise<void> {
+async function killedWhileTelling(t: Test, point: KillPoint, nth: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-push-kills-'))
   const { url, got } = await httpReceiver(t)
   const { host, url: agent } = await KilledHost.start('generator', folder, `${point} ${nth}`)
@@ -40,5 +40,5 @@ async function killedWhileTelling(t: Test, point: FaultPoint, nth: number): Prom
   const once = deliveries.filter(({ id }, i) => id !== deliveries[i - 1]?.id)
   t.strictSame(once.map(({ id }) => id), once.map((_, i) => `${taskId}/w/${i + 1}`))
   const again = deliveries.length - once.length
-  t.ok(point === 'P12' ? again === 0 : point === 'P13' ? again === 1 : again <= 1, 'only a delivery that had been answered, which was not noted, comes again, under its id')
+  t.ok(point === 'before delivery' ? again === 0 : point === 'delivery answered' ? again === 1 : again <= 1, 'only a delivery that had been answered, which was not noted, comes again, under its id')
 }

@@ -327,7 +327,7 @@ await t.test('a process that is killed at any moment of a commit, a sweep, an er
     const [, signal] = await once(child, 'close')
     return { file, said, signal: signal as string | null }
   }
-  for (const [point, hits] of [['P2', [1, 2, 5]], ['P3', [1, 4]], ['P4', [2, 4]], ['P5', [1, 3, 5]], ['P6', [1, 2, 6]], ['P7', [1, 2, 6]], ['P15', [1]], ['P16', [1, 2]], ['P17', [1]], ['P18', [1, 2, 3]]] as const) {
+  for (const [point, hits] of [['transaction open', [1, 2, 5]], ['sends written', [1, 4]], ['events written', [2, 4]], ['rows written', [1, 3, 5]], ['before sync', [1, 2, 6]], ['synced', [1, 2, 6]], ['before checkpoint', [1]], ['before sweep', [1, 2]], ['before migration', [1]], ['before log mark', [1, 2, 3]]] as const) {
     for (const hit of hits) {
       const { file, said, signal } = await killedAt(point, hit)
       const what = `${point} the ${hit}th time, after ${JSON.stringify(said)}`

@@ -155,7 +155,7 @@ await t.test('migrate', async t => {
     t.teardown(() => onKillPoint(undefined))
     await life.again({ work: asking('new', 'last'), version: '2', migrate })
     t.match(given, [{ version: '1', snapshot: { status: 'active', value: 'old', context: {}, children: {} } }])
-    t.ok(points.includes('P17'))
+    t.ok(points.includes('before migration'))
     await life.again()
     t.equal(given.length, 1, 'what is migrated is stored under the present version')
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.message), 'last')
@@ -184,7 +184,7 @@ await t.test('migrate', async t => {
     const migrate = (stored: StoredWork) => { asked += 1; return renamed(stored) }
     const life = lives(t, { work: asking('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
-    onKillPoint(point => { if (point === 'P17') life.die() })
+    onKillPoint(point => { if (point === 'before migration') life.die() })
     t.teardown(() => onKillPoint(undefined))
     await life.again({ work: asking('new'), version: '2', migrate })
     onKillPoint(undefined)
