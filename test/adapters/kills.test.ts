@@ -7,13 +7,14 @@ import { keepResult } from '../fixtures/guarantee-results.ts'
 import { converse, persistentClient, tasksIn, violations } from '../fixtures/kill-oracle.ts'
 import type { AgentName } from '../fixtures/killed-agents.ts'
 import { KilledHost } from '../fixtures/killed-host.ts'
+import { IS_DEEP, SEED } from '../fixtures/sample.ts'
 
 /** The moments at which a process can be killed while somebody talks to its agent. */
 const POINTS: readonly KillPoint[] = ['frame received', 'request checked', 'transaction open', 'sends written', 'events written', 'rows written', 'before sync', 'synced', 'caller answered', 'streams told', 'effect started', 'effect ended', 'timer due']
 const AGENTS: readonly AgentName[] = ['generator', 'chart']
 
-/** More often than that no conversation comes to a moment. */
-const BOUND = 100
+/** More often than that no conversation comes to a moment. Unless all is tested each moment has one kill, of one of the agents. */
+const BOUND = IS_DEEP ? 100 : 1
 
 /** Conversations at once: each waits most of its time for a process to start. */
 const AT_ONCE = 4
@@ -21,8 +22,8 @@ const AT_ONCE = 4
 t.setTimeout(600_000)
 t.jobs = AT_ONCE
 
-for (const point of POINTS) {
-  for (const agent of AGENTS) void t.test(`the ${agent}’s conversation holds when its process is killed at ${point}`, { timeout: 300_000 }, t => killedEverywhere(t, agent, point))
+for (const [i, point] of POINTS.entries()) {
+  for (const agent of AGENTS.filter((_, n) => IS_DEEP || n === (i + SEED) % AGENTS.length)) void t.test(`the ${agent}’s conversation holds when its process is killed at ${point}`, { timeout: 300_000 }, t => killedEverywhere(t, agent, point))
 }
 
 /** Has the same conversation again and again, with the process killed the first time that it comes to a point, the second, … until it does not come there so often. */
@@ -34,7 +35,7 @@ async function killedEverywhere(t: Test, agent: AgentName, point: KillPoint): Pr
     t.ok(n > 1, 'it does come there')
     return keepResult({ agent, point, kills: n - 1 })
   }
-  t.fail(`it comes to ${point} again and again`)
+  if (IS_DEEP) t.fail(`it comes to ${point} again and again`)
 }
 
 async function killedOnce(agent: AgentName, killAt: string): Promise<{ kills: number; wrong: string[] }> {

@@ -5,9 +5,10 @@ import t from 'tap'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { converse, persistentClient, tasksIn, violations, type Told } from '../fixtures/kill-oracle.ts'
 import { KilledHost } from '../fixtures/killed-host.ts'
+import { IS_DEEP, randomFrom, SEED } from '../fixtures/sample.ts'
 
-/** Kills of the run, and conversations at once. `KILLS=200` makes it long, `SEED` repeats a run's choices. */
-const KILLS = Number(process.env.KILLS ?? 30)
+/** Kills of the run, and conversations at once. `KILLS=200` makes it long, `SEED` has it choose others. */
+const KILLS = Number(process.env.KILLS ?? (IS_DEEP ? 30 : 5))
 const AT_ONCE = 8
 
 /** Between two kills, clients hear of this many events at the most. */
@@ -16,9 +17,8 @@ const MOST_EVENTS = 40
 t.setTimeout(600_000)
 
 await t.test('conversations hold while the process is killed again and again under load', { timeout: 600_000 }, async t => {
-  const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
-  t.comment(`SEED=${seed}`)
-  const random = randomFrom(seed)
+  t.comment(`SEED=${SEED}`)
+  const random = randomFrom(SEED)
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-kills-'))
   const { host, url } = await KilledHost.start('generator', folder)
   const told: Told[] = []
@@ -48,12 +48,3 @@ await t.test('conversations hold while the process is killed again and again und
     await rm(folder, { recursive: true, force: true })
   }
 })
-
-/** Numbers from 0 up to 1 that follow from a seed. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { eachEvent, faultyServer, type Json } from '../fixtures/faulty-server.ts'
+import { sampleOf } from '../fixtures/sample.ts'
 import { ids, tested } from '../fixtures/tested-server.ts'
 
 /** A task that is broken inside. */
@@ -12,7 +13,7 @@ const GARBAGE: readonly Json[] = [
   { message: null }, BROKEN, { task: BROKEN }
 ]
 
-for (const garbage of GARBAGE) {
+for (const garbage of sampleOf(t, GARBAGE, 4)) {
   await t.test(`a server that answers ${JSON.stringify(garbage)} gives findings, and stops nothing`, async t => {
     for (const methods of [['SendMessage', 'ListTasks'], ['GetTask', 'CancelTask']]) {
       const url = await faultyServer(t, { answer: ({ method, id }, answer) => (methods.includes(method) ? { jsonrpc: '2.0', id, result: garbage } : answer) })

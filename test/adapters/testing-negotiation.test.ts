@@ -6,6 +6,7 @@ import { DRIVERS } from '../../adapters/testing/drivers.ts'
 import { accepted, artifact, declined, defineAgent, negotiation, offer, reply, setupWork, text, typed } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
+import { someWalks } from '../fixtures/some-walks.ts'
 
 const card = { name: 'Gardener' }
 const price = z.object({ euros: z.number().positive() })
@@ -27,12 +28,12 @@ const gardener = defineAgent({ card, negotiate: bargaining, work: mowing })
 const cases: Cases = { terms: { much: { euros: 60 }, little: { euros: 10 } } }
 
 await t.test('a negotiation is walked in every way that has a runtime: offers, deals, refusals, expiry, restarts', async t => {
-  await testAgent(t, gardener, { cases, only: 'negotiating', drivers: ['in process', 'in process, restarted before every step', 'in process, killed before every step'] })
-  await testAgent(t, gardener, { cases, only: 'an offer", then', drivers: ['over WebSocket'] })
+  await testAgent(someWalks(t), gardener, { cases, only: 'negotiating', drivers: ['in process', 'in process, restarted before every step', 'in process, killed before every step'] })
+  await testAgent(someWalks(t), gardener, { cases, only: 'an offer", then', drivers: ['over WebSocket'] })
   const few = 'then respond answers "an offer", then the client accepts the offer'
-  await testAgent(t, gardener, { cases, only: few, drivers: ['over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] })
+  await testAgent(someWalks(t), gardener, { cases, only: few, drivers: ['over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] })
   const crowd = 'the client says "words", then the client says "words", then the client says "words"'
-  await testAgent(t, gardener, { cases, only: crowd, drivers: ['over JSON-RPC, with the official client', 'over REST, with the official client'] })
+  await testAgent(someWalks(t), gardener, { cases, only: crowd, drivers: ['over JSON-RPC, with the official client', 'over REST, with the official client'] })
 })
 
 await t.test('its paths are sentences, each once, and every kind of answer is among them', async t => {
@@ -60,7 +61,7 @@ await t.test('the paths of the work begin with a deal on each of the terms', asy
     'opened by "a deal on much", then the client says "an answer", which is its end',
     'opened by "a deal on little", which is its end'
   ])
-  const { states } = await testAgent(t, gardener, { cases, only: 'opened by' })
+  const { states } = await testAgent(someWalks(t), gardener, { cases, only: 'opened by' })
   t.strictSame(states.missing, [])
   const named = await planFor(gardener, { cases: { ...cases, opening: { go: 'Go ahead.', more: { words: 'More.', earlier: [artifact('a').artifact] } } } })
   t.ok(named.paths.some(({ name, opening }) => name.startsWith('opened by "more on little"') && opening.earlier.length === 1))
@@ -79,13 +80,13 @@ await t.test('what respond may answer can be given, also what its schema does no
   const results = { respond: { offered: offer({ euros: 5 }), 'no terms': offer({ euros: -5 }), agreed: accepted({ euros: -1 }) } }
   const { bargains } = await planFor(gardener, { cases: { ...cases, results, requests: { hello: 'Hello.' } } })
   t.ok(bargains.some(({ name, steps }) => name === 'negotiating: the client says "hello", then respond answers "no terms"' && steps.some(({ heard }) => heard.some(({ answer }) => 'error' in answer && answer.error === 'InternalError'))))
-  await testAgent(t, gardener, { cases: { ...cases, results }, only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
+  await testAgent(someWalks(t), gardener, { cases: { ...cases, results }, only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
 })
 
 await t.test('the shortest ways, or all simple ones, are walked on request', async t => {
   const shortest = await planFor(gardener, { cases, kind: 'shortest' })
   t.ok(shortest.bargains.length > 5 && shortest.bargains.length < 30, `${shortest.bargains.length}`)
-  await testAgent(t, gardener, { cases, kind: 'shortest', only: 'negotiating', drivers: ['in process'] })
+  await testAgent(someWalks(t), gardener, { cases, kind: 'shortest', only: 'negotiating', drivers: ['in process'] })
   const simple = await planFor(gardener, { cases: { terms: { much: { euros: 60 } }, requests: {}, results: { respond: { offered: offer({ euros: 5 }) } } }, kind: 'simple' })
   t.ok(simple.bargains.length > shortest.bargains.length / 10)
 })

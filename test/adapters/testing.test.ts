@@ -16,6 +16,7 @@ import countdown from '../../examples/countdown.ts'
 import { accepted, answerOf, defineAgent, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../runtime/index.ts'
 import { cases, everything } from '../fixtures/chart-with-everything.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
+import { someWalks } from '../fixtures/some-walks.ts'
 
 const card = { name: 'Tested' }
 const at = { reach: 'in process', interlude: 'none' } as const
@@ -28,7 +29,7 @@ const inProcess = ['the chart', 'the chart, restored from JSON before every step
 const overWire = ['over WebSocket', 'over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] as const
 
 await t.test('every path of a chart with everything is walked with every driver, and all of it is reached', async t => {
-  const { states, transitions, tags, guards } = await testAgent(t, agentWith(everything), { cases, drivers: inProcess })
+  const { states, transitions, tags, guards } = await testAgent(someWalks(t), agentWith(everything), { cases, drivers: inProcess })
   t.strictSame([states.missing, transitions.missing, tags.missing, guards.missing], [[], [], [], []])
   t.match({ states, transitions, tags, guards }, { states: { total: 10, reached: 10 }, transitions: { total: 10, reached: 10 }, tags: { total: 4, reached: 4 }, guards: { total: 6, reached: 6 } })
 })
@@ -48,25 +49,25 @@ await t.test('paths have sentences for names, each once', async t => {
 })
 
 await t.test('paths are walked over the wire, with the official client and on SQLite, too', async t => {
-  await testAgent(t, agentWith(everything), { cases, drivers: overWire, only: 'look ends' })
-  await testAgent(t, agentWith(everything), { cases, drivers: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
-  await testAgent(t, countdown, { drivers: overWire, cases: { opening: { two: '2', none: 'x' } } })
+  await testAgent(someWalks(t), agentWith(everything), { cases, drivers: overWire, only: 'look ends' })
+  await testAgent(someWalks(t), agentWith(everything), { cases, drivers: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
+  await testAgent(someWalks(t), countdown, { drivers: overWire, cases: { opening: { two: '2', none: 'x' } } })
   const nothing = { streaming: false, extensions: false }
-  await testAgent(t, { ...countdown, capabilities: nothing }, { drivers: overWire, only: 'none', cases: { opening: { none: 'x' } } })
+  await testAgent(someWalks(t), { ...countdown, capabilities: nothing }, { drivers: overWire, only: 'none', cases: { opening: { none: 'x' } } })
 })
 
 await t.test('work that is no chart is played, as a function and as a generator, in a hybrid agent too', async t => {
   const negotiate: AgentDefinition['negotiate'] = ({ message }) => (textOf(message) === 'a deal' ? accepted({ euros: 5 }) : reply('What?'))
   const opening = { 'a deal': 'a deal' }
-  await testAgent(t, agentWith(async () => {}, { negotiate }), { cases: { opening }, drivers: inProcess })
-  await testAgent(t, agentWith(async function* () { yield progress() }), { drivers: ['in process', 'over WebSocket'] })
+  await testAgent(someWalks(t), agentWith(async () => {}, { negotiate }), { cases: { opening }, drivers: inProcess })
+  await testAgent(someWalks(t), agentWith(async function* () { yield progress() }), { drivers: ['in process', 'over WebSocket'] })
 })
 
 await t.test('steered messages reach a chart that works; queued ones are neither taken nor refused there', async t => {
   const work = setupWork({}).createMachine({ initial: 'on', states: { on: { on: { 'message.received': 'off' } }, off: { type: 'final' } } })
   const steered = await planFor(agentWith(work, { messages: 'steer' }))
   t.ok(steered.paths.some(({ name }) => name === 'opened by "start", then the client says "an answer", which is its end'))
-  await testAgent(t, agentWith(work, { messages: 'steer' }), { drivers: ['in process', 'in process, killed before every step'] })
+  await testAgent(someWalks(t), agentWith(work, { messages: 'steer' }), { drivers: ['in process', 'in process, killed before every step'] })
   const queued = await planFor(agentWith(work, { messages: 'queue' }))
   t.strictSame(queued.paths.map(({ name }) => name), ['opened by "start", but not "an authorization" arrives', 'opened by "start", then the client cancels'])
 })
@@ -78,7 +79,7 @@ await t.test('a task may be opened where there are others', async t => {
     states: { looking: { always: [{ guard: ({ context }) => (context as { count: number }).count === 2, target: 'two' }, { target: 'other' }] }, two: { type: 'final' }, other: { type: 'final' } }
   })
   const opening = { two: { words: 'go', earlier: ['a', { name: 'b', parts: [text('b')] }] }, none: 'go' }
-  const { states } = await testAgent(t, agentWith(work), { cases: { opening }, drivers: ['the chart', 'in process', 'in process, killed before every step'] })
+  const { states } = await testAgent(someWalks(t), agentWith(work), { cases: { opening }, drivers: ['the chart', 'in process', 'in process, killed before every step'] })
   t.strictSame(states.missing, [])
 })
 
@@ -121,7 +122,7 @@ await t.test('on request the shortest ways, or all simple ones, are walked inste
   const namesOf = async (kind: PathKind) => (await planFor(agentWith(work), { kind })).paths.map(({ name }) => name)
   t.strictSame(await namesOf('shortest'), ['opened by "start", then the client says "an answer"', 'opened by "start", then 1 ms pass'])
   t.strictSame(await namesOf('simple'), ['opened by "start", then the client says "an answer"', 'opened by "start", then 1 ms pass, then 5 ms pass'])
-  for (const kind of ['shortest', 'simple'] as const) await testAgent(t, agentWith(work), { kind, drivers: ['the chart', 'in process'] })
+  for (const kind of ['shortest', 'simple'] as const) await testAgent(someWalks(t), agentWith(work), { kind, drivers: ['the chart', 'in process'] })
 })
 
 await t.test('a chart of 30 states and 100 transitions is explored within the limits; all its simple paths are too many', async t => {
@@ -136,7 +137,7 @@ await t.test('a chart of 30 states and 100 transitions is explored within the li
   t.ok(configurations >= 25 && configurations <= 30, `${configurations} configurations`)
   t.ok(paths.length >= 100 && paths.length < 200, `${paths.length} paths`)
   t.match(await rejection(planFor(agentWith(work), { cases, kind: 'simple' })), { name: 'RangeError', message: /more than 10000 simple paths\. Walk the cover/ })
-  await testAgent(t, agentWith(work), { cases, drivers: ['the chart', 'in process'] })
+  await testAgent(someWalks(t), agentWith(work), { cases, drivers: ['the chart', 'in process'] })
 })
 
 await t.test('a driver that lacks what it needs is left out, and said', async t => {
@@ -169,7 +170,7 @@ await t.test('cases are made from schemas where their author gives none', async 
   t.ok(paths.some(({ name }) => new RegExp(`^opened by "start", then the client says "${day}", then the client says "${day}", then "8" arrives, which is its end$`).test(name)))
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'message' && move.name === '{}' && refusal === 'InvalidParams')))
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
-  await testAgent(t, agentWith(work), { drivers: ['the chart', 'in process'] })
+  await testAgent(someWalks(t), agentWith(work), { drivers: ['the chart', 'in process'] })
   const none = { opening: {}, terms: {}, messages: {}, authorizations: {} }
   t.strictSame(await madeCases(agentWith(work), work, () => Promise.reject(new Error('Cannot find package'))), none)
   t.strictSame(await madeCases(agentWith(everything), everything), none)
@@ -221,14 +222,14 @@ await t.test('a chart that throws is told of, and fails its task', async t => {
   })
   const { notes } = await agentTests(agentWith(work), { cases: { results: { look: { nothing: undefined } } } })
   t.match(notes(), [/^the chart throws, opened by "start", then look ends with "nothing": TypeError: Cannot read/])
-  await testAgent(t, agentWith(work), { cases: { results: { look: { nothing: undefined } } }, drivers: inProcess })
+  await testAgent(someWalks(t), agentWith(work), { cases: { results: { look: { nothing: undefined } } }, drivers: inProcess })
 })
 
 await t.test('so is one whose output is none', async t => {
   const work = setupWork({ types: { context: typed<{ parts: never[] }>() } }).createMachine({ context: { parts: [] }, initial: 'a', states: { a: { type: 'final' } }, output: ({ context }) => ({ artifact: { parts: context.parts } }) })
   const { notes } = await agentTests(agentWith(work))
   t.match(notes()[0], /^the chart throws, opened by "start": A2AError: .*artifact\.parts/)
-  await testAgent(t, agentWith(work), { drivers: ['the chart', 'in process', 'in process, killed before every step'] })
+  await testAgent(someWalks(t), agentWith(work), { drivers: ['the chart', 'in process', 'in process, killed before every step'] })
 })
 
 await t.test('what cannot be planned is refused with what to do', async t => {
@@ -288,7 +289,7 @@ await t.test('answers are read by the schemas of their questions, and refused by
   const cases = { messages: { ten: '10', 'a word': 'long' }, authorizations: { 'an account': { account: 'a' }, nothing: {} } }
   const { paths } = await planFor(agentWith(work), { cases })
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
-  t.strictSame((await testAgent(t, agentWith(work), { cases, drivers: inProcess })).states.missing, [])
+  t.strictSame((await testAgent(someWalks(t), agentWith(work), { cases, drivers: inProcess })).states.missing, [])
 })
 
 await t.test('a chart that says something and asks the same again is followed', async t => {
@@ -296,7 +297,7 @@ await t.test('a chart that says something and asks the same again is followed', 
     initial: 'asking',
     states: { asking: { tags: 'input-required', on: { 'message.received': { target: 'asking', reenter: true, actions: emit(progress({ parts: [text('Again.')], metadata: { n: 1 }, extensions: ['urn:x'] })) } }, after: { 1000: 'done' } }, done: { type: 'final' } }
   })
-  await testAgent(t, agentWith(work), { drivers: inProcess })
+  await testAgent(someWalks(t), agentWith(work), { drivers: inProcess })
 })
 
 await t.test('a chart is drawn for mermaid', t => {

@@ -6,13 +6,14 @@ import schedule from '../../examples/schedule.ts'
 import { createRuntime, textOf } from '../../runtime/index.ts'
 import { say } from '../fixtures/runtime-helpers.ts'
 import { exampleCharts, walkedWhole } from '../fixtures/example-charts.ts'
+import { someWalks } from '../fixtures/some-walks.ts'
 
 for (const [name, agent, options] of exampleCharts) {
   await t.test(`every path of ${name} is walked, and all of its states and transitions are reached`, t => walkedWhole(t, agent, options))
 }
 
 await t.test('the life of a task whose work is a function is walked, too', async t => {
-  await testAgent(t, schedule, { drivers: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
+  await testAgent(someWalks(t), schedule, { drivers: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
 })
 
 await t.test('the gardener comes down a bit, and mows for what is agreed', async t => {
@@ -34,5 +35,5 @@ await t.test('the gardener comes down a bit, and mows for what is agreed', async
 })
 
 await t.test('a negotiation is walked before its deal', async t => {
-  await testAgent(t, gardener, { only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
+  await testAgent(someWalks(t), gardener, { only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
 })

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { changedFiles } from './changed-files.ts'
 import type { Fault } from './fault.ts'
 import { FAULTS } from './faults.ts'
 import { LAYERS, type Layer } from './layers.ts'
@@ -10,28 +11,35 @@ import { isCaught, withJudgement, type Judgement } from './table.ts'
 
 /**
  * Plants the faults whose names have one of these texts in them, all without any, one at a time in a copy of the compiled
- * tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. What nothing catches fails it.
+ * tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. With `--changed` it takes those whose file or
+ * unit test has changed, and is content with one that catches them. What nothing catches fails it.
  */
 const GUIDE = 'docs/testing.md'
 
-const { values, positionals } = parseArgs({ options: { write: { type: 'boolean', default: false } }, allowPositionals: true })
-const chosen = FAULTS.filter(({ name }) => positionals.length === 0 || positionals.some(text => name.includes(text)))
-if (chosen.length === 0) throw new RangeError(`No fault has ${positionals.join(' or ')} in its name.`)
+const { values, positionals } = parseArgs({ options: { write: { type: 'boolean', default: false }, changed: { type: 'boolean', default: false } }, allowPositionals: true })
+const changed = values.changed ? changedFiles() : undefined
+const chosen = FAULTS
+  .filter(({ name }) => positionals.length === 0 || positionals.some(text => name.includes(text)))
+  .filter(({ file, unit = '' }) => changed === undefined || changed.has(file) || changed.has(unit))
+if (chosen.length === 0 && !changed) throw new RangeError(`No fault has ${positionals.join(' or ')} in its name.`)
 
+let lost = 0
 const stage = await FaultStage.open()
 try {
-  for (const file of LAYERS.filter(layer => chosen.some(fault => loads(layer, fault))).flatMap(({ files }) => files)) {
+  const forLayers = chosen.filter(({ unit }) => !changed || unit === undefined)
+  for (const file of LAYERS.filter(layer => forLayers.some(fault => loads(layer, fault))).flatMap(({ files }) => files)) {
     const { outcome, words } = await run(file)
     if (outcome !== 'passed') throw new Error(`Without any fault ${file} does not pass: ${words}`)
   }
   for (const fault of chosen) {
-    const judgement = await stage.with(fault, () => judged(fault))
+    const judgement = await stage.with(fault, () => (changed ? heldBy(fault) : judged(fault)))
     report(judgement)
     if (values.write) await write(judgement)
   }
 } finally {
   await stage.close()
 }
+console.log(`# { total: ${chosen.length}, pass: ${chosen.length - lost}, fail: ${lost} }`)
 
 function run(file: string): Promise<Ran> {
   return runFile(stage.compiled(file), stage.folder)
@@ -50,6 +58,12 @@ function loadsFile(test: string, file: string): boolean {
   return loadedBy(stage.compiled(test), name => stage.own(name)).has(stage.compiled(file))
 }
 
+/** What catches a fault first: its unit test, or else a layer. */
+async function heldBy(fault: Fault): Promise<Judgement> {
+  const unit = fault.unit === undefined ? undefined : await run(fault.unit)
+  return unit && isCaught(unit) ? { fault, layers: new Map(), unit } : judged(fault)
+}
+
 async function judged(fault: Fault): Promise<Judgement> {
   const layers = new Map<string, Ran>()
   for (const { name, files } of LAYERS) {
@@ -58,6 +72,7 @@ async function judged(fault: Fault): Promise<Judgement> {
       layers.set(name, ran)
       if (isCaught(ran)) break
     }
+    if (changed && [...layers.values()].some(isCaught)) break
   }
   const isLost = ![...layers.values()].some(isCaught)
   return { fault, layers, ...(isLost && fault.unit !== undefined && { unit: await run(fault.unit) }) }
@@ -69,5 +84,6 @@ function report({ fault: { name, file, unit }, layers, unit: held }: Judgement):
   if (held) console.log(`  ${unit}: ${isCaught(held) ? held.words : 'not caught'}`)
   if ([...layers.values(), held].some(isCaught)) return
   console.log('  nothing catches it')
+  lost += 1
   process.exitCode = 1
 }

@@ -14,7 +14,7 @@ const SILENT_MS = 60_000
 /** Runs a compiled test file in a process of its own, until it fails. */
 export async function runFile(file: string, cwd: string): Promise<Ran> {
   const startMs = Date.now()
-  const env = { ...process.env, TAP_BAIL: '1', TAP_TIMEOUT: '600', NO_COLOR: '1' }
+  const env = { ...process.env, TAP_BAIL: '1', TAP_TIMEOUT: '600', NO_COLOR: '1', DEEP: '1' }
   const child = spawn(process.execPath, [file], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   let isSilent = false
