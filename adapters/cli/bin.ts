@@ -2,8 +2,8 @@
 import { systemClock } from '../../runtime/ports/clock.ts'
 import { EXIT } from './command.ts'
 import { main } from './main.ts'
-import { stopSignal } from './stopping.ts'
-import { terminalOf } from './terminal.ts'
+import { stopSignal } from './process/stopping.ts'
+import { terminalOf } from './text/terminal.ts'
 
 const signal = stopSignal(process, () => performance.now(), code => process.exit(code))
 // A reader such as `head` may leave before all is written: then nobody wants the rest.

@@ -1,5 +1,5 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
-import type { Terminal } from './terminal.ts'
+import type { Terminal } from './text/terminal.ts'
 
 /** Where a command writes: `process.stdout` and `process.stderr`, or what a test gives. */
 export interface Output {

@@ -6,7 +6,7 @@ import { outlineOf } from '../drawing/outline.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent } from './load-agent.ts'
-import { jsonLine, oneLine } from './terminal-text.ts'
+import { jsonLine, oneLine } from './text/terminal-text.ts'
 import { writeOwn, type OwnFile } from './write-own.ts'
 
 /** `taskchart graph`: draws the charts of an agent. */

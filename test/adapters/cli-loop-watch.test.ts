@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { fromCallback } from 'xstate'
-import { LoopWatch } from '../../adapters/cli/loop-watch.ts'
+import { LoopWatch } from '../../adapters/cli/process/loop-watch.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { setupWork } from '../../runtime/authoring/setup-work.ts'
 import { progress } from '../../runtime/authoring/words.ts'

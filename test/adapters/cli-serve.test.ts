@@ -4,12 +4,12 @@ import { closeSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
-import { surviveRejections } from '../../adapters/cli/unhandled-rejections.ts'
+import { surviveRejections } from '../../adapters/cli/process/unhandled-rejections.ts'
 import { connect } from '../../adapters/client/connect.ts'
 import { fetchCard } from '../../adapters/client/discovery.ts'
 import { httpReceiver } from '../fixtures/http-receiver.ts'
-import { deferred, rejection, until } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
+import { deferred, rejection, until } from '../fixtures/runtime-helpers.ts'
 
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
 const HELLO = "export default { card: { name: 'Hello' }, work: () => ({ artifact: 'hello' }) }"

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import t from 'tap'
-import { loadTesting } from '../../adapters/cli/testing.ts'
+import { loadTesting } from '../../adapters/cli/test/testing.ts'
 import { crashLines } from '../../adapters/testing/notes.ts'
-import { rejection } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
+import { rejection } from '../fixtures/runtime-helpers.ts'
 import { Screen } from '../fixtures/screen.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 

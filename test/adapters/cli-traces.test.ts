@@ -1,10 +1,10 @@
 import { trace } from '@opentelemetry/api'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import t from 'tap'
-import { registeredTelemetry } from '../../adapters/cli/telemetry.ts'
+import { registeredTelemetry } from '../../adapters/cli/process/telemetry.ts'
 import { connect } from '../../adapters/client/connect.ts'
-import { deferred, recordingLogger, say } from '../fixtures/runtime-helpers.ts'
 import { runCommand } from '../fixtures/run-command.ts'
+import { deferred, recordingLogger, say } from '../fixtures/runtime-helpers.ts'
 
 const AGENT = `
 import { trace } from '@opentelemetry/api'

@@ -1,7 +1,7 @@
 import { ClientFactory, ClientFactoryOptions } from '@a2a-js/sdk/client'
 import * as sdk from '@a2a-js/sdk'
 import t, { type Test } from 'tap'
-import { legacyDialects } from '../../adapters/cli/dialects.ts'
+import { legacyDialects } from '../../adapters/cli/serve/dialects.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
 import { serve, type ServeOptions } from '../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'

@@ -7,7 +7,7 @@ const WRITER = 'adapters/storage/commit-writer.ts'
 
 /** Faults of the bindings, the clients and the engine. */
 export const adapterFaults: readonly Fault[] = [
-  { name: 'a part of the chart that is not reached passes --strict', file: 'adapters/cli/test.ts', unit: 'test/adapters/cli-testing.test.ts', find: '!(strict && lacks.length > 0)', replace: 'true' },
+  { name: 'a part of the chart that is not reached passes --strict', file: 'adapters/cli/test/test.ts', unit: 'test/adapters/cli-testing.test.ts', find: '!(strict && lacks.length > 0)', replace: 'true' },
   { name: 'a request without an id is done', file: ENVELOPE, find: `if (id === undefined) return { kind: 'notification', method, params }`, replace: `if (id === undefined && method === 'cancelStream') return { kind: 'notification', method, params }` },
   { name: 'a condition that is no number is left out', file: 'adapters/json-rpc/service-parameters.ts', find: 'if (value !== undefined) conditions', replace: `if (value !== undefined && /^\\d{1,15}$/.test(value)) conditions` },
   { name: 'a stream over WebSocket has no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id), true)`, replace: '' },
@@ -35,7 +35,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'gRPC gives a card without the other bindings', file: 'adapters/serve/serve.ts', unit: 'test/adapters/grpc.test.ts', find: 'other.list(served.interfaces)', replace: '' },
   { name: 'over the official gRPC server an error has no status', file: 'adapters/a2a-sdk/while-connected.ts', unit: 'test/adapters/a2a-sdk-servers.test.ts', find: "if (!res) return 'grpc'", replace: "if (!res) return 'jsonrpc'" },
   { name: 'beside Express an error keeps the status 200', file: 'adapters/a2a-sdk/express-errors.ts', unit: 'test/adapters/a2a-sdk-servers.test.ts', find: 'isRpc ? rpcStatus(error)', replace: 'isRpc ? 200' },
-  { name: 'a file gets the name of a device', file: 'adapters/cli/file-name.ts', unit: 'test/adapters/cli-send.test.ts', find: '\\s*(?:\\.|$)/i', replace: '(?:\\.|$)/i' },
+  { name: 'a file gets the name of a device', file: 'adapters/cli/talk/file-name.ts', unit: 'test/adapters/cli-send.test.ts', find: '\\s*(?:\\.|$)/i', replace: '(?:\\.|$)/i' },
   { name: 'an error by REST has the status of another', file: 'adapters/entry/answers.ts', find: 'status ?? http)', replace: '500)' },
   { name: 'a body of another type is a bad request by REST', file: 'adapters/http/parameters.ts', unit: 'test/adapters/http-bad-input.test.ts', find: '? 415 : undefined', replace: '? 400 : undefined' },
   { name: 'an id of 0.1 loses the artifacts of its earlier rounds', file: 'adapters/legacy/v01-rounds.ts', unit: 'test/adapters/legacy-01.test.ts', find: '[...earlier, task].flatMap', replace: '[task].flatMap' },

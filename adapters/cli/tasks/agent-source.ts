@@ -1,8 +1,8 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { AgentClient } from '../../client/connect.ts'
-import { aboutKey, connectTo, type AgentPlace } from '../agent-connection.ts'
 import type { Io } from '../command.ts'
+import { aboutKey, connectTo, type AgentPlace } from '../talk/agent-connection.ts'
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, TaskSource } from './source.ts'
 

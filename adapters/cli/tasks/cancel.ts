@@ -1,9 +1,9 @@
-import { withAgent } from '../agent-connection.ts'
 import { readApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Io } from '../command.ts'
-import { stateText } from '../state-text.ts'
-import { jsonLine } from '../terminal-text.ts'
+import { withAgent } from '../talk/agent-connection.ts'
+import { stateText } from '../text/state-text.ts'
+import { jsonLine } from '../text/terminal-text.ts'
 
 const OPTIONS = { db: { type: 'string' }, url: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, json: { type: 'boolean' } } as const
 

@@ -1,6 +1,6 @@
 import { readArguments } from '../arguments.ts'
 import { EXIT, type Io } from '../command.ts'
-import { jsonLine, oneLine } from '../terminal-text.ts'
+import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { SOURCE_OPTIONS, withSource } from './open-source.ts'
 import { recordLines } from './record-lines.ts'
 

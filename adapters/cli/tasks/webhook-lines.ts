@@ -1,6 +1,6 @@
 import type { StoredWebhook, WebhookProgress } from '../../../runtime/store/rows.ts'
-import { oneLine } from '../terminal-text.ts'
-import { momentText } from '../time-text.ts'
+import { oneLine } from '../text/terminal-text.ts'
+import { momentText } from '../text/time-text.ts'
 
 /** What is shown of a webhook: how far it has come, and where it is, without the path and query of its address, which may be secret. */
 export interface ShownWebhook extends WebhookProgress {

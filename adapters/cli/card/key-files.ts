@@ -1,0 +1,75 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { SignCard } from '../../../runtime/agent/signed-cards.ts'
+import type { JwtKeys } from '../../auth/jwt-options.ts'
+import { cardSigner, type CardSignerOptions } from '../../cards/card-signer.ts'
+import { openVerifier } from '../../cards/card-verifier.ts'
+import type { PrivateKey } from '../../cards/signing-key.ts'
+import { CommandError, usageError } from '../command.ts'
+
+/** Signs by the private key in a file, PEM or JWK. Throws CommandError that says what is wrong with the file or the options. */
+export async function signerFrom(file: string, cwd: string, options: Omit<CardSignerOptions, 'key'>): Promise<SignCard> {
+  const key = await privateKeyIn(file, cwd)
+  return explained(() => cardSigner({ key, ...options }), file)
+}
+
+/**
+ * Verifies by the public keys at an address, or in a file: a JWK set, a JWK, or PEM. Throws CommandError that says what is wrong
+ * with them.
+ */
+export async function verifierFrom(keys: string, cwd: string): Promise<ReturnType<typeof openVerifier>> {
+  const trusted: JwtKeys = /^https?:/i.test(keys) ? { jwksUrl: keys } : await publicKeysIn(keys, cwd)
+  return explained(() => openVerifier(trusted), keys)
+}
+
+/** The text of a file. Throws CommandError if there is none. */
+export async function textIn(file: string, cwd: string): Promise<string> {
+  const path = resolve(cwd, file)
+  return readFile(path, 'utf8').catch((cause: Error) => {
+    throw new CommandError(`${path} cannot be read: ${cause.message}`, { cause })
+  })
+}
+
+/** The JSON in a text that came from a file. Throws CommandError for what is none. */
+export function jsonIn(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch (cause) {
+    throw new CommandError(`${file} holds no JSON: ${(cause as Error).message}`, { cause })
+  }
+}
+
+async function privateKeyIn(file: string, cwd: string): Promise<PrivateKey> {
+  const text = await textIn(file, cwd)
+  if (text.trimStart().startsWith('{')) return jsonIn(text, file) as PrivateKey
+  try {
+    return createPrivateKey(text)
+  } catch (cause) {
+    throw new CommandError(`${file} holds no private key, PEM or JWK: ${(cause as Error).message}`, { cause })
+  }
+}
+
+async function publicKeysIn(file: string, cwd: string): Promise<JwtKeys> {
+  const text = await textIn(file, cwd)
+  if (text.trimStart().startsWith('{')) {
+    const json = jsonIn(text, file)
+    return { jwks: (isObject(json) && 'keys' in json ? json : { keys: [json] }) as { keys: object[] } }
+  }
+  if (text.includes('PRIVATE KEY')) throw new CommandError(`${file} holds a private key. Give the public one, which is all that verifying needs.`)
+  try {
+    return { key: createPublicKey(text) }
+  } catch (cause) {
+    throw new CommandError(`${file} holds no public keys, a JWK set, a JWK or PEM: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** What is wrong with options of ours is wrong usage, and what with a key is of its file. */
+function explained<T>(make: () => T, file: string): T {
+  try {
+    return make()
+  } catch (error) {
+    throw usageError(`${file}: ${(error as TypeError).message}`)
+  }
+}

@@ -1,0 +1,48 @@
+import type { AgentInterface } from '../../../machines/protocol/card.ts'
+import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { withScheme } from '../../entry/interfaces.ts'
+import { sendLine } from '../text/paste-lines.ts'
+import { oneLine } from '../text/terminal-text.ts'
+
+/** Where an agent is served. */
+export interface Places {
+  readonly name: string
+  /** For WebSocket. */
+  readonly url: string
+  readonly http: string
+  readonly card: string
+  /** The page for people. */
+  readonly page: string
+  /** For gRPC, `host:port`. */
+  readonly grpc?: string
+}
+
+/** Where an agent is, that is served at an `http:` address, with these interfaces. */
+export function placesOf({ card }: Agent, http: string, interfaces: readonly AgentInterface[], page = http): Places {
+  const grpc = interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url
+  return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page, ...(grpc !== undefined && { grpc }) }
+}
+
+/** What a terminal shows of an agent that is served: its places, the line to talk to it, and how it ends. */
+export function announcement({ card }: Agent, { url, http, card: cardUrl, page, grpc }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
+  const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
+  return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
+
+  agent  ${url}
+         ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}
+  card   ${cardUrl}
+  page   ${page}
+
+Talk to it from another terminal:
+
+  ${sendLine({ url: reachable(url), text, out: 'artifacts', needsKey })}
+
+${end}
+`
+}
+
+/** The address for this machine of a server that listens on all of its addresses. */
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}

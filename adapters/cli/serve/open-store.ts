@@ -1,0 +1,12 @@
+import { resolve } from 'node:path'
+import type { Logger } from '../../../runtime/ports/logger.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { Store } from '../../../runtime/store/store.ts'
+import { sqliteStore } from '../../storage/sqlite.ts'
+
+/** Opens the store of `--db FILE`, or without a file one in memory. `broken` aborts, with the reason, when it cannot go on. */
+export function openStore(file: string | undefined, cwd: string, logger: Logger): { store: Store; broken: AbortSignal } {
+  const broken = new AbortController()
+  const store = file === undefined ? memoryStore() : sqliteStore(resolve(cwd, file), { logger, stopped: error => broken.abort(error) })
+  return { store, broken: broken.signal }
+}

@@ -1,0 +1,115 @@
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
+import type { AgentClient } from '../../client/connect.ts'
+import { CommandError, EXIT, type Io } from '../command.ts'
+import { LiveLine } from '../text/live-line.ts'
+import { plainReporter, type Reporter } from '../text/reporter.ts'
+import { jsonLine } from '../text/terminal-text.ts'
+import { USUAL_COLUMNS } from '../text/terminal.ts'
+import { withAgent, type AgentPlace } from './agent-connection.ts'
+import { artifactParts, messageParts } from './artifact-parts.ts'
+import { answerHint, continueHint, watchHint } from './hints.ts'
+import { liveText, progressLines } from './progress.ts'
+import { showResults } from './results.ts'
+import { note, nothingYet, type Watched } from './watch-stream.ts'
+
+/** The options of every command that follows a stream. */
+export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, binding: { type: 'string' }, json: { type: 'boolean' } } as const
+
+/** The same, as help explains them. */
+export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; files that are there are never overwritten
+  --api-key KEY   show this key (Authorization: Bearer KEY)
+  --credential-origin ORIGIN
+                  send the key to this origin too, if the card names it: https://agent.example; may be given more than once
+  --binding NAME  speak WEBSOCKET, JSONRPC, HTTP+JSON or GRPC, not what the card prefers
+  --json          write one line of JSON for each event of the stream, and nothing else, to stdout
+`
+
+/** What is followed, and what becomes of it. */
+export interface Followed extends AgentPlace {
+  readonly out: string | undefined
+  readonly json: boolean
+  readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
+  /** Says that the stream goes on in this state though the task waits for its client. */
+  readonly goesOnIn: (state: TaskState) => boolean
+}
+
+/**
+ * Connects to an agent, shows what a stream tells until it ends, hands over the results, and says how to go on, also
+ * when it is stopped half-way. Resolves with the exit code.
+ */
+export async function follow(followed: Followed, io: Io): Promise<number> {
+  return withAgent(followed, io, client => followWith(client, followed, io))
+}
+
+async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {
+  const watched = nothingYet()
+  const reporter = reporterFor(watched, followed, io)
+  tellOfConnection(client, watched, reporter)
+  try {
+    await showStream(followed.stream(client), watched, followed, reporter, io)
+    await handOver(client, watched, followed, io)
+  } catch (error) {
+    if (!isA2AError(error) || error.code !== 'TaskNotFound') tellAll(reporter, watchHint(watched, followed))
+    throw error
+  }
+  tellAll(reporter, continueHint(watched, followed))
+  return exitCode(watched.task?.state)
+}
+
+async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, reporter: Reporter, { stdout, terminal }: Io): Promise<void> {
+  try {
+    for await (const event of stream) {
+      const before = watched.task?.state
+      note(watched, event)
+      const state = watched.task?.state
+      if (followed.json) stdout.write(jsonLine(event))
+      const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
+      for (const line of progressLines(event, terminal?.columns ?? USUAL_COLUMNS)) reporter[isProgress ? 'mention' : 'tell'](line)
+      if (state && state !== before && followed.goesOnIn(state)) tellAll(reporter, answerHint(watched, followed))
+    }
+  } finally {
+    reporter.end()
+  }
+}
+
+function tellOfConnection(client: AgentClient, watched: Watched, reporter: Reporter): void {
+  client.on('lost', () => {
+    watched.isLost = true
+    reporter.tell('The connection is lost; trying again.')
+  })
+  client.on('open', () => {
+    watched.isLost = false
+    reporter.tell('The connection is there again.')
+  })
+}
+
+function tellAll(reporter: Reporter, lines: readonly string[]): void {
+  for (const line of lines) reporter.tell(line)
+}
+
+/** Programs that read the JSON get plain lines too. */
+function reporterFor(watched: Watched, { json }: Followed, { stderr: output, terminal, clock }: Io): Reporter {
+  if (!terminal || json) return plainReporter(output)
+  return new LiveLine({ output, terminal, clock, text: elapsedMs => liveText(watched, elapsedMs) })
+}
+
+/** Shows the answer, or the task's artifacts as they are when all of their chunks are there. */
+async function handOver(client: AgentClient, { task, message, artifacts: known }: Watched, { out, json }: Followed, io: Io): Promise<void> {
+  if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
+  if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream before there was a result.')
+  if (json && out === undefined) return
+  const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
+  const parts = artifacts.flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
+  await showResults(parts, { out, json, savesText: true }, io)
+}
+
+function isActive(state: TaskState): boolean {
+  return !isTerminal(state) && !isInterrupted(state)
+}
+
+function exitCode(state: TaskState | undefined): number {
+  if (state === undefined || state === 'TASK_STATE_COMPLETED') return EXIT.ok
+  return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
+}

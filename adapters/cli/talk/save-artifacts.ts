@@ -1,0 +1,49 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { CommandError } from '../command.ts'
+import type { Given } from './artifact-parts.ts'
+import { numbered, safeFileName } from './file-name.ts'
+
+/**
+ * Saves what an agent gave in a folder, which is made, and resolves with the path below `folder`. Names are made safe,
+ * and a file that is there is never overwritten: the next one gets a number. Throws for a url, which is never fetched.
+ */
+export async function saveGiven(given: Exclude<Given, { url: string }>, folder: string, cwd: string): Promise<string> {
+  const name = nameOf(given)
+  try {
+    await mkdir(resolve(cwd, folder), { recursive: true })
+    return await writeFree(n => join(folder, numbered(name, n)), path => isWritten(resolve(cwd, path), contentOf(given)))
+  } catch (cause) {
+    throw new CommandError(`${join(folder, name)} could not be saved: ${(cause as Error).message}. Give another folder with --out.`, { cause })
+  }
+}
+
+/** Writes to the first path, by number from 1, that nobody has yet. */
+async function writeFree(pathOf: (n: number) => string, isWritten: (path: string) => Promise<boolean>, n = 1): Promise<string> {
+  const path = pathOf(n)
+  return (await isWritten(path)) ? path : writeFree(pathOf, isWritten, n + 1)
+}
+
+function nameOf(given: Exclude<Given, { url: string }>): string {
+  if ('bytes' in given) return safeFileName(given.name, given.mediaType)
+  if ('text' in given) return safeFileName(given.name, given.mediaType ?? 'text/plain')
+  const name = safeFileName(given.name, 'application/json')
+  return name.endsWith('.json') ? name : `${name}.json`
+}
+
+function contentOf(given: Exclude<Given, { url: string }>): string | Uint8Array {
+  if ('bytes' in given) return given.bytes
+  return 'text' in given ? given.text : `${JSON.stringify(given.data, null, 2)}\n`
+}
+
+/** Says no if a file, or a link to one, has that path already. */
+async function isWritten(path: string, content: string | Uint8Array): Promise<boolean> {
+  try {
+    await writeFile(path, content, { flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    /* c8 ignore next 2 -- trouble with the disk, which a test would have to cause */
+    throw error
+  }
+}

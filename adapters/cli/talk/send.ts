@@ -1,0 +1,56 @@
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import type { AgentClient } from '../../client/connect.ts'
+import { readApiKey } from '../api-key.ts'
+import { readArguments } from '../arguments.ts'
+import { EXIT_CODES, type Command, type Io } from '../command.ts'
+import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
+
+/** `taskchart send`: says something to an agent, watches what it does, and hands over the results. */
+export const sendCommand: Command = {
+  name: 'send',
+  summary: 'say something to an agent, watch its task, save its artifacts',
+  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
+  details: `URL is the agent's ws: address, or the http: address of its card. Progress is written to stderr, results to
+stdout, and at the end comes the line that continues the conversation.
+
+  --context ID    say it in this conversation
+  --task ID       answer this task, which waits for input
+  --reference ID  a task that the message is about; may be given more than once
+${FOLLOW_HELP}
+${EXIT_CODES}`,
+  run
+}
+
+const OPTIONS = {
+  context: { type: 'string' },
+  task: { type: 'string' },
+  reference: { type: 'string', multiple: true },
+  ...FOLLOW_OPTIONS
+} as const
+
+async function run(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals: [url, text] } = readArguments(args, OPTIONS, ['URL', '"text"'])
+  const { context, task, reference, out, 'api-key': key, 'credential-origin': credentialOrigins, binding, json = false } = values
+  const message: Message = {
+    messageId: crypto.randomUUID(),
+    role: 'ROLE_USER',
+    parts: [{ text }],
+    ...(context !== undefined && { contextId: context }),
+    ...(task !== undefined && { taskId: task }),
+    ...(reference && { referenceTaskIds: reference })
+  }
+  const stream = (client: AgentClient) => answersOf(message, client, io.signal)
+  return follow({ url, apiKey: readApiKey(key), credentialOrigins, binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
+}
+
+/** The stream of a message; from an agent that does not stream, its one answer. */
+async function* answersOf(message: Message, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
+  try {
+    yield* client.sendStreamingMessage({ message }, { signal })
+  } catch (error) {
+    if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+    yield await client.sendMessage({ message }, { signal })
+  }
+}

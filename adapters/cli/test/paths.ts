@@ -1,0 +1,52 @@
+import { readArguments } from '../arguments.ts'
+import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { loadAgent } from '../load-agent.ts'
+import { jsonLine, oneLine } from '../text/terminal-text.ts'
+import { loadTesting, planError, readKind } from './testing.ts'
+
+/** `taskchart paths`: shows what the tests of an agent are. */
+export const pathsCommand: Command = {
+  name: 'paths',
+  summary: "show every path through an agent's chart",
+  usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--json | --mermaid]',
+  details: `A line on stdout for each path: every move that the agent's work takes, in each configuration that it can be in, a cancel
+there, and what it has to refuse there; of a negotiation(…) everything that may come before there is a task. What may come is what the module exports as cases (taskchart/testing). Work that
+is no statechart is shown by the model of what such work may do.
+
+  --paths KIND cover (the default) is all of that; shortest, the shortest way to each configuration; simple, every way that
+               is nowhere twice
+  --only TEXT  only paths with this text in their sentence
+  --json       one line of JSON for each path: { path, steps: [{ move, told } or { move, refused }] }
+  --mermaid    the chart as a drawing for mermaid instead
+
+Exit codes: 0 shown, 1 an error, 2 wrong usage.
+`,
+  run
+}
+
+const OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, json: { type: 'boolean' }, mermaid: { type: 'boolean' } } as const
+
+async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promise<number> {
+  const { values: { paths: text, only = '', json, mermaid }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
+  const { agent, cases } = await loadAgent(file, cwd)
+  const { describeBargainMove, chartMermaid, chartOf, describeMove, planFor, PATH_KINDS } = await loadTesting()
+  const kind = readKind(text, PATH_KINDS)
+  if (mermaid) {
+    stdout.write(chartMermaid(chartOf(agent).machine))
+    return EXIT.ok
+  }
+  const { paths, bargains, configurations } = await planFor(agent, { kind, ...(cases && { cases }) }).catch(planError(file, agent.card))
+  const chosen = paths.filter(({ name }) => name.includes(only))
+  for (const { name, begins, steps } of chosen) {
+    const told = steps.map(({ move, told, refusal }) => ({ move: describeMove(move), ...(refusal === undefined ? { told } : { refused: refusal }) }))
+    stdout.write(json ? jsonLine({ path: name, begins, steps: told }) : `${oneLine(name)}\n`)
+  }
+  const chosenBargains = bargains.filter(({ name }) => name.includes(only))
+  for (const { name, steps } of chosenBargains) {
+    const told = steps.map(({ move, heard }) => ({ move: describeBargainMove(move), heard }))
+    stdout.write(json ? jsonLine({ path: name, steps: told }) : `${oneLine(name)}\n`)
+  }
+  stderr.write(`${chosen.length + chosenBargains.length} paths through ${configurations} configurations\n`)
+  return EXIT.ok
+}

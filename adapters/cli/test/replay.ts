@@ -1,0 +1,76 @@
+import { resolve } from 'node:path'
+import { inspect } from 'node:util'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { dryRunRestore, type Outlook, type Verdict } from '../../../runtime/contexts/restore-dry-run.ts'
+import { readSqlite, type StoreReader } from '../../storage/sqlite.ts'
+import { readArguments } from '../arguments.ts'
+import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { loadAgent } from '../load-agent.ts'
+import { LiveLine } from '../text/live-line.ts'
+import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
+
+/** `taskchart replay`: tells before a deployment which stored tasks could not go on with this agent. */
+export const replayCommand: Command = {
+  name: 'replay',
+  summary: 'tell whether stored tasks can go on with an agent',
+  usage: 'taskchart replay AGENT.ts|js --db FILE [--json]',
+  details: `Tries every task of the file that has not ended against the agent, without starting any work or writing anything, also
+while a server uses the file. Each is a line on stdout, those that fail last:
+
+  ok          it goes on as it is
+  migrates    the agent's migrate makes of it what goes on
+  runs again  a function or generator runs again against its journal; whether it does the same only a run shows
+  fails       it would end as failed, and this is why
+
+  --db FILE  the file that taskchart serve --db keeps tasks in
+  --json     one line of JSON for each task: { tenant, principal, contextId, taskId, state, outlook, reason?, storedVersion? }
+
+Exit codes: 0 all can go on, 1 an error, 2 wrong usage, 3 some would fail, 130 stopped with Ctrl-C.
+`,
+  run
+}
+
+const OPTIONS = { db: { type: 'string' }, json: { type: 'boolean' } } as const
+
+async function run(args: readonly string[], io: Io): Promise<number> {
+  const { values: { db, json = false }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  if (db === undefined) throw usageError('--db FILE is missing.')
+  const { agent } = await loadAgent(file, io.cwd)
+  const damaged = (message: string, details: Record<string, unknown>) => io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
+  const store = readSqlite(resolve(io.cwd, db), { logger: { warn: damaged, error: damaged } })
+  try {
+    const verdicts = await allOf(agent, store, io)
+    const lines = verdicts.toSorted((a, b) => Number(a.outlook === 'fails') - Number(b.outlook === 'fails'))
+    for (const verdict of lines) io.stdout.write(json ? jsonLine(verdict) : lineOf(verdict))
+    io.stderr.write(`${summaryOf(verdicts)}\n`)
+    return verdicts.some(({ outlook }) => outlook === 'fails') ? EXIT.unsuccessful : EXIT.ok
+  } finally {
+    await store.close()
+  }
+}
+
+async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock, signal }: Io): Promise<Verdict[]> {
+  const verdicts: Verdict[] = []
+  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `replaying: ${summaryOf(verdicts)}` })
+  try {
+    for await (const verdict of dryRunRestore(agent, store, await store.scopes())) {
+      signal.throwIfAborted()
+      verdicts.push(verdict)
+    }
+    return verdicts
+  } finally {
+    line?.end()
+  }
+}
+
+function lineOf({ taskId, outlook, reason }: Verdict): string {
+  return `${outlook.padEnd(10)}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
+}
+
+/** `3 tasks: 2 ok, 1 fails`. */
+function summaryOf(verdicts: readonly Verdict[]): string {
+  const counts = new Map<Outlook, number>()
+  for (const { outlook } of verdicts) counts.set(outlook, (counts.get(outlook) ?? 0) + 1)
+  const total = verdicts.length === 1 ? '1 task' : `${verdicts.length} tasks`
+  return counts.size === 0 ? total : `${total}: ${Array.from(counts, ([outlook, count]) => `${count} ${outlook}`).join(', ')}`
+}

@@ -1,0 +1,141 @@
+import type { Verdict } from '../../conformance/ledger.ts'
+import type { Column, ServerTestOptions } from '../../conformance/server-tests.ts'
+import { readApiKey } from '../api-key.ts'
+import { CommandError, EXIT, usageError, type Io } from '../command.ts'
+import { aboutKey } from '../talk/agent-connection.ts'
+import { LiveLine } from '../text/live-line.ts'
+import { tableLines } from '../text/table-text.ts'
+import { tapText, type TapPoint } from '../text/tap-text.ts'
+import { oneLine, plain } from '../text/terminal-text.ts'
+
+/** The options with which a server is tested. */
+export interface ServerTestFlags {
+  readonly text?: readonly string[] | undefined
+  readonly 'api-key'?: string | undefined
+  readonly binding?: readonly string[] | undefined
+  readonly wait?: string | undefined
+  readonly only?: string | undefined
+  readonly tap?: boolean | undefined
+}
+
+/** A verdict and the binding that it is about. */
+interface Told {
+  readonly verdict: Verdict
+  readonly column: Column
+}
+
+/** Tests an A2A server by its address, and writes what came of it. Resolves with the exit code. */
+export async function testServerCommand(url: string, flags: ServerTestFlags, io: Io): Promise<number> {
+  const { only = '', tap } = flags
+  const { columns, notes } = await tested(url, flags, io)
+  const all = columns.flatMap(column => column.verdicts.map(verdict => ({ verdict, column })))
+  const told = all.filter(one => nameOf(one).includes(only))
+  if (told.length === 0) throw new CommandError(`No requirement has ${JSON.stringify(only)} in its name.`)
+  io.stdout.write(tap ? tapText(told.map(pointOf), notes) : plain(report(columns, told, notes, io)))
+  return told.some(({ verdict }) => verdict.outcome === 'failed') ? EXIT.unsuccessful : EXIT.ok
+}
+
+async function tested(url: string, flags: ServerTestFlags, { stderr, terminal, clock, signal }: Io) {
+  const apiKey = readApiKey(flags['api-key'])
+  let now = 'asking for the card'
+  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => oneLine(now) })
+  const options: ServerTestOptions = {
+    clock,
+    signal,
+    told: (binding, what) => (now = `${binding}, ${what}`),
+    ...(flags.text && { texts: flags.text }),
+    ...(flags.binding && { bindings: flags.binding }),
+    ...(apiKey !== undefined && { apiKey }),
+    ...(flags.wait !== undefined && { bounds: { answerMs: readWait(flags.wait) } })
+  }
+  try {
+    const { testServer } = await import('../../conformance/server-tests.ts')
+    return await testServer(url, options).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, apiKey })
+    })
+  } finally {
+    line?.end()
+  }
+}
+
+/** Seconds, as milliseconds. */
+function readWait(text: string): number {
+  const seconds = Number(text)
+  if (text.trim() !== '' && seconds > 0 && seconds <= 3600) return seconds * 1000
+  throw usageError('--wait takes a number of seconds, 3600 at most.')
+}
+
+const LEVELS = { M: 'MUST', S: 'SHOULD', 'M/S': 'MUST', D: 'open in A2A' } as const
+const OUTCOMES = { passed: 'ok', failed: 'FAIL', warning: 'warn', skipped: '-' } as const
+
+function nameOf({ verdict: { requirement: { id, says } }, column: { binding } }: Told): string {
+  return `${binding}: ${id} ${says}`
+}
+
+function pointOf(told: Told): TapPoint {
+  const { outcome, reason } = told.verdict
+  const isMissed = outcome === 'failed' || outcome === 'warning'
+  return { name: nameOf(told), failure: isMissed ? findingText(told.verdict) : undefined, skip: reason, todo: outcome === 'warning' ? weightOf(told) : undefined }
+}
+
+/** How much a finding weighs: a warning is about what a server SHOULD do, also where the requirement has a MUST. */
+function weightOf({ verdict: { outcome, requirement: { level } } }: Told): string {
+  return outcome === 'warning' && level !== 'D' ? 'SHOULD' : LEVELS[level]
+}
+
+function findingText({ findings }: Verdict): string {
+  return findings.map(({ sent, wanted, found }) => `sent:   ${short(sent)}\nwanted: ${short(wanted)}\nfound:  ${short(found)}`).join('\n\n')
+}
+
+/** The longest line of a finding. */
+const LONGEST = 1000
+
+function short(text: string): string {
+  const line = oneLine(text)
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
+}
+
+function report(columns: readonly Column[], told: readonly Told[], notes: readonly string[], { screen }: Io): string {
+  const missed = told.filter(({ verdict: { findings } }) => findings.length > 0)
+  const details = missed.map(one => {
+    const { requirement: { section } } = one.verdict
+    return `${one.verdict.outcome === 'failed' ? 'FAIL' : 'warn'} ${nameOf(one)} (${weightOf(one)}, §${section})\n${findingText(one.verdict).replaceAll(/^(?=.)/gm, '  ')}\n`
+  })
+  return [...details, ...requirementLines(columns, told, screen?.columns), '', ...skipLines(columns, told), ...notes.map(oneLine), ...countLines(columns, told), ''].join('\n')
+}
+
+/** A line for each requirement that was tried, with a cell for each binding. */
+function requirementLines(columns: readonly Column[], told: readonly Told[], width?: number): string[] {
+  const rows = [...collected(told, ({ verdict }) => verdict.requirement)]
+  const lines = rows.filter(([, row]) => row.some(({ verdict }) => verdict.outcome !== 'skipped')).map(([{ id, says }, row]) => {
+    const cells = columns.map(column => OUTCOMES[row.find(one => one.column === column)?.verdict.outcome ?? 'skipped'])
+    return [String(id), ...cells, says]
+  })
+  return tableLines([['', ...columns.map(({ binding }) => binding), ''], ...lines], width)
+}
+
+/** Items by a key, in the order in which the keys came. */
+function collected<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>()
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item])
+  return groups
+}
+
+/** Each reason with the requirements that were skipped for it, once for all bindings where those are the same. */
+function skipLines(columns: readonly Column[], told: readonly Told[]): string[] {
+  const lines = columns.flatMap(column => {
+    const skipped = told.flatMap(one => (one.column === column && one.verdict.reason !== undefined ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }] : []))
+    const reasons = [...collected(skipped, ({ reason }) => reason)]
+    return reasons.map(([reason, same]) => ({ binding: column.binding, text: `${oneLine(reason)}: ${same.map(({ id }) => id).join(', ')}` }))
+  })
+  return [...collected(lines, ({ text }) => text)].map(([text, same]) => `not tried over ${same.map(({ binding }) => binding).join(', ')}: ${text}`)
+}
+
+function countLines(columns: readonly Column[], told: readonly Told[]): string[] {
+  const count = (column: Column, outcome: Verdict['outcome']) => String(told.filter(one => one.column === column && one.verdict.outcome === outcome).length)
+  return ['', ...tableLines([
+    ['', 'passed', 'failed', 'warnings', 'skipped', ''],
+    ...columns.map(column => [column.binding, count(column, 'passed'), count(column, 'failed'), count(column, 'warning'), count(column, 'skipped'), oneLine(column.url)])
+  ])]
+}

@@ -1,0 +1,131 @@
+import { resolve } from 'node:path'
+import { coverageFile } from '../../inspector/coverage-file.ts'
+import type { PathTest, CoverageGap } from '../../testing/agent-tests.ts'
+import type { ReachedParts } from '../../testing/coverage.ts'
+import type { PathKind } from '../../testing/path-kinds.ts'
+import { readArguments } from '../arguments.ts'
+import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { loadAgent } from '../load-agent.ts'
+import { LiveLine } from '../text/live-line.ts'
+import { tapText } from '../text/tap-text.ts'
+import { oneLine, plain, shellText, shellWord } from '../text/terminal-text.ts'
+import { testServerCommand } from './test-server.ts'
+import { loadTesting, planError, readKind } from './testing.ts'
+
+/** `taskchart test`: tests every path of an agent, or a server by its address. */
+export const testCommand: Command = {
+  name: 'test',
+  summary: "test every path through an agent's chart, or any A2A server",
+  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
+       taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
+  details: `AGENT: walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
+runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
+that the chart invokes end as the module's cases say. What fails is written to stdout, with the line that runs it alone;
+at the end comes what of the chart was not reached, and why, and how many passed. What was reached is kept beside the module, in .taskchart, for the page of
+taskchart dev.
+
+  --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
+  --only TEXT     only paths with this text in their sentence
+  --driver TEXT   only drivers with this text in their name, such as "WebSocket"; may be given more than once
+  --strict        fail, with code 3, also if a part of the chart was not reached or the chart throws on a path
+
+URL: tries what A2A 1.0 asks of a server, over each binding that its card offers, by a chart of the protocol: what may be tried
+in the state in which a task is met. Nothing is known of the agent; what comes of its messages decides what can be
+tried. Each requirement is met, not met, or skipped, with the reason. A MUST that is not met fails; a SHOULD, or what A2A
+leaves open, is a warning and does not. It opens tasks, and cancels those that it leaves running.
+
+  --text TEXT     say this; may be given more than once. Default: the examples of the card's skills, five at most, or "hello"
+  --api-key KEY   show this key (Authorization: Bearer KEY)
+  --binding NAME  only WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
+  --wait SECONDS  how long an answer may take; default 10
+  --only TEXT     tell only of requirements with this text in their name, such as "JSONRPC: 27 "
+
+  --tap           write TAP to stdout instead
+
+Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped with Ctrl-C.
+`,
+  run
+}
+
+const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
+
+const SERVER_OPTIONS = {
+  only: { type: 'string' },
+  tap: { type: 'boolean' },
+  text: { type: 'string', multiple: true },
+  'api-key': { type: 'string' },
+  binding: { type: 'string', multiple: true },
+  wait: { type: 'string' }
+} as const
+
+/** What a test came to. */
+interface Outcome {
+  readonly test: PathTest
+  readonly failure?: string
+}
+
+async function run(args: readonly string[], io: Io): Promise<number> {
+  if (!args.some(isAddress)) return testAgentFile(args, io)
+  const { values, positionals: [url] } = readArguments(args, SERVER_OPTIONS, ['URL'])
+  return testServerCommand(url, values, io)
+}
+
+/** Says that an argument is the address of a server. */
+function isAddress(text: string): boolean {
+  return /^(?:http|ws)s?:\/\//i.test(text)
+}
+
+async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
+  const { values: { paths, only, driver: texts, strict, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
+  const { agent, cases } = await loadAgent(file, io.cwd)
+  const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
+  const kind = readKind(paths, PATH_KINDS)
+  const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
+  if (drivers?.length === 0) throw usageError(`There is no such --driver. There are: ${allDrivers.join('; ')}.`)
+  if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
+  const { tests, notes, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
+  const outcomes = await outcomesOf(tests, explainFailure, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
+  await keepReached(resolve(io.cwd, file), reached(), io)
+  const failed = outcomes.filter(({ failure }) => failure !== undefined).length
+  const lacks = lacksOf(shortfall())
+  if (tap) io.stdout.write(tapText(outcomes.map(({ test: { driver, name }, failure }) => ({ name: `${driver}: ${name}`, failure })), [...notes(), ...lacks]))
+  else io.stdout.write([...notes(), [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '), ''].map(oneLine).join('\n'))
+  return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
+}
+
+/** What a summary says of tests that pass and are not enough. */
+function lacksOf({ missing, crashes }: CoverageGap = { missing: [], crashes: 0 }): string[] {
+  return [...(missing.length > 0 ? [`${missing.length} not reached`] : []), ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])]
+}
+
+/** Keeps what was reached of the chart, for the page of `taskchart dev`. */
+async function keepReached(module: string, reached: ReachedParts | undefined, { clock, stderr }: Io): Promise<void> {
+  const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached })
+  await written?.catch((error: Error) => stderr.write(`taskchart: what was reached could not be kept: ${oneLine(error.message)}\n`))
+}
+
+async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stderr, terminal, clock, signal }: Io, see: (outcome: Outcome) => void): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  let now = ''
+  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `${outcomes.length} of ${tests.length}: ${oneLine(now)}` })
+  try {
+    for (const test of tests) {
+      signal.throwIfAborted()
+      now = test.name
+      const failure = await test.run().catch(explained).then(() => undefined, (error: unknown) => (error as Error).message)
+      const outcome = { test, ...(failure !== undefined && { failure }) }
+      outcomes.push(outcome)
+      see(outcome)
+    }
+    return outcomes
+  } finally {
+    line?.end()
+  }
+}
+
+function failureOf({ test: { driver, name }, failure }: Outcome, file: string, kind: PathKind): string {
+  if (failure === undefined) return ''
+  const alone = `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
+  return `${oneLine(driver)}: ${oneLine(name)}\n${plain(failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
+}

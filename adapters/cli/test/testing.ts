@@ -1,0 +1,31 @@
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type * as testing from '../../testing/index.ts'
+import type { PathKind } from '../../testing/path-kinds.ts'
+import { CommandError, usageError } from '../command.ts'
+
+/** What makes tests of an agent's chart. */
+export type Testing = typeof testing
+
+/** Loads it. Throws CommandError without @xstate/graph, an optional peer, which finds the paths. */
+export async function loadTesting(load: () => Promise<Testing> = () => import('../../testing/index.ts')): Promise<Testing> {
+  try {
+    return await load()
+  } catch (cause) {
+    throw new CommandError('The paths of a chart are found with @xstate/graph. Install it: npm install --save-dev @xstate/graph', { cause })
+  }
+}
+
+/** Which paths `--paths` names. Throws CommandError for none of them. */
+export function readKind(text: string, kinds: Testing['PATH_KINDS']): PathKind {
+  const kind = kinds.find(kind => kind === text)
+  if (!kind) throw usageError(`There is no --paths ${text}. There are: ${kinds.join(', ')}.`)
+  return kind
+}
+
+/** What making a plan of an agent's tests rejects with, as an error of the command. */
+export function planError(file: string, { name }: Agent['card']): (cause: unknown) => never {
+  return cause => {
+    const [what = '', ...lines] = (cause as Error).message.split('\n')
+    throw new CommandError(`${name}, of ${file}, cannot be tested: ${what}`, { cause, details: lines.join('\n') })
+  }
+}
