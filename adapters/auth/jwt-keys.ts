@@ -4,7 +4,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { textsSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { wholeBody } from '../client/body.ts'
+import { wholeBody } from '../client/transports/body.ts'
 import type { Jose } from './jose.ts'
 import type { JwtKeys } from './jwt-options.ts'
 

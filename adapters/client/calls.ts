@@ -3,7 +3,7 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { ConnectOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
-import type { LinkState } from './transport-state.ts'
+import type { LinkState } from './retries/transport-state.ts'
 
 /** An agent as every binding gives it: calls by the names of their methods, in wire JSON, that outlive lost connections. */
 export interface Calls {

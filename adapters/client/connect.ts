@@ -4,12 +4,12 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
-import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
+import { cardLimitsWith, checkCardSize, type CardLimits } from './card/card-limits.ts'
 import { openAgent } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
 import { parametersOf, validAnswer } from './requests.ts'
+import type { LinkState } from './retries/transport-state.ts'
 import { withTenant } from './tenant.ts'
-import type { LinkState } from './transport-state.ts'
 
 /** How to make one call. */
 export interface CallOptions extends Conditions {

@@ -2,8 +2,8 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { A_CLOCK, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, withMethods, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
-import type { BackOffOptions } from './back-off.ts'
-import type { CardLimits } from './card-limits.ts'
+import type { CardLimits } from './card/card-limits.ts'
+import type { BackOffOptions } from './retries/back-off.ts'
 
 /** Headers of requests: as they are, or asked for again at each. */
 export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)

@@ -1,5 +1,5 @@
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { Binding } from '../client/bindings.ts'
+import type { Binding } from '../client/card/bindings.ts'
 import { httpAddress, originRefusal } from '../client/hosts.ts'
 import type { Caller, Note, Terms } from './caller.ts'
 

@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { mediaType, wholeBody } from '../client/body.ts'
+import { mediaType, wholeBody } from '../client/transports/body.ts'
 import { sendRequest } from '../client/transports/http-request.ts'
 import { eventsOf } from '../client/transports/server-sent-events.ts'
 import { Refusal } from './caller.ts'

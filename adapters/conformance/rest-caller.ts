@@ -1,6 +1,6 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import { mediaType } from '../client/body.ts'
+import { mediaType } from '../client/transports/body.ts'
 import { unheard, type Caller, type Note, type Terms } from './caller.ts'
 import { restRefusal } from './error-notes.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'

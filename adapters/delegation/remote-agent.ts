@@ -1,12 +1,12 @@
 import { pathOf, hostOf } from '../../runtime/commits/actor-host.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
 import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
-import { readBindings } from '../client/bindings.ts'
+import { readBindings } from '../client/card/bindings.ts'
 import { checkOrigins } from '../client/hosts.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
+import { PooledClient, type RemoteOptions } from './pooled-client.ts'
 import type { RemoteResult } from './remote-events.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
-import { PooledClient, type RemoteOptions } from './pooled-client.ts'
 
 /** Another agent: actor logic for charts, and what `delegate` takes. */
 export type RemoteAgent = RemoteLogic<RemoteResult>

@@ -1,4 +1,4 @@
-import { nobodyAnswers } from '../../adapters/client/lost-errors.ts'
+import { nobodyAnswers } from '../../adapters/client/retries/lost-errors.ts'
 import type { ClientSocket } from '../../adapters/client/transports/websocket/socket.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'

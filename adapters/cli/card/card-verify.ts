@@ -1,4 +1,4 @@
-import { foundCard } from '../../client/discovery.ts'
+import { foundCard } from '../../client/card/discovery.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Io } from '../command.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'

@@ -1,5 +1,5 @@
 import type { AgentCapabilities, AgentCard, AgentInterface, AgentSkill } from '../../../machines/protocol/card.ts'
-import { fetchCard } from '../../client/discovery.ts'
+import { fetchCard } from '../../client/card/discovery.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'

@@ -1,6 +1,6 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { discard } from '../body.ts'
-import { ConnectionLost } from '../lost-errors.ts'
+import { ConnectionLost } from '../retries/lost-errors.ts'
+import { discard } from './body.ts'
 
 /** Errors of Node that come before anything of a request was sent. */
 const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|DEPTH_ZERO_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/

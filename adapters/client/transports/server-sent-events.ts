@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { chunksOf } from '../body.ts'
+import { chunksOf } from './body.ts'
 
 /** The longest event that is read, in characters. */
 const LONGEST_EVENT = 16 * 1024 * 1024

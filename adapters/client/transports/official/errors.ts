@@ -1,7 +1,7 @@
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { A2AError, ERROR_INFO, isA2AError } from '../../../../machines/protocol/errors.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
-import { ConnectionLost } from '../../lost-errors.ts'
+import { ConnectionLost } from '../../retries/lost-errors.ts'
 
 /**
  * What the official client threw, as an error of ours: the agent's error by the reason that its class has, and

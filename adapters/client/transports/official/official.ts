@@ -2,8 +2,8 @@ import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport } from '@a2a-js/sdk/client'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { RequestFrame } from '../../requests.ts'
-import type { ResponseSink } from '../../transport.ts'
 import { notIn03 } from '../json-rpc-03.ts'
+import type { ResponseSink } from '../transport.ts'
 
 type Unary = (transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
 

@@ -3,10 +3,10 @@ import type { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
-import { BackOff } from '../../back-off.ts'
 import { serviceParameters, type Calls } from '../../calls.ts'
-import { cutOff, inDoubt, mayPass } from '../../lost-errors.ts'
 import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../../requests.ts'
+import { BackOff } from '../../retries/back-off.ts'
+import { cutOff, inDoubt, mayPass } from '../../retries/lost-errors.ts'
 import { Link, type LinkOptions, type LinkUser } from './link.ts'
 
 /** A request under way. */

@@ -1,7 +1,7 @@
 import { isA2AError } from '../../../../machines/protocol/errors.ts'
-import { BackOff, type BackOffOptions } from '../../back-off.ts'
-import { closedHere, mayPass, nobodyAnswers, wasLost } from '../../lost-errors.ts'
-import { LinkWatch, type LinkState } from '../../transport-state.ts'
+import { BackOff, type BackOffOptions } from '../../retries/back-off.ts'
+import { closedHere, mayPass, nobodyAnswers, wasLost } from '../../retries/lost-errors.ts'
+import { LinkWatch, type LinkState } from '../../retries/transport-state.ts'
 import type { ClientSocket } from './socket.ts'
 
 /** What a link is made of. */

@@ -1,6 +1,6 @@
-import { fetchCard, isSocketAddress } from '../../discovery.ts'
+import { fetchCard, isSocketAddress } from '../../card/discovery.ts'
+import { offersOf } from '../../card/interfaces.ts'
 import { checkOrigins, originRefusal } from '../../hosts.ts'
-import { offersOf } from '../../interfaces.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from '../../options.ts'
 import { ClientCalls } from './calls.ts'
 import { openSocket } from './socket.ts'

@@ -3,9 +3,9 @@ import type { WebSocket } from 'ws'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
-import { passingError } from '../../http-errors.ts'
 import { inBrowser } from '../../in-browser.ts'
-import { nobodyAnswers } from '../../lost-errors.ts'
+import { nobodyAnswers } from '../../retries/lost-errors.ts'
+import { passingError } from '../http-errors.ts'
 import { jsonRpcErrorIn } from '../json-rpc-error.ts'
 
 /** What both a browser's WebSocket and that of `ws` can do. */

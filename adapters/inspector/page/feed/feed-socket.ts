@@ -1,5 +1,5 @@
 import { systemClock } from '../../../../runtime/ports/clock.ts'
-import { BackOff } from '../../../client/back-off.ts'
+import { BackOff } from '../../../client/retries/back-off.ts'
 import type { FromHub, FromPage } from '../../feed.ts'
 
 /** How the feed stands: being opened, there, or lost and tried again. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/ports/clock.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
 
 /** What the waits between tries are made of. */
 export interface BackOffOptions {

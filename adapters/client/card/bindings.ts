@@ -1,4 +1,4 @@
-import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
+import { WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 
 /** The bindings that this client can speak, by the names that cards give them; a card may also name ours by its URI. */
 export const BINDINGS = ['WEBSOCKET', 'JSONRPC', 'HTTP+JSON', 'GRPC'] as const

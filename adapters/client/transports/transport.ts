@@ -1,4 +1,4 @@
-import type { RequestFrame } from './requests.ts'
+import type { RequestFrame } from '../requests.ts'
 
 /** What hears of one request while it is under way. */
 export interface ResponseSink {

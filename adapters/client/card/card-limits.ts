@@ -1,6 +1,6 @@
-import { checkJson, isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import { rejectUnknown } from '../../runtime/primitives/options.ts'
+import { checkJson, isObject } from '../../../machines/protocol/codec/json.ts'
+import { A2AError, invalidParams } from '../../../machines/protocol/errors.ts'
+import { rejectUnknown } from '../../../runtime/primitives/options.ts'
 
 /** How much of an agent's card is read. Every limit is on by default. */
 export interface CardLimits {

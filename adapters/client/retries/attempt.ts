@@ -1,10 +1,10 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
-import { TaskSchema, type Task } from '../../machines/protocol/objects.ts'
-import { isTerminal } from '../../machines/protocol/states.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { TaskSchema, type Task } from '../../../machines/protocol/objects.ts'
+import { isTerminal } from '../../../machines/protocol/states.ts'
+import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from '../requests.ts'
+import type { AgentTransport, ResponseSink } from '../transports/transport.ts'
 import { ConnectionLost, inDoubt, mayPass } from './lost-errors.ts'
-import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from './requests.ts'
 import type { TransportState } from './transport-state.ts'
-import type { AgentTransport, ResponseSink } from './transport.ts'
 
 /** The tries before. */
 export interface Before {

@@ -1,8 +1,8 @@
-import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
-import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { AgentCard, AgentInterface } from '../../../machines/protocol/card.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { normaliseVersion, PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
+import { inBrowser } from '../in-browser.ts'
 import { BINDINGS, bindingNamed, type Binding } from './bindings.ts'
-import { inBrowser } from './in-browser.ts'
 
 /** The versions of A2A that this client speaks, the newest first. */
 const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const

@@ -1,4 +1,4 @@
-import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 
 /**
  * How the way to an agent stands: being made, for the first time or again; there; lost, and to be made again; at its

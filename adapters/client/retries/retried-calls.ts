@@ -1,9 +1,9 @@
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { onAbort } from '../../runtime/primitives/promises.ts'
-import type { Calls } from './calls.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { onAbort } from '../../../runtime/primitives/promises.ts'
+import type { Calls } from '../calls.ts'
+import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../requests.ts'
 import { closedHere } from './lost-errors.ts'
 import { carryThrough, type Means } from './request-retry.ts'
-import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from './requests.ts'
 
 /** The calls and streams of one client over a binding on which each request finds its own way. */
 export class CarriedCalls implements Calls {

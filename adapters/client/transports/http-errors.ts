@@ -1,5 +1,5 @@
-import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import { ConnectionLost } from './lost-errors.ts'
+import { A2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import { ConnectionLost } from '../retries/lost-errors.ts'
 
 /** What a status says by itself, where the body does not say it better. */
 const CODES: ReadonlyMap<number, ErrorCode> = new Map([

@@ -1,11 +1,11 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
-import type { Clock } from '../../runtime/ports/clock.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
+import type { ClientRequest } from '../requests.ts'
+import type { AgentTransport } from '../transports/transport.ts'
 import { Attempt } from './attempt.ts'
 import { BackOff, type BackOffOptions } from './back-off.ts'
 import { cutOff, inDoubt, nobodyAnswers, wasLost } from './lost-errors.ts'
-import type { ClientRequest } from './requests.ts'
 import type { TransportState } from './transport-state.ts'
-import type { AgentTransport } from './transport.ts'
 
 /** What a request is carried through with. */
 export interface Means {

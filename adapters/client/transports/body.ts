@@ -1,5 +1,5 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
-import { ConnectionLost } from './lost-errors.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { ConnectionLost } from '../retries/lost-errors.ts'
 
 /** The longest answer that is read. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024

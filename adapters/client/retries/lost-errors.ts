@@ -1,4 +1,4 @@
-import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 
 /** The way to an agent failed under a request, before its answer was whole. Never leaves the client. */
 export class ConnectionLost extends Error {
