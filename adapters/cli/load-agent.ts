@@ -5,7 +5,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { Authorize } from '../../runtime/access/authorization.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent/define-agent.ts'
-import type { Cases } from '../testing/cases.ts'
+import type { Cases } from '../testing/plan/cases.ts'
 import { CommandError } from './command.ts'
 
 /** What an agent's module exports. */

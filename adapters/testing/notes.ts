@@ -1,5 +1,5 @@
 import type { Coverage, CoverageCount } from './coverage.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from './plan/plan.ts'
 
 /** Where the chart itself throws, as lines to print, with what to write if that may come of a result that no case gives. */
 export function crashLines(crashes: Plan['crashes']): string[] {

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import type * as testing from '../../testing/index.ts'
-import type { PathKind } from '../../testing/path-kinds.ts'
+import type { PathKind } from '../../testing/plan/path-kinds.ts'
 import { CommandError, usageError } from '../command.ts'
 
 /** What makes tests of an agent's chart. */

@@ -2,7 +2,7 @@ import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { accepted, declined, offer, rejected, reply, type Words } from '../../../runtime/authoring/words.ts'
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkedTerms } from '../../../runtime/negotiation/proposals.ts'
-import type { ByName } from '../cases.ts'
+import type { ByName } from '../plan/cases.ts'
 import type { BargainMove, Response } from './moves.ts'
 
 /** What may come in a negotiation. */

@@ -6,7 +6,7 @@ import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { opinionOf } from '../../../runtime/negotiation/bargaining.ts'
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
-import { endless } from '../with-actors.ts'
+import { endless } from '../run/with-actors.ts'
 import type { BargainMove, Response } from './moves.ts'
 
 /** What a client hears of one of its messages, without ids that are made; an offer's time is in milliseconds since the path began. */

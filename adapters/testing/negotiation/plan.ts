@@ -1,6 +1,6 @@
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
-import { placesFrom, type Place, type Taken } from '../graph.ts'
-import { shortestWays, simpleWays, type PathKind } from '../path-kinds.ts'
+import { placesFrom, type Place, type Taken } from '../plan/graph.ts'
+import { shortestWays, simpleWays, type PathKind } from '../plan/path-kinds.ts'
 import { requestsOf, responsesOf, type BargainCases } from './cases.ts'
 import { bargainModel, type BargainTurn, type Heard } from './model.ts'
 import { describeBargainMove, type BargainMove } from './moves.ts'

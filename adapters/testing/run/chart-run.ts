@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
-import type { CoverageLog } from './coverage.ts'
-import type { Turn } from './model.ts'
-import { describeMove, heardBy, type InnerMove } from './moves.ts'
-import { PathError } from './path-error.ts'
-import type { Path } from './plan.ts'
+import type { CoverageLog } from '../coverage.ts'
+import { PathError } from '../path-error.ts'
+import type { Turn } from '../plan/model.ts'
+import { describeMove, heardBy, type InnerMove } from '../plan/moves.ts'
+import type { Path } from '../plan/plan.ts'
 import { endless, withActors } from './with-actors.ts'
 
 /** How a chart is walked: as a live actor, or as one that is restored from JSON text before every step. */

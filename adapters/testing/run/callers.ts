@@ -1,11 +1,11 @@
-import type { SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { CallContext, Conditions } from '../../runtime/access/call-context.ts'
-import { systemClock, withLongTimers } from '../../runtime/ports/clock.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
-import { connect } from '../client/connect.ts'
-import { serve, type Served } from '../serve/serve.ts'
+import type { SendMessageResponse, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import type { CallContext, Conditions } from '../../../runtime/access/call-context.ts'
+import { systemClock, withLongTimers } from '../../../runtime/ports/clock.ts'
+import type { Runtime } from '../../../runtime/runtime.ts'
+import { connect } from '../../client/connect.ts'
+import { serve, type Served } from '../../serve/serve.ts'
 
 /** Who talks to the agent in a test, as its clients do. */
 export interface Caller {

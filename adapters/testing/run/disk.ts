@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
-import type { Store } from '../../runtime/store/store.ts'
-import { sqliteStore } from '../storage/sqlite.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { Store } from '../../../runtime/store/store.ts'
+import { sqliteStore } from '../../storage/sqlite.ts'
 
 /** Where the tasks of a test are kept. */
 export type DiskName = 'memory' | 'SQLite'

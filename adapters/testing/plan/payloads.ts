@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { isObject } from '../../machines/protocol/codec/json.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 

@@ -1,12 +1,12 @@
 import type { EventObject } from 'xstate'
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Agent } from '../../runtime/agent/define-agent.ts'
-import type { AgentDescription } from '../../runtime/agent/described-card.ts'
-import type { ArtifactWords, Words } from '../../runtime/authoring/words.ts'
-import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
-import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { AgentDescription } from '../../../runtime/agent/described-card.ts'
+import type { ArtifactWords, Words } from '../../../runtime/authoring/words.ts'
+import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
+import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import type { BargainCases } from '../negotiation/cases.ts'
 import type { MadeCases } from './made-cases.ts'
-import type { BargainCases } from './negotiation/cases.ts'
 
 /** Things that may come, each under a name that stands in the names of the tests. */
 export type ByName<T> = Readonly<Record<string, T>>

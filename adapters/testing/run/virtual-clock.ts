@@ -1,4 +1,4 @@
-import type { Clock } from '../../runtime/ports/clock.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
 
 class Timer {
   readonly callback: () => void

@@ -1,6 +1,6 @@
 import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { endless, withActors } from '../run/with-actors.ts'
 import { heardBy, type InnerMove } from './moves.ts'
-import { endless, withActors } from './with-actors.ts'
 
 /** A delayed event that is under way. */
 export interface Timer {

@@ -1,8 +1,8 @@
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import type { TaskState } from '../../machines/protocol/states.ts'
-import { reasonOf } from '../../machines/task.machine.ts'
-import { endedFor, toOutcome, toWorkEvent } from '../../runtime/authoring/checked-words.ts'
-import { chartQuestion, wordsIn } from '../../runtime/work/chart-question.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import { reasonOf } from '../../../machines/task.machine.ts'
+import { endedFor, toOutcome, toWorkEvent } from '../../../runtime/authoring/checked-words.ts'
+import { chartQuestion, wordsIn } from '../../../runtime/work/chart-question.ts'
 import type { Turn } from './model.ts'
 import type { Move } from './moves.ts'
 

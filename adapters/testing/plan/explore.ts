@@ -1,8 +1,8 @@
 import type { AnyStateMachine } from 'xstate'
-import type { MessagePolicy } from '../../runtime/agent/policies.ts'
+import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { AllCases } from './cases.ts'
-import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { placesFrom, type Place } from './graph.ts'
+import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { modelOf, type Turn } from './model.ts'
 import { describeMove, type InnerMove } from './moves.ts'
 

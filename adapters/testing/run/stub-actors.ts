@@ -1,5 +1,5 @@
 import { fromPromise, type AnyActorRef, type AnyStateMachine, type EventObject } from 'xstate'
-import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { withActors } from './with-actors.ts'
 
 interface Player {

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, EventObject } from 'xstate'
-import type { FieldViolation } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import { answered, isGiven } from '../../runtime/work/chart-question.ts'
+import type { FieldViolation } from '../../../machines/protocol/errors.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import { answered, isGiven } from '../../../runtime/work/chart-question.ts'
 
 /** One thing that happens to a task in a test. `type` says what; `name` is that of its case. */
 export type Move =

@@ -1,8 +1,8 @@
 import * as sdk from '@a2a-js/sdk'
 import { ClientFactory, ClientFactoryOptions, type RequestOptions } from '@a2a-js/sdk/client'
-import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
-import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { officialError } from '../client/transports/official/errors.ts'
+import { A2AError, ERRORS } from '../../../machines/protocol/errors.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { officialError } from '../../client/transports/official/errors.ts'
 import type { Caller } from './callers.ts'
 
 /** A caller that is the official SDK's client, over a binding of the agent's card. It tells the agent's errors as ours. */

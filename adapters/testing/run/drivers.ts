@@ -1,5 +1,5 @@
-import type { Kind } from '../../runtime/primitives/options.ts'
-import { driverOf } from '../storage/driver.ts'
+import type { Kind } from '../../../runtime/primitives/options.ts'
+import { driverOf } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import type { Manner } from './path-run.ts'
 

@@ -1,5 +1,5 @@
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { toldIn, type ComparedEvent, type Update } from './told.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { toldIn, type ComparedEvent, type Update } from '../plan/told.ts'
 
 /** How many rests an event may take to come, over a socket too. */
 const PATIENCE = 20_000
