@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
-import { layoutOf } from './layout.ts'
+import { layoutOf } from './layout/layout.ts'
 import { outlineOf } from './outline.ts'
-import { svgOf } from './svg.ts'
+import { svgOf } from './svg/svg.ts'
 
 /**
  * Draws a chart as SVG that needs nothing else, in light and in dark surroundings. Each state is a `<g data-state>` with its id,

@@ -1,4 +1,4 @@
-import type { Place } from './layout.ts'
+import type { Place } from '../layout/layout.ts'
 import { rounded } from './svg-element.ts'
 
 /** A point, in pixels. */

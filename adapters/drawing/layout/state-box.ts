@@ -1,7 +1,7 @@
-import { isGiven } from './chart-words.ts'
-import type { OutlineActor, OutlineState, OutlineTransition } from './outline.ts'
-import { KEY_SIZE, TAG_SIZE, TEXT_SIZE } from './style.ts'
-import { shownText } from './svg-element.ts'
+import { isGiven } from '../chart-words.ts'
+import type { OutlineActor, OutlineState, OutlineTransition } from '../outline.ts'
+import { KEY_SIZE, TAG_SIZE, TEXT_SIZE } from '../svg/style.ts'
+import { shownText } from '../svg/svg-element.ts'
 import { cutText, type CutText } from './text-width.ts'
 import { linesOf } from './transition-label.ts'
 

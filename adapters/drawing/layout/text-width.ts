@@ -1,4 +1,4 @@
-import { shownText } from './svg-element.ts'
+import { shownText } from '../svg/svg-element.ts'
 
 /** Widths of characters in parts of the font's size: those of DejaVu Sans, the widest of the fonts that drawings meet. */
 const WIDTHS: readonly (readonly [characters: string, width: number])[] = [

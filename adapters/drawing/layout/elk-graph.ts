@@ -1,5 +1,5 @@
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs'
-import type { ChartOutline, OutlineState, OutlineTransition } from './outline.ts'
+import type { ChartOutline, OutlineState, OutlineTransition } from '../outline.ts'
 import { stateBox, type StateBox } from './state-box.ts'
 import { labelOf, type TransitionLabel } from './transition-label.ts'
 

@@ -1,12 +1,12 @@
+import { LABEL_GAP } from '../layout/elk-graph.ts'
+import type { ChartLayout, Place, PlacedArrow, PlacedState } from '../layout/layout.ts'
+import { BORDERS, TAG_PADDING, type PlacedText } from '../layout/state-box.ts'
+import type { CutText } from '../layout/text-width.ts'
+import { baseLine, type TransitionLabel } from '../layout/transition-label.ts'
+import type { ChartOutline, OutlineTransition } from '../outline.ts'
 import { arrowHead, arrowLine } from './arrow-path.ts'
-import { LABEL_GAP } from './elk-graph.ts'
-import type { ChartLayout, Place, PlacedArrow, PlacedState } from './layout.ts'
-import type { ChartOutline, OutlineTransition } from './outline.ts'
-import { BORDERS, TAG_PADDING, type PlacedText } from './state-box.ts'
 import { CHART_STYLE } from './style.ts'
 import { element, rounded, svgText } from './svg-element.ts'
-import type { CutText } from './text-width.ts'
-import { baseLine, type TransitionLabel } from './transition-label.ts'
 
 /** A chart in its places as SVG: its arrows, and over them its states, whose names can be read where an arrow passes. */
 export function svgOf(outline: ChartOutline, { width, height, states, arrows, dots }: ChartLayout): string {

@@ -1,6 +1,6 @@
-import { occasionOf } from './chart-words.ts'
-import type { OutlineActor, OutlineTransition } from './outline.ts'
-import { TEXT_SIZE } from './style.ts'
+import { occasionOf } from '../chart-words.ts'
+import type { OutlineActor, OutlineTransition } from '../outline.ts'
+import { TEXT_SIZE } from '../svg/style.ts'
 import { cutText, widthOf, type CutText } from './text-width.ts'
 
 /** A transition with the actors that its state invokes, whose ends it may be taken on. */

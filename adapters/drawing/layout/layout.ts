@@ -1,7 +1,7 @@
 import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import type { ChartOutline } from '../outline.ts'
 import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
 import { layoutEngine } from './elk.ts'
-import type { ChartOutline } from './outline.ts'
 
 /** Regions side by side as columns of one height. Those that an arrow ends at stay as they are, with all beside them. */
 export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
