@@ -3,8 +3,8 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { namedArtifacts } from '../../runtime/authoring/artifact-choices.ts'
 import type { EarlierArtifact, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { isAside } from './model-metadata.ts'
-import { filesAndText, onlyText } from './model-parts.ts'
+import { isAside } from './model/model-metadata.ts'
+import { filesAndText, onlyText } from './model/model-parts.ts'
 
 /** How much of a conversation a model is told, beside the newest message, which it is told in any case. */
 export interface ConversationBounds {

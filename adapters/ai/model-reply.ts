@@ -2,10 +2,10 @@ import type { LanguageModel } from 'ai'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { reply } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
-import { checkAnswerOptions, type CallOptions } from './answer-options.ts'
+import { checkAnswerOptions, type CallOptions } from './answer/answer-options.ts'
 import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
-import { noLocalDownloads } from './no-local-downloads.ts'
-import { checkAi, loadAi } from './peer.ts'
+import { noLocalDownloads } from './model/no-local-downloads.ts'
+import { checkAi, loadAi } from './model/peer.ts'
 
 /** How a model replies. What `streamText` takes beside tools is passed on. */
 export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTools' | `on${string}` | `experimental_${string}` | 'includeRawChunks'>, Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {

@@ -1,8 +1,8 @@
 import type { OutputInterface } from 'ai'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
-import { checkAnswerOptions, type AnswerOptions } from './answer-options.ts'
-import { answerWithModel } from './answer-with-model.ts'
-import { checkAi } from './peer.ts'
+import { checkAnswerOptions, type AnswerOptions } from './answer/answer-options.ts'
+import { answerWithModel } from './answer/answer-with-model.ts'
+import { checkAi } from './model/peer.ts'
 
 /**
  * Work that a model does, as {@link answerWithModel} says: `defineAgent({ card, work: modelWork({ model, system: '…' }) })`.

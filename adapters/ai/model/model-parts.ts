@@ -1,6 +1,6 @@
 import type { FilePart, TextPart } from 'ai'
-import type { Part } from '../../machines/protocol/parts.ts'
-import { merged } from './parts.ts'
+import type { Part } from '../../../machines/protocol/parts.ts'
+import { merged } from '../parts.ts'
 
 /** What models can look at as it is. */
 const SEEN = /^(?:image\/.+|application\/pdf)$/i

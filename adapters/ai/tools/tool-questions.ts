@@ -1,7 +1,7 @@
-import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
-import { inputRequired, type Question } from '../../runtime/authoring/questions.ts'
-import { data, text } from '../../runtime/authoring/words.ts'
-import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
+import { isObject, type JsonValue } from '../../../machines/protocol/codec/json.ts'
+import { inputRequired, type Question } from '../../../runtime/authoring/questions.ts'
+import { data, text } from '../../../runtime/authoring/words.ts'
+import type { StandardSchema } from '../../../runtime/ports/standard-schema.ts'
 import type { ToolCall } from './tools.ts'
 
 /** A call that waits for approval, under the id that the SDK gave it. */

@@ -1,5 +1,5 @@
-import type { Part } from '../../machines/protocol/parts.ts'
-import { addTo, isText } from './parts.ts'
+import type { Part } from '../../../machines/protocol/parts.ts'
+import { addTo, isText } from '../parts.ts'
 
 /** How many chunks of one answer may be as short as the one before. The next have twice the length at least, so that no answer has too many. */
 const CHUNKS_OF_A_LENGTH = 256

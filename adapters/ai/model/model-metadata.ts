@@ -1,5 +1,5 @@
-import type { Message } from '../../machines/protocol/parts.ts'
-import { text, type Words } from '../../runtime/authoring/words.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import { text, type Words } from '../../../runtime/authoring/words.ts'
 
 /**
  * The key in `metadata` under which models are told of: `{ usage }` in that of a task, `{ tool }` or `{ reasoning: true }`

@@ -1,5 +1,5 @@
 import type { ToolExecutionOptions, ToolModelMessage, ToolSet } from 'ai'
-import type { Ai } from './peer.ts'
+import type { Ai } from '../model/peer.ts'
 
 /** A tool of the AI SDK. */
 export type AiTool = ToolSet[string]

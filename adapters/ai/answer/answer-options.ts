@@ -1,6 +1,6 @@
 import type { LanguageModel, ModelMessage, OutputInterface, streamText, ToolSet } from 'ai'
-import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { boundsOf, type ConversationBounds } from './conversation.ts'
+import { checkOptions, textSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { boundsOf, type ConversationBounds } from '../conversation.ts'
 
 type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal' | 'stopWhen' | 'prepareStep' | 'onError' | 'onAbort' | 'onFinish' | 'experimental_output' | 'experimental_activeTools' | 'experimental_toolApprovalSecret' | '_internal'
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Part } from '../../machines/protocol/parts.ts'
-import { artifact } from '../../runtime/authoring/words.ts'
-import type { WorkStepArguments, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
+import type { Part } from '../../../machines/protocol/parts.ts'
+import { artifact } from '../../../runtime/authoring/words.ts'
+import type { WorkStepArguments, WorkArguments } from '../../../runtime/authoring/work-arguments.ts'
+import { addTo, merged } from '../parts.ts'
 import type { AnswerArtifactOptions } from './answer-options.ts'
 import { AnswerStream, type SaidOfAnswer } from './answer-stream.ts'
-import { addTo, merged } from './parts.ts'
 
 /** Between what a model says in one call and in the next. */
 const BREAK = '\n\n'
