@@ -6,8 +6,8 @@ import { ignoreRejection } from '../../runtime/primitives/promises.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { forwardEvents, type ForwardOptions } from './forward-events.ts'
 import { agentBehind, type RemoteAgent } from './remote-agent.ts'
-import type { RemoteInput, RemoteResult } from './remote-events.ts'
 import { remoteLogic } from './remote-logic.ts'
+import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
 
 /** How a task is delegated. */
 export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}

@@ -5,15 +5,15 @@ import { checkOptions, type OptionKinds } from '../../runtime/primitives/options
 import { checkWait } from '../../runtime/work/journal.ts'
 import type { AgentClient } from '../client/connect.ts'
 import { passed } from '../client/retries/request-retry.ts'
-import { cancelRemote } from './cancel-remote.ts'
-import { deliver } from './deliver.ts'
 import { digestOf } from './digest.ts'
-import { openTask } from './open-task.ts'
-import type { PooledClient } from './pooled-client.ts'
-import { isNotDoneThere, notCompleted, tooLate, troubleWith } from './remote-errors.ts'
-import type { RemoteInput, RemoteResult } from './remote-events.ts'
-import { answersIn, dropAnswer, keepAnswer, RecordKeeper, type Answer, type RecordPlace, type RemoteRecord } from './remote-record.ts'
-import { RemoteTask, type Listener } from './remote-task.ts'
+import { cancelRemote } from './remote/cancel-remote.ts'
+import { deliver } from './remote/deliver.ts'
+import { openTask } from './remote/open-task.ts'
+import type { PooledClient } from './remote/pooled-client.ts'
+import { isNotDoneThere, notCompleted, tooLate, troubleWith } from './remote/remote-errors.ts'
+import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
+import { answersIn, dropAnswer, keepAnswer, RecordKeeper, type Answer, type RecordPlace, type RemoteRecord } from './remote/remote-record.ts'
+import { RemoteTask, type Listener } from './remote/remote-task.ts'
 
 /** How a delegation ended. */
 export type RemoteOutcome = { readonly result: RemoteResult } | { readonly error: unknown }

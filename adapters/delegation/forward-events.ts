@@ -5,8 +5,8 @@ import { artifact, progress } from '../../runtime/authoring/words.ts'
 import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
 import { runOf } from '../../runtime/work/function-work.ts'
 import { digestOf } from './digest.ts'
-import type { RemoteAsking } from './remote-events.ts'
-import type { Listener } from './remote-task.ts'
+import type { RemoteAsking } from './remote/remote-events.ts'
+import type { Listener } from './remote/remote-task.ts'
 
 /** What of another agent's task our task tells as its own. */
 export interface ForwardOptions {

@@ -4,9 +4,9 @@ import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { readBindings } from '../client/card/bindings.ts'
 import { checkOrigins } from '../client/hosts.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
-import { PooledClient, type RemoteOptions } from './pooled-client.ts'
-import type { RemoteResult } from './remote-events.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
+import { PooledClient, type RemoteOptions } from './remote/pooled-client.ts'
+import type { RemoteResult } from './remote/remote-events.ts'
 
 /** Another agent: actor logic for charts, and what `delegate` takes. */
 export type RemoteAgent = RemoteLogic<RemoteResult>

@@ -3,9 +3,9 @@ import { messageOf } from '../../runtime/authoring/checked-words.ts'
 import { familyOf, hostOf } from '../../runtime/commits/actor-host.ts'
 import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { Delegation, type RemoteOutcome } from './delegation.ts'
-import type { RemoteAnswer, RemoteInput } from './remote-events.ts'
-import type { Listener } from './remote-task.ts'
-import type { PooledClient } from './pooled-client.ts'
+import type { PooledClient } from './remote/pooled-client.ts'
+import type { RemoteAnswer, RemoteInput } from './remote/remote-events.ts'
+import type { Listener } from './remote/remote-task.ts'
 
 /** `run` names one run of the actor within its task, so that a later one does not take up what it began. */
 export type RemoteSnapshot<Output> = Snapshot<Output> & { readonly input: RemoteInput | undefined; readonly run: string }

@@ -1,7 +1,7 @@
-import type { TaskState } from '../../machines/protocol/states.ts'
-import type { MessageContent } from '../../machines/task-events.ts'
-import type { ActorHost } from '../../runtime/commits/actor-host.ts'
-import type { JournalRow } from '../../runtime/store/store.ts'
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import type { MessageContent } from '../../../machines/task-events.ts'
+import type { ActorHost } from '../../../runtime/commits/actor-host.ts'
+import type { JournalRow } from '../../../runtime/store/store.ts'
 import type { RemoteAsking } from './remote-events.ts'
 import type { ToldParts } from './remote-view.ts'
 

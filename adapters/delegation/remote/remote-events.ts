@@ -1,6 +1,6 @@
-import type { Artifact, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { Words } from '../../runtime/authoring/words.ts'
+import type { Artifact, Task } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Words } from '../../../runtime/authoring/words.ts'
 
 /** What another agent is asked to do. */
 export interface RemoteInput {

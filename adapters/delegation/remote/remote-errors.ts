@@ -1,7 +1,7 @@
-import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { TaskState } from '../../machines/protocol/states.ts'
-import { textOf } from '../../runtime/authoring/words.ts'
+import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import type { Task } from '../../../machines/protocol/objects.ts'
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import { textOf } from '../../../runtime/authoring/words.ts'
 
 /** How a task ended that was not completed, in words. */
 const ENDS: Partial<Record<TaskState, string>> = {

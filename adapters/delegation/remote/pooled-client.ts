@@ -1,8 +1,8 @@
-import { connect, type AgentClient } from '../client/connect.ts'
-import { backOffOptions, type ConnectOptions } from '../client/options.ts'
-import { BackOff } from '../client/retries/back-off.ts'
-import { mayPass } from '../client/retries/lost-errors.ts'
-import { passed } from '../client/retries/request-retry.ts'
+import { connect, type AgentClient } from '../../client/connect.ts'
+import { backOffOptions, type ConnectOptions } from '../../client/options.ts'
+import { BackOff } from '../../client/retries/back-off.ts'
+import { mayPass } from '../../client/retries/lost-errors.ts'
+import { passed } from '../../client/retries/request-retry.ts'
 
 /** How to reach another agent: as `connect` does, with a name for it. */
 export interface RemoteOptions extends Omit<ConnectOptions, 'signal'> {

@@ -1,7 +1,7 @@
-import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
-import type { Part } from '../../machines/protocol/parts.ts'
-import { placeOf } from '../client/requests.ts'
-import { digestOf } from './digest.ts'
+import type { Artifact, StreamResponse, Task, TaskStatus } from '../../../machines/protocol/objects.ts'
+import type { Part } from '../../../machines/protocol/parts.ts'
+import { placeOf } from '../../client/requests.ts'
+import { digestOf } from '../digest.ts'
 import type { RecordKeeper } from './remote-record.ts'
 
 /** Which parts of an artifact have been passed on. */

@@ -1,7 +1,7 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
-import { isInterrupted } from '../../machines/protocol/states.ts'
-import type { AgentClient } from '../client/connect.ts'
-import { digestOf } from './digest.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { isInterrupted } from '../../../machines/protocol/states.ts'
+import type { AgentClient } from '../../client/connect.ts'
+import { digestOf } from '../digest.ts'
 import { isLost } from './remote-errors.ts'
 import type { Answer } from './remote-record.ts'
 

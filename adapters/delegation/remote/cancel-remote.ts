@@ -1,6 +1,6 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
-import type { ActorHost } from '../../runtime/commits/actor-host.ts'
-import { onAbort } from '../../runtime/primitives/promises.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { ActorHost } from '../../../runtime/commits/actor-host.ts'
+import { onAbort } from '../../../runtime/primitives/promises.ts'
 import type { PooledClient } from './pooled-client.ts'
 
 /** A task of another agent that nobody wants any more. */

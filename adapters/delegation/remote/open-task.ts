@@ -1,6 +1,6 @@
-import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { AgentClient } from '../client/connect.ts'
+import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import type { AgentClient } from '../../client/connect.ts'
 import { isLost, isNotDoneThere } from './remote-errors.ts'
 
 /** What opens a task, once. */
