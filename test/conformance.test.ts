@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { REQUIREMENTS } from '../adapters/conformance/requirements.ts'
+import { REQUIREMENTS } from '../adapters/conformance/requirements/requirements.ts'
 import { BINDINGS } from './conformance/bindings.ts'
 import { PARTS } from './conformance/rows.ts'
 import { run } from './conformance/run.ts'

@@ -6,14 +6,14 @@ import { isTerminal, TASK_STATES } from '../../machines/protocol/states.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Binding } from '../client/card/bindings.ts'
 import type { Bounds } from './bounds.ts'
-import { Refusal, type Caller, type Note, type Stream, type Terms } from './caller.ts'
+import { Refusal, type Caller, type Note, type Stream, type Terms } from './callers/caller.ts'
 import { noteEmitted, type Heard } from './emitted.ts'
 import { fieldsOf } from './fields-of.ts'
-import type { Ledger } from './ledger.ts'
 import { Listening } from './listening.ts'
-import type { Offer, Offered } from './offered.ts'
+import type { Ledger } from './requirements/ledger.ts'
+import type { Offer, Offered } from './requirements/offered.ts'
+import { errorText, refusalText, shown, termsText } from './requirements/wording.ts'
 import { BoundReached, Unanswered } from './unanswered.ts'
-import { errorText, refusalText, shown, termsText } from './wording.ts'
 
 /** What a test on one binding works with. */
 export interface BindingTestOptions extends Offer {

@@ -9,7 +9,7 @@ import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { ROLES } from '../../machines/protocol/parts.ts'
 import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConfigSchema } from '../../machines/protocol/push.ts'
 import { TASK_STATES } from '../../machines/protocol/states.ts'
-import type { Note } from './caller.ts'
+import type { Note } from './callers/caller.ts'
 
 /** What one answer or event held. */
 export interface Heard {

@@ -1,10 +1,10 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
-import { Refusal, type Stream } from './caller.ts'
-import { ObservedTask } from './observed-task.ts'
-import { fieldsOf } from './fields-of.ts'
 import type { BindingTest } from './binding-test.ts'
+import { Refusal, type Stream } from './callers/caller.ts'
+import { fieldsOf } from './fields-of.ts'
+import { ObservedTask } from './observed-task.ts'
 import { Unanswered } from './unanswered.ts'
 
 /** A stream and the trial that it is part of. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { REQUIREMENTS } from '../../adapters/conformance/requirements.ts'
+import { REQUIREMENTS } from '../../adapters/conformance/requirements/requirements.ts'
 import { faultyServer } from '../fixtures/faulty-server.ts'
 import { runCommand, type Ended, type Surroundings } from '../fixtures/run-command.ts'
 import { Screen } from '../fixtures/screen.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { REQUIREMENTS } from '../../adapters/conformance/requirements.ts'
+import { REQUIREMENTS } from '../../adapters/conformance/requirements/requirements.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { obedientAgent } from '../conformance/agent.ts'
 import { byName } from '../conformance/column.ts'

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { Caller, Terms } from '../../adapters/conformance/caller.ts'
+import type { Caller, Terms } from '../../adapters/conformance/callers/caller.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** One way to reach an agent: a column of the table. */

@@ -1,4 +1,4 @@
-import { Refusal, type Answer, type Caller, type Stream, type Terms } from '../../adapters/conformance/caller.ts'
+import { Refusal, type Answer, type Caller, type Stream, type Terms } from '../../adapters/conformance/callers/caller.ts'
 import type { Heard } from '../../adapters/conformance/emitted.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { Caller, Terms } from '../../adapters/conformance/caller.ts'
+import type { Caller, Terms } from '../../adapters/conformance/callers/caller.ts'
 import type { Heard } from '../../adapters/conformance/emitted.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'

@@ -1,4 +1,4 @@
-import type { Verdict } from '../../conformance/ledger.ts'
+import type { Verdict } from '../../conformance/requirements/ledger.ts'
 import type { Column, ServerTestOptions } from '../../conformance/server-tests.ts'
 import { readApiKey } from '../api-key.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'

@@ -4,8 +4,8 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import { fieldsOf } from '../fields-of.ts'
 import type { Listening } from '../listening.ts'
+import { outcomeText, refusalText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
-import { outcomeText, refusalText } from '../wording.ts'
 import { noteStopped } from './opening.ts'
 
 /** Lets the task go on, with streams that listen. */

@@ -5,9 +5,9 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import { fieldsOf } from '../fields-of.ts'
 import { stateIn, type Rest } from '../listening.ts'
+import { refusalText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 import { Unanswered } from '../unanswered.ts'
-import { refusalText } from '../wording.ts'
 
 /** From this time between the first and the last event on one can tell progress from an answer at the end. */
 const TELLING_MS = 250

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { fieldsOf, itemsOf } from '../fields-of.ts'
+import { outcomeText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
-import { outcomeText } from '../wording.ts'
 
 /** Reads twice: reading changes nothing of what stands still (§3.3.1). */
 export async function read(subject: SubjectUnderTest): Promise<void> {

@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
-import { fieldsOf } from '../fields-of.ts'
-import type { SubjectUnderTest } from '../subject-under-test.ts'
 import type { BindingTest } from '../binding-test.ts'
-import { outcomeText, refusalText } from '../wording.ts'
+import { fieldsOf } from '../fields-of.ts'
+import { outcomeText, refusalText } from '../requirements/wording.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Asks for tasks that nobody opened, by each operation. */
 export async function askForUnknownTasks({ trial, text }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {

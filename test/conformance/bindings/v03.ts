@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
-import { jsonRpcCaller } from '../../../adapters/conformance/json-rpc-caller.ts'
-import { restCaller } from '../../../adapters/conformance/rest-caller.ts'
+import { jsonRpcCaller } from '../../../adapters/conformance/callers/json-rpc-caller.ts'
+import { restCaller } from '../../../adapters/conformance/callers/rest-caller.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'

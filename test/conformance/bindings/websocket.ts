@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
-import type { Caller, Terms } from '../../../adapters/conformance/caller.ts'
-import type { Translation } from '../../../adapters/conformance/translation.ts'
-import { webSocketCaller } from '../../../adapters/conformance/websocket-caller.ts'
+import type { Caller, Terms } from '../../../adapters/conformance/callers/caller.ts'
+import type { Translation } from '../../../adapters/conformance/callers/translation.ts'
+import { webSocketCaller } from '../../../adapters/conformance/callers/websocket-caller.ts'
 import type { Binding } from '../binding.ts'
 import { serveHttp } from './http.ts'
 

@@ -1,4 +1,4 @@
-import { exchange } from '../../../adapters/conformance/exchange.ts'
+import { exchange } from '../../../adapters/conformance/callers/exchange.ts'
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { say, userMessage } from '../../fixtures/runtime-helpers.ts'
 import type { Column, Test } from '../column.ts'

@@ -1,4 +1,4 @@
-import { Refusal } from '../../../adapters/conformance/caller.ts'
+import { Refusal } from '../../../adapters/conformance/callers/caller.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { brief, say } from '../../fixtures/runtime-helpers.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
-import type { Refusal } from '../../../adapters/conformance/caller.ts'
+import type { Refusal } from '../../../adapters/conformance/callers/caller.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { closed, say, userMessage } from '../../fixtures/runtime-helpers.ts'
 import type { Binding } from '../binding.ts'

@@ -1,4 +1,4 @@
-import { exchange } from '../../../adapters/conformance/exchange.ts'
+import { exchange } from '../../../adapters/conformance/callers/exchange.ts'
 import { grpc } from '../../../adapters/grpc/index.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
 import { cardHandler, serve } from '../../../adapters/serve/serve.ts'

@@ -1,5 +1,5 @@
 import { connect } from '../../../adapters/client/connect.ts'
-import { exchange } from '../../../adapters/conformance/exchange.ts'
+import { exchange } from '../../../adapters/conformance/callers/exchange.ts'
 import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import { say, taskIn } from '../../fixtures/runtime-helpers.ts'
 import { JsonSocket } from '../../fixtures/served-agent.ts'

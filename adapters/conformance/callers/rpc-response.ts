@@ -1,7 +1,7 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { fieldsOf } from '../fields-of.ts'
 import type { Note } from './caller.ts'
 import { rpcRefusal } from './error-notes.ts'
-import { fieldsOf } from './fields-of.ts'
 
 /** A JSON-RPC response, as far as it is looked into here. */
 export interface RpcResponse {

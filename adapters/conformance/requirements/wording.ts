@@ -1,6 +1,6 @@
-import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Refusal, Terms } from './caller.ts'
-import type { Outcome } from './binding-test.ts'
+import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import type { Outcome } from '../binding-test.ts'
+import type { Refusal, Terms } from '../callers/caller.ts'
 
 /** An error as it is wanted: `TaskNotFound (-32001)`. */
 export function errorText(code: ErrorCode): string {

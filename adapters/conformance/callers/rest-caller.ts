@@ -1,10 +1,10 @@
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import { mediaType } from '../client/transports/body.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
+import { mediaType } from '../../client/transports/body.ts'
+import { fieldsOf } from '../fields-of.ts'
 import { unheard, type Caller, type Note, type Terms } from './caller.ts'
 import { restRefusal } from './error-notes.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
-import { fieldsOf } from './fields-of.ts'
 import { headersOf } from './headers.ts'
 
 /** How REST is written in a version. */

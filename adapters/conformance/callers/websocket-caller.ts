@@ -1,5 +1,5 @@
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { SERVICE_PARAMETERS } from '../../../machines/protocol/uris.ts'
 import { unheard, type Caller, type Note, type Terms } from './caller.ts'
 import { FrameSocket } from './frame-socket.ts'
 import { headersOf } from './headers.ts'

@@ -1,6 +1,6 @@
-import { ERROR_INFO, BAD_REQUEST, ERRORS, errorCodeOf, type ErrorCode, type ErrorDetail } from '../../machines/protocol/errors.ts'
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import type { OperationMethod } from '../../machines/protocol/operations.ts'
+import { ERROR_INFO, BAD_REQUEST, ERRORS, errorCodeOf, type ErrorCode, type ErrorDetail } from '../../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 
 /** On what terms a call is made. */
 export interface Terms {

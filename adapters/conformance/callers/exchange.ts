@@ -1,7 +1,7 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
-import { mediaType, wholeBody } from '../client/transports/body.ts'
-import { sendRequest } from '../client/transports/http-request.ts'
-import { eventsOf } from '../client/transports/server-sent-events.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { mediaType, wholeBody } from '../../client/transports/body.ts'
+import { sendRequest } from '../../client/transports/http-request.ts'
+import { eventsOf } from '../../client/transports/server-sent-events.ts'
 import { Refusal } from './caller.ts'
 
 /** An answer over HTTP: JSON, or a stream of what its events hold. */

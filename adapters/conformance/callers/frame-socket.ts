@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws'
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
-import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
 
 /** The longest frame that is read. */
 const LONGEST_FRAME_BYTES = 16 * 1024 * 1024

@@ -1,7 +1,7 @@
-import type { AgentInterface } from '../../machines/protocol/card.ts'
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Binding } from '../client/card/bindings.ts'
-import { fieldsOf, itemsOf } from './fields-of.ts'
+import type { AgentInterface } from '../../../machines/protocol/card.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { Binding } from '../../client/card/bindings.ts'
+import { fieldsOf, itemsOf } from '../fields-of.ts'
 
 /** What a card says, as far as tests go by it; what it gets wrong elsewhere does not stop them. */
 export interface Offered {

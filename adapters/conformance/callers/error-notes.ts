@@ -1,7 +1,7 @@
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import { fieldsOf } from '../fields-of.ts'
 import { Refusal, type Note } from './caller.ts'
-import { fieldsOf } from './fields-of.ts'
 
 /** Reads the error of a JSON-RPC response (§9.5), and notes how it is written. */
 export function rpcRefusal(error: unknown, note: Note): Refusal {

@@ -1,4 +1,4 @@
-import type { OperationMethod } from '../../machines/protocol/operations.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 
 /** How what A2A 1.0 says is said in a version. */
 export interface Translation {

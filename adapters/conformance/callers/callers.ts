@@ -1,6 +1,6 @@
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { Binding } from '../client/card/bindings.ts'
-import { httpAddress, originRefusal } from '../client/hosts.ts'
+import { PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
+import type { Binding } from '../../client/card/bindings.ts'
+import { httpAddress, originRefusal } from '../../client/hosts.ts'
 import type { Caller, Note, Terms } from './caller.ts'
 
 /** What every call of a test has: where the server was asked for, the key to show, and the extensions that it requires. */

@@ -1,5 +1,5 @@
-import type { StreamResponse } from '../../machines/protocol/objects.ts'
-import { isJsonType, mediaType } from '../client/transports/body.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { isJsonType, mediaType } from '../../client/transports/body.ts'
 import { unheard, type Caller, type Note, type Terms } from './caller.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
 import { headersOf } from './headers.ts'
