@@ -19,7 +19,7 @@ const ADAPTERS = [
 
 /** Files outside of `runtime/xstate` that read the states of a snapshot (`_nodes`), for which XState has nothing public. */
 const READ_STATES: ReadonlySet<string> = new Set([
-  'runtime/timers/renewed-timers.ts', 'runtime/work/chart-question.ts', 'adapters/inspector/context-record.ts', 'adapters/testing/run/chart-run.ts'
+  'runtime/timers/renewed-timers.ts', 'runtime/work/chart-question.ts', 'adapters/inspector/recorder/context-record.ts', 'adapters/testing/run/chart-run.ts'
 ])
 
 const LONGEST_FILE = 300

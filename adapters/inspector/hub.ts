@@ -8,13 +8,13 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Tap } from '../entry/frame-tap.ts'
 import { atHost } from './at-host.ts'
 import { drawnCharts, type DrawChart } from './drawn-charts.ts'
-import { earlierTasks } from './earlier-tasks.ts'
 import type { Chart, Coverage, FromHub } from './feed.ts'
-import { FrameLog } from './frame-log.ts'
 import { PageLink, type Shown } from './page-link.ts'
-import { Recorder } from './recorder.ts'
-import type { Redact } from './seen-step.ts'
-import { TaskIndex } from './task-index.ts'
+import { earlierTasks } from './recorder/earlier-tasks.ts'
+import { FrameLog } from './recorder/frame-log.ts'
+import { Recorder } from './recorder/recorder.ts'
+import type { Redact } from './recorder/seen-step.ts'
+import { TaskIndex } from './recorder/task-index.ts'
 
 /** How long what happens is collected before pages hear of it. */
 export const FLUSH_MS = 100

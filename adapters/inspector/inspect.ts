@@ -4,7 +4,7 @@ import { drawChart } from '../drawing/chart-drawing.ts'
 import type { SideApp } from '../serve/side-app.ts'
 import { Inspector } from './inspector.ts'
 import { PageFiles } from './page-files.ts'
-import { loadStately } from './stately-sink.ts'
+import { loadStately } from './stately/stately-sink.ts'
 
 /** How an agent is inspected. */
 export interface InspectOptions {

@@ -15,9 +15,9 @@ import { atHost } from './at-host.ts'
 import { hasToken, isOpen, socketTarget } from './entry.ts'
 import { Hub, type HubOptions } from './hub.ts'
 import { htmlAnswer, PAGE_PATH, type PageFiles } from './page-files.ts'
-import { linkTo, WAITING_BYTES } from './stately-link.ts'
-import { STATELY_ORIGIN, statelyPage, statelyScript } from './stately-page.ts'
-import { StatelySink, type Stately } from './stately-sink.ts'
+import { linkTo, WAITING_BYTES } from './stately/stately-link.ts'
+import { STATELY_ORIGIN, statelyPage, statelyScript } from './stately/stately-page.ts'
+import { StatelySink, type Stately } from './stately/stately-sink.ts'
 
 const FEED_PATH = `${PAGE_PATH}feed`
 const STATELY_PATH = `${PAGE_PATH}stately`

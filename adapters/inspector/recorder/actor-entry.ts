@@ -1,5 +1,5 @@
 import type { AnyActorRef, AnyStateNode } from 'xstate'
-import type { ActorKind, ActorRow, ChartId } from './feed.ts'
+import type { ActorKind, ActorRow, ChartId } from '../feed.ts'
 
 /** An actor as the recorder knows it; it holds on to nothing of the actor itself. */
 export interface ActorEntry {

@@ -1,7 +1,7 @@
-import type { Message } from '../../machines/protocol/parts.ts'
-import { textOf } from '../../runtime/authoring/words.ts'
-import type { Commit, Erasure } from '../../runtime/store/store.ts'
-import type { TaskRow } from './feed.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import { textOf } from '../../../runtime/authoring/words.ts'
+import type { Commit, Erasure } from '../../../runtime/store/store.ts'
+import type { TaskRow } from '../feed.ts'
 import type { Redact } from './seen-step.ts'
 
 /** Tasks that are known, those that changed last. */

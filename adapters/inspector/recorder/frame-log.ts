@@ -1,6 +1,6 @@
-import type { Clock } from '../../runtime/ports/clock.ts'
-import type { Direction, Tap } from '../entry/frame-tap.ts'
-import type { Frame } from './feed.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
+import type { Direction, Tap } from '../../entry/frame-tap.ts'
+import type { Frame } from '../feed.ts'
 import { Ring } from './ring.ts'
 import type { Redact } from './seen-step.ts'
 

@@ -1,8 +1,8 @@
 import type * as stately from '@statelyai/inspect'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
-import type { LiveActors } from '../../runtime/contexts/observers.ts'
-import type { Sink } from './hub.ts'
-import { shownEvent, type Redact } from './seen-step.ts'
+import type { LiveActors } from '../../../runtime/contexts/observers.ts'
+import type { Sink } from '../hub.ts'
+import { shownEvent, type Redact } from '../recorder/seen-step.ts'
 
 /** What is taken of Stately's package, an optional peer. */
 export type Stately = Pick<typeof stately, 'createInspector'>

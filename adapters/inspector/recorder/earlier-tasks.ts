@@ -1,7 +1,7 @@
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { Observation } from '../../runtime/contexts/observers.ts'
-import type { Scope } from '../../runtime/store/store.ts'
-import type { TaskRow } from './feed.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Observation } from '../../../runtime/contexts/observers.ts'
+import type { Scope } from '../../../runtime/store/store.ts'
+import type { TaskRow } from '../feed.ts'
 
 /** Tasks of one caller that are read. */
 export const EARLIER_TASKS = 1000

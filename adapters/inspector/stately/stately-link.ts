@@ -1,8 +1,8 @@
 import { connect, type NetConnectOpts } from 'node:net'
 import { WebSocket, type ClientOptions } from 'ws'
-import type { Logger } from '../../runtime/ports/logger.ts'
-import type { Hub } from './hub.ts'
-import type { Redact } from './seen-step.ts'
+import type { Logger } from '../../../runtime/ports/logger.ts'
+import type { Hub } from '../hub.ts'
+import type { Redact } from '../recorder/seen-step.ts'
 import { StatelySink, type Stately } from './stately-sink.ts'
 
 /** Pauses between tries to connect: doubled each time, from the first to the last. */

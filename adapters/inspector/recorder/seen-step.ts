@@ -1,7 +1,7 @@
 import type { AnyEventObject, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionName } from '../drawing/chart-parts.ts'
+import { transitionName } from '../../drawing/chart-parts.ts'
+import type { ShownEvent, Step } from '../feed.ts'
 import { stateIds, type ActorEntry } from './actor-entry.ts'
-import type { ShownEvent, Step } from './feed.ts'
 
 /** A step as it was seen, before anybody asked what is in it. */
 export interface SeenStep {
