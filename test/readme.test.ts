@@ -11,6 +11,7 @@ import { serveWebSocket } from '../adapters/serve/serve-websocket.ts'
 import { serve } from '../adapters/serve/serve.ts'
 import { isObject } from '../machines/protocol/codec/json.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
+import { NO_CURL } from './fixtures/curl.ts'
 import { runCommand } from './fixtures/run-command.ts'
 
 const execute = promisify(execFile)
@@ -95,7 +96,7 @@ await t.test('the frame of the README is answered by a stream as the README says
   t.same([...new Set(kinds.slice(1))], ['statusUpdate', 'artifactUpdate', 'streamEnd'])
 })
 
-await t.test('the curl lines of the README work as they stand', async t => {
+await t.test('the curl lines of the README work as they stand', { skip: NO_CURL }, async t => {
   const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())

@@ -8,12 +8,13 @@ import { ATTACKS } from '../bench/siege/attacks.ts'
 import { Besieged } from '../bench/siege/besieged.ts'
 import { Observer } from '../bench/siege/observer.ts'
 import { BOUNDS } from '../bench/siege/verdict.ts'
+import { NO_SQLITE } from './fixtures/sqlite.ts'
 
 /** A short siege with a fixed seed: `npm run siege` attacks for a minute, and measures the waits too. */
 const SEED = 23
 const CONNECTIONS = 8
 
-await t.test('a server that is attacked in every way answers its other caller, stays within its heap and starts again on its file', { timeout: 120_000 }, async t => {
+await t.test('a server that is attacked in every way answers its other caller, stays within its heap and starts again on its file', { skip: NO_SQLITE, timeout: 120_000 }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'taskchart-siege-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'tasks.db')

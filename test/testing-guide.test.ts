@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { NO_SQLITE } from './fixtures/sqlite.ts'
 
 const execute = promisify(execFile)
 const root = process.cwd()
@@ -28,7 +29,7 @@ await t.test('the blocks of the guide compile under the strictest settings', asy
   t.equal((await run(resolve('node_modules/typescript/bin/tsc'), '-p', folder)).stdout, '')
 })
 
-await t.test('they test an agent with tap, and with the runner of Node', async t => {
+await t.test('they test an agent with tap, and with the runner of Node', { skip: NO_SQLITE }, async t => {
   const tap = (await run('--import', 'tsx', join(folder, 'block-0.ts'))).stdout
   t.match(tap, /# states: 3 of 3\n# transitions: 1 of 1\n# tags: 1 of 1\n# guard outcomes: 2 of 2/)
   t.match(tap, /# \{ total: 33, pass: 33 \}/)

@@ -18,11 +18,14 @@ export interface Database {
   close(): unknown
 }
 
-/** The SQLite that Node brings, from 22.13 on, or the package that brings its own. */
+/** The SQLite that Node brings, from 22.13 on, or the package that brings its own: an optional peer. */
 export type DriverName = 'node:sqlite' | 'better-sqlite3'
 
 /** The option `driver`. */
 export const DRIVER: Kind = [value => value === 'node:sqlite' || value === 'better-sqlite3', "'node:sqlite' or 'better-sqlite3'"]
+
+/** What installs a SQLite where Node has none of its own. */
+export const INSTALL_SQLITE = 'npm install better-sqlite3@12'
 
 type Open = (file: string, readOnly: boolean) => Database
 
@@ -31,8 +34,8 @@ export function driverOf(name: DriverName | undefined): Open {
   const builtIn = name === 'better-sqlite3' ? undefined : nodeSqlite()
   /* c8 ignore next -- Node 20 has no SQLite of its own */
   if (builtIn) return builtIn
-  if (name === 'node:sqlite') throw new TypeError(`Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: npm install better-sqlite3`)
-  /* c8 ignore next -- not on Node 20 */
+  if (name === 'node:sqlite') throw new TypeError(`Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: ${INSTALL_SQLITE}`)
+  /* c8 ignore next 2 -- one of them on each Node */
   if (nodeMajor() >= 24) throw new TypeError(`better-sqlite3 12 ends the whole process on Node ${process.versions.node} when its thread ends. Leave out the driver: this Node has node:sqlite.`)
   return betterSqlite()
 }
@@ -70,6 +73,7 @@ function nodeSqlite(): Open | undefined {
 
 type Package = new (file: string, options: { readonly readonly: boolean }) => Database
 
+/* c8 ignore start -- it is installed where Node has no SQLite of its own */
 function betterSqlite(): Open {
   const Opened = loaded()
   return (file, readOnly) => patient(new Opened(file, { readonly: readOnly }))
@@ -81,12 +85,12 @@ function loaded(): Package {
     // Only now it loads its compiled part, which may be one for another Node.
     new found(':memory:', { readonly: false }).close()
     return found
-    /* c8 ignore next 4 -- the package is there where the tests run */
   } catch (cause) {
-    const advice = 'Run: npm install better-sqlite3, or, if it was built for another Node: npm rebuild better-sqlite3'
+    const advice = `Run: ${INSTALL_SQLITE}, or, if it was built for another Node: npm rebuild better-sqlite3`
     throw new TypeError(`A SQLite file needs Node 22.13 or newer, or the package better-sqlite3. ${advice}`, { cause })
   }
 }
+/* c8 ignore stop */
 
 /** Ends a transaction that has failed. */
 export function rollBack(database: Database): void {

@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -16,6 +16,7 @@ import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { FeedReader, TOKEN } from '../fixtures/feed-reader.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { deferred, open, reaches, recordingLogger, rejection, say, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 /** An agent's module: a question, and an answer that another module has. */
@@ -126,7 +127,7 @@ Save agent.mjs, or what it imports, and it is loaded again. Ctrl-C stops it.
     await until(async () => (await nameAt(url).catch(() => '')) === 'Third')
   })
 
-  await t.test('keeps its tasks in a file too, and says so as JSON', async t => {
+  await t.test('keeps its tasks in a file too, and says so as JSON', { skip: NO_SQLITE }, async t => {
     const cwd = folder(t)
     const { announcement, heard } = await developing(t, cwd, ['agent.mjs', '--db', 'tasks.db', '--json'])
     const { http, page } = JSON.parse(announcement) as { http: string; page: string }

@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { driverOf } from '../../adapters/storage/driver.ts'

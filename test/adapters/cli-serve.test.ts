@@ -10,6 +10,7 @@ import { connect } from '../../adapters/client/connect.ts'
 import { httpReceiver } from '../fixtures/http-receiver.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { deferred, rejection, until } from '../fixtures/runtime-helpers.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
 const HELLO = "export default { card: { name: 'Hello' }, work: () => ({ artifact: 'hello' }) }"
@@ -347,7 +348,7 @@ await t.test('the command itself', async t => {
   })
 })
 
-await t.test('an agent served with --db', async t => {
+await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
   const ASKS = "export default { card: { name: 'Asks', description: '' }, work: async ({ ask }) => ({ artifact: { parts: [{ text: 'done' }] } }) }"
   const cwd = t.testdir({ 'asks.js': ASKS, 'notes.txt': 'no database, only a text that is long enough to be taken for one of a hundred bytes, or nearly so' })
 

@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'

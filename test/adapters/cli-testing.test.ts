@@ -5,6 +5,7 @@ import { crashLines } from '../../adapters/testing/notes.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
 import { Screen } from '../fixtures/screen.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const cwd = t.testdir({
@@ -71,7 +72,7 @@ await t.test('paths writes lines of JSON, and a drawing', async t => {
   t.match(await run('paths', 'wrong.js'), { code: 1, stderr: /The export cases of wrong\.js has to be an object/ })
 })
 
-await t.test('test walks the paths, and says what it has reached', async t => {
+await t.test('test walks the paths, and says what it has reached', { skip: NO_SQLITE }, async t => {
   const { code, stdout } = await run('test', 'light.ts')
   t.equal(code, 0)
   t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '33 passed, 0 failed', ''])
@@ -120,7 +121,7 @@ await t.test('paths shows what may come before there is a task, where an agent n
   t.ok(lines.some(({ steps }) => steps.at(-1).move === 'the client accepts the offer' && 'task' in steps.at(-1).heard[0].answer))
 })
 
-await t.test('other kinds of paths are chosen by --paths', async t => {
+await t.test('other kinds of paths are chosen by --paths', { skip: NO_SQLITE }, async t => {
   t.equal((await run('paths', 'light.ts', '--paths', 'shortest')).stdout, 'opened by "a # light", then the client says "on"\n')
   t.match(await run('test', 'light.ts', '--paths', 'simple', '--driver', 'in process'), { code: 0, stdout: /^\d+ passed, 0 failed\n$/ })
   t.match(await run('test', 'forgetful.ts', '--paths', 'shortest', '--driver', 'killed'), { code: 3, stdout: /alone: npx taskchart test forgetful\.ts --paths shortest --driver / })
@@ -145,7 +146,7 @@ await t.test('test writes TAP, in which no name is a directive', async t => {
   t.match(failed, /\nnot ok \d+ - in process, killed before every step: [^\n]*\n {2}---\n {2}message: \|\n {4}the client says[^]*\n {2}\.\.\.\n/)
 })
 
-await t.test('progress is shown on a terminal', async t => {
+await t.test('progress is shown on a terminal', { skip: NO_SQLITE }, async t => {
   const screen = new Screen()
   const shown = new Set<string | undefined>()
   const clock = new TestClock()

@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -8,6 +8,7 @@ import { accepted, artifact, authRequired, data, inputRequired, memoryStore, pro
 import type { WebhookPost } from '../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { collect, deferred, next, reaches, readUntil, refusal, rejection, rest, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 
 /** Does what the first word of its message says, and hands over one of each part. */
 const work: WorkFunction = async ({ message, emit, ask, signal }) => {
@@ -332,7 +333,7 @@ await t.test('a task of another version is known by our id, and keeps it for goo
   t.equal(textOf(taskIn(await runtime.sendMessage(say('42', { taskId: beside(own).taskId ?? '' }))).artifacts?.[0]), 'You said 42.', 'and the other way round')
 })
 
-await t.test('ids last over a restart', async t => {
+await t.test('ids last over a restart', { skip: NO_SQLITE }, async t => {
   const file = `${t.testdir()}/tasks.db`
   const ann: CallContext = { principal: 'ann' }
   const before = startDialect(t, { store: sqliteStore(file) })

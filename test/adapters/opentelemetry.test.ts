@@ -22,6 +22,7 @@ import { ask, rpc, serveAll } from '../fixtures/http-agent.ts'
 import { lastingStore, lives } from '../fixtures/lives.ts'
 import { collect, deferred, messageIn, next, open, reaches, recordingLogger, rejection, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 import { httpAgent } from '../fixtures/scripted-http.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { inSpan, registerTraces, spanNamed, treeOf } from '../fixtures/traces.ts'
 
 // Made before anything is registered, as an app may.
@@ -327,7 +328,7 @@ await t.test('work that crashes and begins again has a span for each time', asyn
   t.notOk('error.type' in (second?.attributes ?? {}))
 })
 
-await t.test('after a restart the work goes on in its trace, with baggage', async t => {
+await t.test('after a restart the work goes on in its trace, with baggage', { skip: NO_SQLITE }, async t => {
   const file = `${t.testdir()}/tasks.db`
   const chart = setupWork({ actors: { think: fromPromise(({ signal }) => inSpan('thinks', async () => void (mayEnd || await once(signal, 'abort')))) } }).createMachine({
     initial: 'thinking', states: { thinking: { invoke: { src: 'think', onDone: 'done' } }, done: { type: 'final' } }

@@ -8,6 +8,7 @@ import { isWebSocket, replay } from '../../adapters/entry/upgrade-paths.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { echo } from '../fixtures/agents.ts'
+import { NO_CURL_HTTP2 } from '../fixtures/curl.ts'
 import { serveAll } from '../fixtures/http-agent.ts'
 import { handshake, RawSocket } from '../fixtures/raw-socket.ts'
 import { say, start } from '../fixtures/runtime-helpers.ts'
@@ -78,9 +79,7 @@ await t.test('its body is read, whatever its framing, and however slowly it come
   }
 })
 
-const hasHttp2 = await promisify(execFile)('curl', ['--version']).then(({ stdout }) => /^Features:.*\bHTTP2\b/m.test(stdout), () => false)
-
-await t.test('curl --http2 gets the card, and sends a message', { skip: !hasHttp2 && 'there is no curl with HTTP/2 here' }, async t => {
+await t.test('curl --http2 gets the card, and sends a message', { skip: NO_CURL_HTTP2 }, async t => {
   const { url } = await serveAll(t, { work: echo })
   const curl = async (...args: readonly string[]) => (await promisify(execFile)('curl', ['--http2', '--silent', '--show-error', '--fail', '--max-time', '20', ...args])).stdout
   t.match(JSON.parse(await curl(`${url.replace(/\/$/, '')}${AGENT_CARD_PATH}`)), { supportedInterfaces: [{ protocolVersion: '1.0' }, {}, {}] })

@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

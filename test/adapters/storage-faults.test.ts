@@ -1,6 +1,7 @@
+import '../fixtures/needs-sqlite.ts'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -351,10 +352,18 @@ await t.test('a process that is killed at any moment of a commit, a sweep, an er
   }
 })
 
-await t.test('a folder that may not be written is refused, by name', { skip: process.getuid?.() === 0 ? 'root may write everywhere' : false }, t => {
-  const dir = join(t.testdir(), 'closed')
-  mkdirSync(dir, { mode: 0o500 })
-  t.throws(() => sqliteStore(join(dir, 'tasks.db')), { name: 'StorageError', message: /tasks\.db/ })
+await t.test('a folder that may not be written is refused, by name', t => {
+  const dir = mkdtempSync(join(tmpdir(), 'taskchart-closed-'))
+  t.teardown(() => rmSync(dir, { recursive: true }))
+  chmodSync(dir, 0o555)
+  // Root may write everywhere, so it is somebody else meanwhile.
+  const isRoot = process.geteuid?.() === 0
+  if (isRoot) process.seteuid?.('nobody')
+  try {
+    t.throws(() => sqliteStore(join(dir, 'tasks.db')), { name: 'StorageError', message: /tasks\.db/ })
+  } finally {
+    if (isRoot) process.seteuid?.('root')
+  }
   t.notOk(existsSync(join(dir, 'tasks.db')))
   t.end()
 })

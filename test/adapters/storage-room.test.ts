@@ -1,3 +1,4 @@
+import '../fixtures/needs-sqlite.ts'
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -12,6 +12,7 @@ import { createRuntime, textOf, type Agent, type Runtime, type StreamResponse, t
 import type { Store } from '../../runtime/store/store.ts'
 import { failOnLooseErrors } from '../fixtures/lives.ts'
 import { brief, collect, open, reaches, rest, say, stateName, taskIn, until, withGenerations } from '../fixtures/runtime-helpers.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 failOnLooseErrors(t)
@@ -118,7 +119,7 @@ await t.test('a wish that is based on a booking and refers to none finds it in i
   t.equal(await booked(asked), 'A flight to Helsinki.\nA day with a snowmobile.')
 })
 
-await t.test('killed while the spa waits for the hotel, all goes on from the file', async t => {
+await t.test('killed while the spa waits for the hotel, all goes on from the file', { skip: NO_SQLITE }, async t => {
   const file = join(t.testdir(), 'trip.db')
   const clock = new TestClock()
   let isDead = false

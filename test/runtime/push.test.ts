@@ -13,6 +13,7 @@ import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { lastingStore } from '../fixtures/lives.ts'
 import { deliveryOf, receivers } from '../fixtures/receiver.ts'
 import { closed, countingIds, deferred, heldStore, messageIn, open, reaches, recordingLogger, refusal, rejection, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const A = 'https://a.example/'
@@ -230,7 +231,7 @@ const STORES: readonly [name: string, open: (t: Test) => () => Store][] = [
 ]
 
 for (const [name, storeFor] of STORES) {
-  await t.test(`a receiver that is down for 24 hours gets every event once, in order, when it is back, also across a restart: ${name}`, async t => {
+  await t.test(`a receiver that is down for 24 hours gets every event once, in order, when it is back, also across a restart: ${name}`, { skip: name === 'in a file' && NO_SQLITE }, async t => {
     const open = storeFor(t)
     const clock = new TestClock()
     const sender = receivers()

@@ -6,6 +6,7 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { IS_DEEP, sampleOf } from '../fixtures/sample.ts'
 import { counted } from './counted.ts'
 import { runSeed } from './simulation.ts'
+import { NO_SQLITE } from '../fixtures/sqlite.ts'
 
 /** The seeds, of which `npm test` takes some. `npm run simulate -- --seed N --runs N` runs others, and shows one that failed. */
 const SEEDS = Array.from({ length: 2000 }, (_, seed) => seed)
@@ -34,7 +35,7 @@ await t.test('the same seed gives the same world, byte by byte', async t => {
   for (const seed of SEEDS_TWICE) t.strictSame((await runSeed(seed)).digests, (await runSeed(seed)).digests, `seed ${seed}`)
 })
 
-await t.test('it is the same with a store in a file', async t => {
+await t.test('it is the same with a store in a file', { skip: NO_SQLITE }, async t => {
   t.setTimeout(300_000)
   const folder = await mkdtemp(join(tmpdir(), 'simulation-'))
   t.teardown(() => rm(folder, { recursive: true }))

@@ -1,5 +1,5 @@
 import type { Kind } from '../../../runtime/primitives/options.ts'
-import { driverOf } from '../../storage/driver.ts'
+import { driverOf, INSTALL_SQLITE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import type { Manner } from './path-run.ts'
 
@@ -43,7 +43,7 @@ export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Pro
   const [hasOfficial, hasSqlite] = await Promise.all([official, sqlite].map(load => load().then(() => true, () => false)))
   const lackOf = (driver: Driver): string | undefined => {
     const { disk, isOfficial }: Partial<Manner> = Object(DRIVERS[driver])
-    if (disk === 'SQLite' && !hasSqlite) return 'SQLite: npm install better-sqlite3'
+    if (disk === 'SQLite' && !hasSqlite) return `SQLite: ${INSTALL_SQLITE}`
     return isOfficial && !hasOfficial ? 'the official SDK: npm install --save-dev @a2a-js/sdk' : undefined
   }
   const lacks = allDrivers.flatMap(driver => {

@@ -1,0 +1,33 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { buildAll, buildStale, exitCode } from './builds.ts'
+import { leftOut } from './left-out.ts'
+import { installSqlite } from './sqlite.ts'
+import { compiled, testFiles } from './test-files.ts'
+
+const RESULTS = '.tap/test-results'
+
+/**
+ * `npm test` builds everything and runs every test file, with coverage. `npm test -- NAME …` builds what is stale and runs the
+ * files of these names or paths. With `--complete` it fails if tests were left out. Other options go to tap.
+ */
+async function main(given: readonly string[]): Promise<number> {
+  const options = given.filter(argument => argument.startsWith('-') && argument !== '--complete')
+  const files = given.filter(argument => !argument.startsWith('-')).flatMap(testFiles)
+  if (files.length === 0) {
+    await buildAll()
+  } else {
+    installSqlite()
+    await buildStale({ needsPage: files.some(file => readFileSync(file, 'utf8').includes('fixtures/chromium')) })
+    options.push('--disable-coverage')
+  }
+  rmSync(RESULTS, { recursive: true, force: true })
+  const code = await exitCode('tap', 'run', ...options, ...files.map(compiled))
+  const lines = leftOut(RESULTS)
+  if (lines.length > 0) console.log(`\nLeft out:\n${lines.join('\n')}`)
+  return lines.length > 0 && given.includes('--complete') ? 1 : code
+}
+
+process.exitCode = await main(process.argv.slice(2)).catch((error: Error) => {
+  console.error(error.message)
+  return 1
+})
