@@ -11,14 +11,19 @@ const sources = ['machines', 'runtime', 'adapters', 'examples'].flatMap(function
 
 /** What only tests on a SQLite file cover; without a SQLite they are left out. */
 const ONLY_ON_SQLITE = [
-  'adapters/storage/', 'adapters/cli/db/', 'adapters/cli/tasks/', 'adapters/testing/disk.ts',
-  ...['line-sink', 'open-store', 'replay', 'state-text', 'time-text'].map(name => `adapters/cli/${name}.ts`)
+  'adapters/storage/', 'adapters/cli/db/', 'adapters/cli/tasks/', 'adapters/cli/serve/open-store.ts', 'adapters/cli/test/replay.ts',
+  'adapters/cli/process/line-sink.ts', 'adapters/cli/text/state-text.ts', 'adapters/cli/text/time-text.ts', 'adapters/testing/run/disk.ts'
 ]
 
 /** The page runs in a browser, where its tests drive it. */
-const unmeasured = ['adapters/inspector/page', ...(NO_SQLITE === false ? [] : ONLY_ON_SQLITE)].map(path => join(path))
+const PAGE = 'adapters/inspector/page'
 
-const ours = sources.filter(path => !unmeasured.some(start => path.startsWith(start)))
+for (const start of [PAGE, ...ONLY_ON_SQLITE]) {
+  if (!sources.some(path => path.startsWith(join(start)))) throw new Error(`coverage-map.js names ${start}, which is not there`)
+}
+
+const unmeasured = NO_SQLITE === false ? [PAGE] : [PAGE, ...ONLY_ON_SQLITE]
+const ours = sources.filter(path => !unmeasured.some(start => path.startsWith(join(start))))
 
 /** Every test may cover every source; the tests' own helpers are not measured. */
 export default () => ours
