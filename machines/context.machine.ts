@@ -21,8 +21,8 @@ export type ContextFact =
   | { type: 'request.refused'; request: ContextRequest; reason: Refusal; violations?: readonly FieldViolation[] }
   | { type: 'child.crashed'; actorId: string }
 
-/** Why a request gets no answer: too many tasks live, too many requests wait, or the author's negotiation threw. */
-export type Refusal = 'full' | 'crowded' | 'failed'
+/** Why a request gets no answer: too many tasks live, too many requests wait, the author's negotiation threw, or took too long. */
+export type Refusal = 'full' | 'crowded' | 'failed' | 'late'
 
 /**
  * `negotiates`: each request is negotiated by itself before a task is opened. `bargains`: they all go to one negotiation,
@@ -246,7 +246,7 @@ function isDeal({ decision }: NegotiationOutcome): boolean {
 function refusal(outcome: NegotiationOutcome): Refused {
   const { request, decision } = outcome
   if (decision !== 'failed') return { request, reason: decision === 'crowded' ? decision : 'full' }
-  return { request, reason: decision, ...(outcome.violations && { violations: outcome.violations }) }
+  return { request, reason: outcome.isLate ? 'late' : decision, ...(outcome.violations && { violations: outcome.violations }) }
 }
 
 /** Stands where the runtime provides the author's negotiation. */

@@ -27,13 +27,13 @@ export type ContextRequest = {
   isOnce?: true
 }
 
-/** What came of a request: an answer without a task, a task with its terms, a task refused, too many before it, or an error, which is the client's if it has violations. */
+/** What came of a request: an answer without a task, a task with its terms, a task refused, too many before it, or an error, which is the client's if it has violations, or that there was no answer in time. */
 export type NegotiationOutcome = { request: ContextRequest } & (
   | { decision: 'replied'; reply: MessageContent }
   | { decision: 'accepted'; terms?: Terms }
   | { decision: 'rejected'; reason: MessageContent }
   | { decision: 'crowded' }
-  | { decision: 'failed'; violations?: readonly FieldViolation[] }
+  | { decision: 'failed'; violations?: readonly FieldViolation[]; isLate?: boolean }
 )
 
 /** An offer of the agent's that its client may accept before `expiresAtMs`, in milliseconds since 1970. */
@@ -48,7 +48,7 @@ export type Opinion =
   | { decision: 'declined' | 'replied'; words: MessageContent }
   | { decision: 'accepted'; terms?: Terms }
   | { decision: 'rejected'; reason: MessageContent }
-  | { decision: 'failed' }
+  | { decision: 'failed'; isLate?: boolean }
 
 /** Everything that a negotiation hears: requests, and whether there is a task for the deal that it has told. */
 export type NegotiationMachineEvent = { type: 'request.received'; request: ContextRequest & { arrived: Arrival } } | { type: 'deal.made' } | { type: 'deal.off' }

@@ -97,7 +97,7 @@ export const negotiationMachine = setup({
               },
               { guard: { type: 'declines', params: opinionOf }, target: 'judging', actions: [tells(words), 'forgetOffers', 'goOn'] },
               { guard: { type: 'replies', params: opinionOf }, target: 'judging', actions: [tells(words), 'countRound', 'goOn'] },
-              { target: 'judging', actions: [tells(failure), 'goOn'] }
+              { target: 'judging', actions: [tells(noAnswer), 'goOn'] }
             ],
             onError: { target: 'judging', actions: [tells(failure), 'goOn'] }
           }
@@ -142,6 +142,10 @@ function newOffer({ context, event }: Situation & { event: Answered }): Decision
 
 function words({ event }: { event: Answered }): Decision {
   return { decision: 'replied', reply: (event.output as Extract<Opinion, { words: MessageContent }>).words }
+}
+
+function noAnswer({ event }: { event: Answered }): Decision {
+  return { decision: 'failed', ...('isLate' in event.output && { isLate: event.output.isLate }) }
 }
 
 function failure(): Decision {

@@ -1,5 +1,5 @@
 import type {
-  ContextKey, JournalRow, MessageRow, OpenTasksFilter, ReadOptions, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
+  ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../runtime/store/store.ts'
 import type { SendRow, StoredWebhook } from '../../runtime/store/rows.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
@@ -8,7 +8,7 @@ import { openCounts } from './open-counts.ts'
 import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
 import { taskSizes } from './task-sizes.ts'
-import { TaskReader } from './task-reader.ts'
+import { fewest, TaskReader } from './task-reader.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
 
 /** Hears of what is left out of an answer because it is damaged. */
@@ -25,7 +25,8 @@ export class Reads {
   readonly #find
   readonly #wakes: Statement
   readonly #live: Statement
-  readonly #newestTasks: Statement
+  readonly #messageBytes: Statement
+  readonly #firstMessage: Statement
   readonly #scopes: Statement
   readonly #measure
   readonly #open
@@ -42,7 +43,7 @@ export class Reads {
       task: tables.tasks.reading(['taskId']),
       taskByNumber: tables.tasks.reading(['task']),
       journal: tables.journal.reading(['task'], 'ORDER BY entry'),
-      messages: tables.messages.reading(['context'], 'ORDER BY number DESC LIMIT ?'),
+      messages: tables.messages.reading(['context'], 'AND number < ? ORDER BY number DESC LIMIT ?'),
       send: tables.sends.reading(['scope', 'key']),
       webhooks: tables.webhooks.reading(['task'], 'ORDER BY place'),
       webhook: tables.webhooks.reading(['place'])
@@ -50,23 +51,37 @@ export class Reads {
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
     this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
-    this.#newestTasks = database.prepare('SELECT task FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
+    this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE context = ? AND number < ? ORDER BY number DESC LIMIT ?')
+    this.#firstMessage = database.prepare('SELECT min(number) AS number FROM messages WHERE context = ? AND task = (SELECT task FROM tasks WHERE taskId = ?)')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
     this.#measure = taskSizes(database)
     this.#open = openCounts(database)
     this.#openWebhooks = database.prepare('SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?')
   }
 
-  loadContext(key: ContextKey): StoredContext | undefined {
+  loadContext(key: ContextKey, bytes = Infinity): StoredContext | undefined {
     const context = this.#context(key)
     if (!context) return undefined
-    const tasks: StoredContext['tasks'][number][] = []
+    const tasks: RestorableRow[] = []
+    let left = bytes
     for (const { task } of this.#live.all(context.context) as { task: number }[]) {
       const row = this.#rowOf(task, { context: context.context, endedAtMs: null })
-      const snapshot = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.snapshotOf(row))
-      if (row && snapshot !== undefined) tasks.push({ ...rowAsCommitted(row), snapshot, bytes: this.#reader.bytesOf(task) })
+      if (!row) continue
+      const known = { ...rowAsCommitted(row), bytes: this.#reader.bytesOf(task) }
+      const snapshotBytes = this.#reader.snapshotBytesOf(task)
+      if (snapshotBytes > left) {
+        tasks.push({ ...known, snapshotBytes })
+        continue
+      }
+      left -= snapshotBytes
+      const snapshot = this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.snapshotOf(row))
+      if (snapshot !== undefined) tasks.push({ ...known, snapshot })
     }
     return { commit: context.commits, snapshot: context.snapshot, tasks }
+  }
+
+  readSnapshot(scope: Scope, taskId: string): string | undefined {
+    return this.#ofTask(scope, taskId, row => (row.endedAtMs === null ? this.#reader.snapshotOf(row) : undefined))
   }
 
   readWakes(limit: number, after: WakeCursor): Wake[] {
@@ -101,19 +116,15 @@ export class Reads {
     return rows.map(({ key, body }) => ({ taskId, key: originalText(key), value: JSON.parse(body) }))
   }
 
-  readMessages(key: ContextKey, limit: number): MessageRow[] {
+  readMessages(key: ContextKey, limit: number, { before, bytes }: MessageChoice = {}): MessageRow[] {
     return reading(`Context ${key.contextId}`, () => {
       const context = this.#context(key)
-      const rows = context ? this.#find.messages.all(context.context, limit) : []
+      if (!context) return []
+      const end = before === undefined ? Number.MAX_SAFE_INTEGER : Number(this.#firstMessage.get(context.context, storedText(before))?.number)
+      const most = bytes === undefined ? limit : fewest(this.#messageBytes.all(context.context, end, limit), bytes)
+      const rows = this.#find.messages.all(context.context, end, most)
       return rows.map(({ body }) => JSON.parse(body) as MessageRow).toReversed()
     })
-  }
-
-  readTasks(key: ContextKey, limit: number): StoredTask[] {
-    const context = this.#context(key)
-    if (!context) return []
-    const found = this.#newestTasks.all(context.context, limit) as { task: number }[]
-    return found.flatMap(({ task }) => this.#shown(key, task, { context: context.context }, { historyLength: 0 }))
   }
 
   measureTasks(choice: TaskChoice): TaskSize[] {

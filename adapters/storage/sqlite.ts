@@ -77,8 +77,8 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   }
   return {
     commit: async commit => link.commit(rowsOf(commit)),
-    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
+    loadContext: read('loadContext'), readSnapshot: read('readSnapshot'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
+    readMessages: read('readMessages'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
     readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await link.change({ webhooks: { notes } })) as boolean[],
@@ -121,8 +121,8 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
     return call as StoreReader[Name]
   }
   return {
-    loadContext: read('loadContext'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), readTasks: read('readTasks'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
+    loadContext: read('loadContext'), readSnapshot: read('readSnapshot'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
+    readMessages: read('readMessages'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
     readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
     close: async () => {
       if (isOpen) database.close()

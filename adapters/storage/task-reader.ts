@@ -16,6 +16,7 @@ export class TaskReader {
   readonly #terms
   readonly #status
   readonly #snapshot
+  readonly #snapshotBytes: Statement
 
   readonly #messagePage
   readonly #bytes: Statement
@@ -28,6 +29,7 @@ export class TaskReader {
     this.#terms = events.reading(['task'], 'AND isTerm = 1 ORDER BY generation')
     this.#status = events.reading(['task', 'generation'])
     this.#snapshot = snapshots.reading(['task'])
+    this.#snapshotBytes = database.prepare('SELECT octet_length(snapshot) AS bytes FROM snapshots WHERE task = ?')
     this.#messages = messages.reading(['task'], 'ORDER BY number')
     this.#messagePage = messages.reading(['task'], 'ORDER BY number LIMIT ? OFFSET ?')
     this.#eventBytes = database.prepare('SELECT octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?')
@@ -52,6 +54,11 @@ export class TaskReader {
     const row = this.#snapshot.one(task)
     if (!row) throw new DamagedRow('snapshots')
     return row.snapshot
+  }
+
+  /** How many bytes the snapshot of a task has, which is not read for it; 0 if it has none. */
+  snapshotBytesOf(task: number): number {
+    return Number(this.#snapshotBytes.get(task)?.bytes ?? 0)
   }
 
   /** How many bytes a task's events and messages have. None of them is read for it. */
@@ -106,7 +113,7 @@ export class TaskReader {
 }
 
 /** How many rows to read that have so many bytes together: the fewest, and at least one. */
-function fewest(rows: readonly Record<string, Value>[], bytes: number): number {
+export function fewest(rows: readonly Record<string, Value>[], bytes: number): number {
   let left = bytes
   const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
   return end < 0 ? Math.max(1, rows.length) : end + 1

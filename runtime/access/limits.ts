@@ -73,6 +73,11 @@ export interface Limits {
   longPollMs: number
   /** How long `authenticate`, `authorize`, `extendedCard` and `signCard` may take for an answer, in milliseconds; then the caller gets Overloaded. Default 10,000. */
   accessMs: number
+  /**
+   * How long `negotiate`, or `respond` of a negotiation that lasts, may take for an answer, in milliseconds; then its signal aborts, and the
+   * caller gets DeadlineExceeded. Default 5 minutes.
+   */
+  negotiationMs: number
   /** Webhooks of one task. One more is refused with RateLimited. Default 32. */
   webhooksPerTask: number
   /** Webhooks of one principal that are still told. One more is refused with RateLimited. Default 10,000. */
@@ -98,7 +103,7 @@ export interface Limits {
   /**
    * Bytes of other tasks that are loaded for the work of one task: those that its message refers to, and those that may hold the artifact
    * it means. The work gets the ids of the others. All works of the process hold 16 times as much, those of one principal a
-   * quarter of that. Default 16 MiB.
+   * quarter of that. A history, too, has messages up to this, the newest. Default 16 MiB.
    */
   referencedBytes: number
   /** Stored bytes of one task with which its work can start again after a restart. A larger task fails. Default 64 MiB. */
@@ -142,6 +147,7 @@ export const defaultLimits: Limits = {
   taskNamesRememberedMs: 365 * 24 * 60 * 60 * 1000,
   longPollMs: 30_000,
   accessMs: 10_000,
+  negotiationMs: 5 * 60_000,
   webhooksPerTask: 32,
   webhooksPerPrincipal: 10_000,
   webhooksAtOnce: 256,

@@ -3,6 +3,7 @@ import type { ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
+import type { Limits } from '../access/limits.ts'
 import type { ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
@@ -25,6 +26,7 @@ export interface ActorHost {
   readonly key: ContextKey
   readonly logger: Logger
   readonly clock: Clock
+  readonly limits: Pick<Limits, 'negotiationMs'>
   /** The spans of works; none where nothing is traced. */
   readonly traces?: NegotiationTraces | undefined
   /** Counts the turns that changed something; the same for all that happens in one turn. */

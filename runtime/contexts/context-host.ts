@@ -3,6 +3,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskFact } from '../../machines/task-events.ts'
 import { reasonOf } from '../../machines/task.machine.ts'
+import type { Limits } from '../access/limits.ts'
 import { receivedBytes } from '../authoring/request-details.ts'
 import type { Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
@@ -81,6 +82,10 @@ export class ContextHost implements ActorHost {
 
   get logger(): Logger {
     return this.#services.logger
+  }
+
+  get limits(): Limits {
+    return this.#services.limits
   }
 
   get clock(): Clock {
@@ -223,7 +228,7 @@ export class ContextHost implements ActorHost {
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
-    return (await this.#services.store.readMessages(this.key, limit)).map(({ message }) => message)
+    return (await this.#services.store.readMessages(this.key, limit, { bytes: this.#services.limits.referencedBytes })).map(({ message }) => message)
   }
 
   async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {

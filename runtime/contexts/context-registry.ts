@@ -9,6 +9,7 @@ import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { ERASED } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { PendingErasures, isOf } from './pending-erasures.ts'
+import { loadContext, snapshotBytes } from './stored-context.ts'
 import { awayAfter, WakeScheduler, type Absence } from './wake-scheduler.ts'
 import { WorkSpans, storedTraces } from './work-spans.ts'
 
@@ -132,7 +133,7 @@ export class ContextRegistry {
 
   async #open(key: ContextKey, sharer: Sharer): Promise<LiveContext> {
     const { store, telemetry, limits } = this.#services
-    const stored = await store.loadContext(key)
+    const stored = await loadContext(store, key, this.#bytes.shares.most.user)
     const traces = telemetry && stored ? await storedTraces(store, key, stored, limits) : undefined
     if (this.#isClosed) throw shutDown()
     return this.#add(key, sharer, stored, traces)
@@ -140,7 +141,7 @@ export class ContextRegistry {
 
   #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
     this.#room.make(sharer)
-    if (stored) this.#bytes.make(sharer, stored.tasks.reduce((sum, { snapshot }) => sum + snapshot.length, 0))
+    if (stored) this.#bytes.make(sharer, snapshotBytes(stored))
     const { telemetry, agent } = this.#services
     const broken = this.#broken.size > 0 ? this.#broken.get(contextName(key)) : undefined
     const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new WorkSpans(telemetry, agent, key, traces))

@@ -11,7 +11,7 @@ export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased,
 /** The error for a request that got no answer and no task. */
 export function requestRefused({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
   if (violations) return notThisMessage(violations)
-  return reason === 'full' ? full() : reason === 'crowded' ? crowded() : noAnswer()
+  return reason === 'full' ? full() : reason === 'crowded' ? crowded() : reason === 'late' ? lateAnswer() : noAnswer()
 }
 
 /** The error for a request in a context that has as many live tasks as it may. */
@@ -27,6 +27,11 @@ function crowded(): A2AError {
 /** The error for a request whose negotiation broke. */
 export function noAnswer(): A2AError {
   return new A2AError('InternalError', 'The agent could not answer this message.')
+}
+
+/** The error for a request whose negotiation took too long. */
+function lateAnswer(): A2AError {
+  return new A2AError('DeadlineExceeded', 'The agent gave no answer to this message in time.')
 }
 
 /** Why a task fails that was at work when its process ended, if its agent wants that. */

@@ -2,12 +2,15 @@ import { createActor } from 'xstate'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { reasonOf } from '../../machines/task.machine.ts'
+import { defaultLimits } from '../access/limits.ts'
+import { liveBytes } from '../access/unfinished-bytes.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
 import { NOT_BEGUN_AGAIN } from './errors.ts'
+import { loadContext } from './stored-context.ts'
 
 /**
  * What would become of a stored task: it goes on as it is (`ok`), its chart is migrated first (`migrates`), its function
@@ -35,7 +38,8 @@ const PAGE = 100
  * Tells of every task of these scopes that has not ended what would become of it if this agent took it up: nothing is
  * written, and none of the author's code runs but `migrate` and what restores actors. A task that cannot be read fails.
  */
-export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
+export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext' | 'readSnapshot'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
+  const { most } = liveBytes(defaultLimits)
   for await (const scope of scopes) {
     const seen = new Set<string>()
     for (const state of LIVE) {
@@ -44,7 +48,7 @@ export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks
         seen.add(contextId)
         const key = { tenant: scope.tenant, principal: scope.principal, contextId }
         try {
-          yield* verdictsOn(agent, key, await store.loadContext(key))
+          yield* verdictsOn(agent, key, await loadContext(store, key, most.user))
         } catch (error) {
           yield { ...key, taskId: id, state, outlook: 'fails', reason: reasonFor(error) }
         }

@@ -32,10 +32,10 @@ export function resumeTasks(tasks: readonly RestoredTask[], context: TakingUp): 
 /** Before the actors start: has a task known, and the author's code in it run when it may. */
 function expect({ row, saved, isOther, error }: RestoredTask, { root, host, ledger, services, wasHere }: TakingUp): void {
   const { taskId, generation, state, wakeAtMs, bytes = 0 } = row
-  ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })
+  ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
-  const isToStart = task?.status === 'active' && task.can({ type: 'task.start', taskId })
+  const isToStart = !error && task?.status === 'active' && task.can({ type: 'task.start', taskId })
   const isToRecover = !error && (wasHere || services.recoveryQueue.concern(wakeAtMs))
   // Timers of another version's chart may begin anew, and be due at once.
   const runsByItself = isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && hasRunningLogic(actor))

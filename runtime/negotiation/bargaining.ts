@@ -23,11 +23,10 @@ export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
 
 /** Asks the author about a request. */
 async function opinion(negotiation: Negotiation, { request, round, standing, proposal }: Matter, host: ActorHost, signal: AbortSignal): Promise<Opinion> {
-  const opinion = await answering(host, request, signal, async given => {
+  return answering(host, request, signal, async given => {
     const answer = await negotiation.respond({ ...given, round, standing, proposal })
     return opinionOf(answer, negotiation, { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs })
-  })
-  return opinion ?? { decision: 'failed' }
+  }, failure => failure)
 }
 
 /** What the author's answer means; an offer is named by the id that its request had for a task. */

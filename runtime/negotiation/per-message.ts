@@ -10,6 +10,7 @@ import type { Accepted, Rejected, Reply } from '../authoring/words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
+import { onAbort } from '../primitives/promises.ts'
 
 /** What a negotiation is called with. */
 export interface NegotiationArguments {
@@ -22,7 +23,7 @@ export interface NegotiationArguments {
   readonly extensions: readonly string[]
   /** Reads the context's newest messages before this one, of the client and of the agent, oldest first; 50 unless told. */
   readonly history: (limit?: number) => Promise<Message[]>
-  /** Aborts when the conversation leaves memory before there is an answer. */
+  /** Aborts when the conversation leaves memory before there is an answer, or when that comes too late: after `limits.negotiationMs`. */
   readonly signal: AbortSignal
 }
 
@@ -43,31 +44,47 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
   const opensTasks = work !== undefined
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
-      const outcome = await answering(hostOf(system), request, signal, async given => {
+      return answering(hostOf(system), request, signal, async given => {
         const decision = decisionOf(await negotiate(given), request, opensTasks)
         const violations = input && decision.decision === 'accepted' ? inputViolations(input, request.message) : []
         return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
-      })
-      return outcome ?? { request, decision: 'failed' }
+      }, failure => ({ request, ...failure }))
     })
   )
 }
 
-/** Has an author's code answer a request. `undefined` if it throws, since the error is for the log, or if nobody waits for it who will not send it again. */
+/** What a request gets that its author's code does not answer. */
+interface Failure {
+  readonly decision: 'failed'
+  /** Whether the time for an answer is over. */
+  readonly isLate?: boolean
+}
+
+/** Has an author's code answer a request. It gets a failure if that throws, since the error is for the log, takes too long, or if nobody waits for it who will not send it again. */
 export async function answering<Answer>(
   host: ActorHost,
   { callId, message, extensions = NO_EXTENSIONS, details = NO_DETAILS, trace, isOnce }: ContextRequest,
-  signal: AbortSignal,
-  answer: (given: NegotiationArguments) => Promise<Answer>
-): Promise<Answer | undefined> {
-  const { contextId } = host.key
+  stopped: AbortSignal,
+  answer: (given: NegotiationArguments) => Promise<Answer>,
+  failing: (failure: Failure) => Answer
+): Promise<Answer> {
+  const { key: { contextId }, clock, limits: { negotiationMs } } = host
   // Its client heard of no outcome, and sends it again: what came of it now would be there twice.
-  if (isOnce && !host.isAwaited(callId)) return undefined
+  if (isOnce && !host.isAwaited(callId)) return failing({ decision: 'failed' })
+  const late = new AbortController()
+  const timer = clock.setTimeout(() => late.abort(new DOMException(`There was no answer within ${negotiationMs} ms.`, 'TimeoutError')), negotiationMs)
+  const stopListening = onAbort(stopped, () => clock.clearTimeout(timer))
+  const tooLate = new Promise<never>((_, reject) => void onAbort(late.signal, () => reject(late.signal.reason)))
   try {
+    const signal = AbortSignal.any([stopped, late.signal])
     const given: NegotiationArguments = { contextId, message, request: details, extensions, history: limit => host.readMessages(limit), signal }
-    return await (host.traces ? host.traces.negotiated(trace, () => answer(given)) : answer(given))
+    const inTime = () => Promise.race([answer(given), tooLate])
+    return await (host.traces ? host.traces.negotiated(trace, inTime) : inTime())
   } catch (error) {
     host.logger.error('the negotiation of a message failed', { contextId, error })
-    return undefined
+    return failing({ decision: 'failed', ...(late.signal.aborted && { isLate: true }) })
+  } finally {
+    clock.clearTimeout(timer)
+    stopListening()
   }
 }

@@ -2,7 +2,7 @@ import type { AnyStateMachine } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import type { StoredContext } from '../store/store.ts'
+import type { RestorableRow } from '../store/store.ts'
 import type { SavedTimers } from '../timers/task-timers.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
@@ -10,8 +10,6 @@ import { migrated, type Migrate } from './migration.ts'
 import { checkFormat } from './snapshot-text.ts'
 
 const cannot = 'This task cannot go on with the agent as it is now:'
-
-type StoredRow = StoredContext['tasks'][number]
 
 /** What of an agent its stored tasks are restored for. */
 export interface RestoringAgent {
@@ -25,7 +23,7 @@ export type SavedTask = PersistedSnapshot & SavedTimers & { readonly context: Ta
 
 /** A stored task, made ready for the agent as it is now. */
 export interface RestoredTask {
-  readonly row: StoredRow
+  readonly row: RestorableRow
   readonly saved: SavedTask
   /** What XState restores, as JSON text: without its work if that cannot go on. */
   readonly text: string
@@ -41,7 +39,8 @@ export interface RestoredTask {
  * Makes a stored task ready: what another version of the agent has stored is migrated if the author has given `migrate`;
  * then it has to fit the agent's work. Throws InternalError for a task that a newer taskchart has stored.
  */
-export function restoredTask(row: StoredRow, agent: RestoringAgent): RestoredTask {
+export function restoredTask(row: RestorableRow, agent: RestoringAgent): RestoredTask {
+  if (row.snapshot === undefined) return unread(row)
   const saved: SavedTask = JSON.parse(row.snapshot)
   checkFormat(saved)
   const isOther = saved.version !== agent.version
@@ -54,6 +53,13 @@ export function restoredTask(row: StoredRow, agent: RestoringAgent): RestoredTas
     const error = isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${cannot} its work is not stored as a statechart is.`, { cause })
     return { row, saved, text: JSON.stringify({ ...saved, children: {} }), isOther, isMigrated: false, error }
   }
+}
+
+/** A task whose snapshot was not read, as one of which nothing has begun. */
+function unread(row: RestorableRow): RestoredTask {
+  const saved: SavedTask = { status: 'active', value: { active: 'submitted' }, historyValue: {}, context: { taskId: row.taskId, contextId: '', queue: [], restarts: [] }, children: {} }
+  const error = new A2AError('RateLimited', 'This task cannot go on: more is stored of the open tasks of its conversation than is brought into memory for one.')
+  return { row, saved, text: JSON.stringify(saved), isOther: false, isMigrated: false, error }
 }
 
 function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): SavedTask {

@@ -101,8 +101,11 @@ export interface Commit {
 export interface StoredContext {
   readonly commit: number
   readonly snapshot: string
-  readonly tasks: readonly (TaskRow & { readonly snapshot: string })[]
+  readonly tasks: readonly RestorableRow[]
 }
+
+/** A task that has not ended: without its snapshot if that has not been read, with the bytes that it has instead, about. */
+export type RestorableRow = TaskRow & ({ readonly snapshot: string } | { readonly snapshot?: undefined; readonly snapshotBytes: number })
 
 /** A task as GetTask shows it, and the generation that it has. The task is the caller's own copy. */
 export interface StoredTask {
@@ -131,6 +134,14 @@ export interface TaskSize {
 
 /** Some tasks: those of these ids that the scope has, or the newest of a context by creation. */
 export type TaskChoice = (Scope & { readonly taskIds: readonly string[] }) | (ContextKey & { readonly newest: number })
+
+/** Which messages of a context to read: by default all. */
+export interface MessageChoice {
+  /** Only those before the one that opened this task; none if no message here did. */
+  readonly before?: string
+  /** Default: no bound. */
+  readonly bytes?: number
+}
 
 /** Where a task stands in a list: the time of its status, as its newest status update has it, and its id. */
 export interface TaskCursor {
@@ -192,7 +203,10 @@ export interface Erasure extends Scope {
  */
 export interface Store {
   commit(commit: Commit): Promise<boolean>
-  loadContext(key: ContextKey): Promise<StoredContext | undefined>
+  /** The tasks come in the order of their creation. Snapshots for which `bytes` have no room, beside those before them, are not read. Default: all are. */
+  loadContext(key: ContextKey, bytes?: number): Promise<StoredContext | undefined>
+  /** The snapshot of a task; `undefined` once that has ended. */
+  readSnapshot(scope: Scope, taskId: string): Promise<string | undefined>
   /**
    * The wakes of all scopes after a cursor, the earliest first, at most `limit`: one for each task whose newest row has
    * `wakeAtMs`. Those of one moment come in any order of their tasks' ids, as long as it is always the same and the empty
@@ -206,13 +220,11 @@ export interface Store {
   readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): Promise<MessageRow[]>
   /** What the work of a task keeps, in the order of first writing. Nothing once the task has ended. */
   readJournal(scope: Scope, taskId: string): Promise<JournalRow[]>
-  /** A context's newest messages, oldest first, at most `limit`. */
-  readMessages(key: ContextKey, limit: number): Promise<MessageRow[]>
-  /** A context's newest tasks by creation, newest first, at most `limit`, without history. */
-  readTasks(key: ContextKey, limit: number): Promise<StoredTask[]>
+  /** A context's newest messages, oldest first, at most `limit`, and the fewest of these that have `bytes` or more together. */
+  readMessages(key: ContextKey, limit: number, choice?: MessageChoice): Promise<MessageRow[]>
   /**
    * How much is stored of some tasks, each of which is listed once. Tasks of `taskIds` come in the order of `listTasks`, the newest
-   * tasks of a context in the order of `readTasks`. One query, however many ids there are, that reads no event and no message.
+   * tasks of a context the newest first. One query, however many ids there are, that reads no event and no message.
    */
   measureTasks(choice: TaskChoice): Promise<TaskSize[]>
   /**

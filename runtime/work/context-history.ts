@@ -6,13 +6,13 @@ import type { ContextKey, MessageRow, Store, TaskSize } from '../store/store.ts'
 /**
  * The newest messages of a context before the one that opened a task, oldest first, at most `limit`: the client's, the
  * agent's replies, and what the agent said in tasks that had ended by then. What is said later never comes in, so that
- * work which runs again reads the same; only what is removed meanwhile is missing. Tasks of up to `limits.referencedBytes` together are read for
- * what was said in them, the newest first; of the others come the messages of the client alone. Throws RangeError for a limit that is
- * not a whole number from 0.
+ * work which runs again reads the same; only what is removed meanwhile is missing. The messages stop with that by which they have
+ * `limits.referencedBytes`, and tasks of up to so many together are read for what was said in them, the newest first; of the others come
+ * the messages of the client alone. Throws RangeError for a limit that is not a whole number from 0.
  */
 export async function readHistory(store: Store, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
   if (!Number.isInteger(limit) || limit < 0) throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
-  const rows = await rowsBefore(store, key, taskId, limit)
+  const rows = await store.readMessages(key, limit, { before: taskId, bytes: referencedBytes })
   const openedAt = await timeOpened(store, key, taskId)
   const unsaid = new Map<string, Message[]>()
   let left = referencedBytes
@@ -30,15 +30,6 @@ async function sizesOf(store: Store, key: ContextKey, rows: readonly MessageRow[
   const taskIds = [...new Set(rows.toReversed().flatMap(row => row.taskId ?? []))]
   const sizes = await store.measureTasks({ ...key, taskIds })
   return sizes.toSorted((one, other) => taskIds.indexOf(one.taskId) - taskIds.indexOf(other.taskId))
-}
-
-/** The rows before the one that opened the task. It may stand far back, if its task has gone on for long. */
-async function rowsBefore(store: Store, key: ContextKey, taskId: string, limit: number): Promise<MessageRow[]> {
-  for (let asked = limit + 1; ; asked *= 2) {
-    const rows = await store.readMessages(key, asked)
-    const at = rows.findIndex(row => row.taskId === taskId && row.generation === 0)
-    if (at >= limit || rows.length < asked) return rows.slice(Math.max(at - limit, 0), at)
-  }
 }
 
 async function timeOpened(store: Store, key: ContextKey, taskId: string): Promise<string> {

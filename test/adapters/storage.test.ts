@@ -16,6 +16,7 @@ import { originalText, storedText } from '../../adapters/storage/stored-text.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { HOSTILE } from '../fixtures/hostile-keys.ts'
+import { tasksIn } from '../fixtures/runtime-helpers.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
 import { contextKey, DRIVERS, edit, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
@@ -50,8 +51,8 @@ async function emptied(store: Store, file: string): Promise<Store> {
     return ask(...args)
   }
   return {
-    commit: call(store.commit), loadContext: call(store.loadContext), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents), readTaskMessages: call(store.readTaskMessages),
-    readJournal: call(store.readJournal), readMessages: call(store.readMessages), readTasks: call(store.readTasks), measureTasks: call(store.measureTasks), listTasks: call(store.listTasks),
+    commit: call(store.commit), loadContext: call(store.loadContext), readSnapshot: call(store.readSnapshot), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents), readTaskMessages: call(store.readTaskMessages),
+    readJournal: call(store.readJournal), readMessages: call(store.readMessages), measureTasks: call(store.measureTasks), listTasks: call(store.listTasks),
     readSend: call(store.readSend), countOpen: call(store.countOpen), readWebhooks: call(store.readWebhooks), readOpenWebhooks: call(store.readOpenWebhooks),
     writeWebhook: call(store.writeWebhook), noteWebhooks: call(store.noteWebhooks), deleteWebhook: call(store.deleteWebhook), sweep: call(store.sweep), erase: call(store.erase),
     close: async () => {
@@ -243,7 +244,7 @@ await t.test('a file has one holder', async t => {
     t.strictSame(await reader.scopes(), [scope])
     t.strictSame(await reader.readJournal(scope, 'live'), [{ taskId: 'live', key: 'k', value: 'kept for live' }])
     t.equal((await reader.readMessages(contextKey('context of live'), 10)).length, 1)
-    t.equal((await reader.readTasks(contextKey('context of live'), 10)).length, 1)
+    t.equal((await tasksIn(reader, contextKey('context of live'))).length, 1)
     t.ok(await reader.loadContext(contextKey('context of live')))
     t.equal((await reader.readWakes(10, { atMs: 0, taskId: '' })).length, 3)
     t.equal(await reader.readSend(scope, 'none'), undefined)
@@ -398,7 +399,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
       t.equal((await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state, 'TASK_STATE_COMPLETED', 'its status is whole')
       t.equal((await store.listTasks(scope, { limit: 10 })).total, 2)
       t.strictSame(await taskIds(store), ['live'])
-      t.strictSame(await store.readTasks(contextKey('context of over'), 10), [])
+      t.strictSame(await tasksIn(store, contextKey('context of over')), [])
       t.match(said[0], 'Task over cannot be read')
       t.equal(await store.commit(opening('new')), true)
       await store.close()

@@ -6,7 +6,7 @@ import type { Limits } from '../../runtime/access/limits.ts'
 import { errorReply, threeTasks, type ThreeTasks } from '../fixtures/bad-input-agent.ts'
 import { badFrames, badHandshakes, badParams, badTexts, goodHandshakes, goodMessages, nested, type BadHandshake } from '../fixtures/bad-input.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket, type HttpAnswer } from '../fixtures/raw-socket.ts'
-import { say, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { say, tasksIn, until, userMessage } from '../fixtures/runtime-helpers.ts'
 import { eventIn, JsonSocket, obedient, serve, type ServedAgent } from '../fixtures/served-agent.ts'
 
 type Prepared = ServedAgent & ThreeTasks
@@ -217,7 +217,7 @@ await t.test('a cancelStream that names a call does not end it', async t => {
   client.cancelStream(call)
   const subscribed = client.request('SubscribeToTask', { id: agent.working.id })
   t.match(await client.next(), { id: subscribed, result: { task: { id: agent.working.id } } })
-  const [mine] = await agent.store.readTasks({ tenant: '', principal: 'anonymous', contextId: '' }, 1)
+  const [mine] = await tasksIn(agent.store, { tenant: '', principal: 'anonymous', contextId: '' })
   t.equal(mine, undefined)
   t.strictSame(client.unread, [], 'the call still waits')
 })
@@ -256,7 +256,7 @@ await t.test('calls over the limit are refused one by one, and taken again when 
     const contextId = `round-${round}`
     const calls = [client.request('SendMessage', say('wait', { contextId })), client.request('SendMessage', say('wait', { contextId }))]
     const tasks = await until(async () => {
-      const tasks = await agent.store.readTasks({ tenant: '', principal: 'anonymous', contextId }, 3)
+      const tasks = await tasksIn(agent.store, { tenant: '', principal: 'anonymous', contextId })
       return tasks.length === 2 && tasks
     })
     const before = agent.commits()

@@ -42,9 +42,9 @@ export const runtimeFaults: readonly Fault[] = [
     find: 'if (event) this.#context.pipeline.turn.log.push(event)',
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.log.push(event)`
   },
-  { name: 'a restored task counts its generations anew', file: 'runtime/contexts/resume-tasks.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { state, bytes, snapshotBytes: row.snapshot.length })' },
+  { name: 'a restored task counts its generations anew', file: 'runtime/contexts/resume-tasks.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })', replace: 'ledger.open(taskId, { state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })' },
   { name: 'a page of tasks has no bound in bytes', file: 'runtime/operations/list-tasks.ts', unit: 'test/adapters/large-answers.test.ts', find: ', bytes: PAGE_BYTES', replace: '' },
-  { name: 'a restored task counts its bytes anew', file: 'runtime/contexts/resume-tasks.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot.length })', replace: 'ledger.open(taskId, { generation, state })' },
+  { name: 'a restored task counts its bytes anew', file: 'runtime/contexts/resume-tasks.ts', unit: 'test/runtime/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })', replace: 'ledger.open(taskId, { generation, state })' },
   { name: 'the snapshot of a context is made once', file: 'runtime/snapshots/snapshot-text.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
   { name: 'a generation that has to match is not looked at', file: 'runtime/contexts/live-context.ts', find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`, replace: '' },
   { name: 'the terms of a deal do not reach the work', file: 'runtime/contexts/live-context.ts', find: 'firstWorkInput({ taskId, contextId, message, ...opened }, terms)', replace: 'firstWorkInput({ taskId, contextId, message, ...opened }, undefined)' },

@@ -24,7 +24,7 @@ async function toldBy({ store }: Lives, id: string): Promise<(string | undefined
 
 async function rowOf({ store }: Lives): Promise<{ wakeAtMs: number | undefined; delayed: unknown[] } | undefined> {
   const row = (await store.loadContext({ ...anyone, contextId: 'c' }))?.tasks[0]
-  return row && { wakeAtMs: row.wakeAtMs, delayed: JSON.parse(row.snapshot).delayed ?? [] }
+  return row && { wakeAtMs: row.wakeAtMs, delayed: JSON.parse(String(row.snapshot)).delayed ?? [] }
 }
 
 /** Asks, and gives up when nobody answers in time. */
@@ -358,7 +358,7 @@ await t.test('actors below the work', async t => {
     const spoil = (text: string) => JSON.stringify({ ...JSON.parse(text), delayed: [{ source: ['gone'], event: { type: 'x' }, dueMs: 0 }, { source: ['work'], target: [id, 'gone', 'x'], event: { type: 'x' }, dueMs: 0 }] })
     const store: Store = { ...agent.store, loadContext: async key => {
       const stored = await agent.store.loadContext(key)
-      return stored && { ...stored, tasks: stored.tasks.map(task => ({ ...task, snapshot: spoil(task.snapshot) })) }
+      return stored && { ...stored, tasks: stored.tasks.map(task => ({ ...task, snapshot: spoil(String(task.snapshot)) })) }
     } }
     await agent.runtime.close()
     const after = start(t, { work: asking(1000) }, { store, clock: agent.clock })

@@ -3,7 +3,7 @@ import { memoryStore } from '../../runtime/index.ts'
 import { compress, decompress } from '../../runtime/store/memory/context.ts'
 import type { Commit, MessageRow, Store, TaskEvent } from '../../runtime/store/store.ts'
 import { painter } from '../fixtures/agents.ts'
-import { reaches, say, start, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
+import { reaches, say, start, taskIn, tasksIn, textOf } from '../fixtures/runtime-helpers.ts'
 
 const ids: [string, string] = ['Z5t9HFbkkP75JEwJwx7tL', '714Zijon7FsnkwBkHq5zn']
 const scope = { tenant: '', principal: 'anonymous' }
@@ -36,7 +36,7 @@ await t.test('a context that has waited long reads as before, and goes on', asyn
   await runtime.cancelTask({ id: other })
   const key = { ...scope, contextId }
   const read = async () => [
-    await store.readTask(scope, id), await store.readTask(scope, other), await store.readEvents(scope, id, 0, 10), await store.readMessages(key, 10), await store.readTasks(key, 10),
+    await store.readTask(scope, id), await store.readTask(scope, other), await store.readEvents(scope, id, 0, 10), await store.readMessages(key, 10), await tasksIn(store, key),
     await store.loadContext(key), await store.readWakes(10, { atMs: 0, taskId: '' })
   ]
   const before = await read()
@@ -90,7 +90,7 @@ await t.test('folded contexts are swept and erased like others, and what stays o
   t.equal(await store.sweep({ endedBeforeMs: 500, idleBeforeMs: 500, sendsBeforeMs: 0 }, 1000), 500)
   t.equal((await store.listTasks(scope, { limit: 1 })).total, 700)
   for (const i of [0, 499, 500]) {
-    t.strictSame((await store.readTasks(keyOf(i), 10)).map(({ task }) => task.id), i < 500 ? [`waits ${i}`] : [`waits ${i}`, `ended ${i}`])
+    t.strictSame((await tasksIn(store, keyOf(i))).map(({ task }) => task.id), i < 500 ? [`waits ${i}`] : [`waits ${i}`, `ended ${i}`])
     t.equal((await store.readTask(scope, `waits ${i}`))?.task.history?.length, 1)
     t.equal((await store.readEvents(scope, `waits ${i}`, 0, 10)).length, 1)
   }

@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { acceptOffer, declineOffer, offerIn, proposeTerms, type Offer } from '../../adapters/client/connect.ts'
 import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../machines/protocol/parts.ts'
 import { jsonSchemaOf } from '../../runtime/authoring/json-schema.ts'
 import {
   accepted, declined, defineAgent, memoryStore, negotiation, offer, rejected, reply, text,
-  type NegotiationAnswer, type NegotiationOptions, type RespondArguments, type Runtime, type RuntimeOptions, type StandardSchema
+  type NegotiateFunction, type NegotiationAnswer, type NegotiationOptions, type RespondArguments, type Runtime, type RuntimeOptions, type StandardSchema
 } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
@@ -331,6 +331,51 @@ await t.test('an answer of the author’s that is none fails that call alone, an
   }
   t.strictSame(log, [])
   t.strictSame(termsIn(await tell(runtime, acceptOffer(made))), { euros: 40, day: 'friday' })
+})
+
+await t.test('an answer that does not come in time fails that call with DeadlineExceeded and aborts its signal; the next message is answered', async t => {
+  const signals: AbortSignal[] = []
+  const slow = ({ message, signal }: { message: Message; signal: AbortSignal }) => {
+    if (textOf(message) !== 'slow') return reply('quick')
+    signals.push(signal)
+    return new Promise<never>(() => {})
+  }
+  for (const [name, definition] of Object.entries({ bargaining: bargainer(slow), function: { negotiate: slow } })) {
+    const { runtime, clock, log } = start(t, definition, { limits: { negotiationMs: 500 } })
+    const refused = refusal(tell(runtime, 'slow'))
+    const signal = await until(() => signals.pop())
+    clock.increment(499)
+    await rest()
+    t.notOk(signal.aborted, name)
+    const next = tell(runtime, 'next')
+    clock.increment(1)
+    t.match(await refused, { code: 'DeadlineExceeded', message: 'The agent gave no answer to this message in time.' }, name)
+    t.ok(signal.aborted, name)
+    t.equal(wordsIn(await next), 'quick', name)
+    t.match(log, [{ message: 'the negotiation of a message failed', details: { contextId: 'c', error: { name: 'TimeoutError', message: 'There was no answer within 500 ms.' } } }], name)
+  }
+})
+
+await t.test('a negotiation that is stopped leaves no timer', async t => {
+  const { runtime, clock, log } = start(t, { negotiate: () => new Promise<never>(() => {}) })
+  const lost = refusal(tell(runtime, 'x'))
+  await rest()
+  await runtime.close()
+  t.match(await lost, { code: 'Overloaded' })
+  clock.increment(10 * MINUTE)
+  await rest()
+  t.strictSame(log, [])
+})
+
+await t.test('the history of a negotiation has the newest messages up to limits.referencedBytes', async t => {
+  const read: unknown[] = []
+  const negotiate: NegotiateFunction = async ({ history }) => {
+    read.push((await history()).map(message => textOf(message)?.slice(0, 1)))
+    return reply('r')
+  }
+  const { runtime } = start(t, { negotiate }, { limits: { referencedBytes: 2000 } })
+  for (const words of ['a', 'b', 'c', 'd']) await tell(runtime, words.repeat(1000))
+  t.strictSame(read, [[], ['a', 'r'], ['a', 'r', 'b', 'r'], ['b', 'r', 'c', 'r']])
 })
 
 await t.test('a schema', async t => {

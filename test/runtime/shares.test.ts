@@ -6,7 +6,7 @@ import { inputRequired, memoryStore } from '../../runtime/index.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
-import { open, rejection, rest, say, start, until } from '../fixtures/runtime-helpers.ts'
+import { open, rejection, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
 
 const ANNA = { principal: 'anna' }
 const BOB = { principal: 'bob' }
@@ -224,6 +224,35 @@ await t.test('the bytes of live contexts', async t => {
     t.ok(await until(() => large(after.runtime, ANNA).catch(() => undefined)))
   })
 
+  await t.test('of one context that comes back are a share at the most: tasks beyond it fail alone, and each snapshot is read by itself', async t => {
+    const inner = memoryStore()
+    const asked: (number | string | undefined)[] = []
+    const kept: Store = {
+      ...inner,
+      loadContext: (key, bytes) => (asked.push(bytes), inner.loadContext(key, bytes && 70_000)),
+      readSnapshot: (scope, taskId) => (asked.push(taskId), taskId === gone ? Promise.resolve(undefined) : inner.readSnapshot(scope, taskId)),
+      close: async () => {}
+    }
+    let gone = ''
+    const before = start(t, { work: painter() }, { store: kept })
+    const ids = []
+    for (const words of [LARGE, 'x', LARGE, LARGE.repeat(2), 'x', LARGE]) ids.push((await open(before.runtime, words, { contextId: 'c' }, ANNA)).id)
+    await rest()
+    await before.runtime.close()
+    asked.length = 0
+    gone = String(ids[5])
+    const after = start(t, { work: painter() }, { store: kept, limits: { liveBytes: 880_000, messageBytes: 100_000 } })
+    const states = []
+    t.equal((await after.runtime.sendMessage(say('red', { taskId: String(ids[1]) }), ANNA).then(taskIn)).status.state, 'TASK_STATE_COMPLETED')
+    for (const id of ids) states.push((await after.runtime.getTask({ id }, ANNA)).status)
+    t.match(states, [
+      { state: 'TASK_STATE_INPUT_REQUIRED' }, { state: 'TASK_STATE_COMPLETED' }, { state: 'TASK_STATE_INPUT_REQUIRED' },
+      { state: 'TASK_STATE_FAILED', message: { parts: [{ text: /^This task cannot go on: more is stored of the open tasks of its conversation/ }] } },
+      { state: 'TASK_STATE_INPUT_REQUIRED' }, { state: 'TASK_STATE_INPUT_REQUIRED' }
+    ])
+    t.strictSame(asked, [220_000, ids[2], gone])
+  })
+
   await t.test('of contexts that wake have to fit: those over the share wait until there is room', async t => {
     const inner = memoryStore()
     const kept: Store = { ...inner, close: async () => {} }
@@ -231,7 +260,7 @@ await t.test('the bytes of live contexts', async t => {
     const before = start(t, { work: chart }, { store: kept })
     const tasks = []
     for (const contextId of ['a', 'b', 'c']) tasks.push(await open(before.runtime, LARGE, { contextId }, ANNA))
-    const sizes = await Promise.all(['a', 'b', 'c'].map(async contextId => (await inner.loadContext({ tenant: '', ...ANNA, contextId }))?.tasks[0]?.snapshot.length ?? 0))
+    const sizes = await Promise.all(['a', 'b', 'c'].map(async contextId => (await inner.loadContext({ tenant: '', ...ANNA, contextId }))?.tasks[0]?.snapshot?.length ?? 0))
     await before.runtime.close()
     t.ok(sizes.every(size => size > 60_000), 'the charts keep their messages')
     const after = start(t, { work: chart }, { store: kept, limits: { ...LIMITS, idleContexts: 1 } })

@@ -139,7 +139,7 @@ await t.test('a task fails with the reason if the agent does not have any more',
 /** What an older taskchart stored: no format, no version. */
 function withoutMembers(stored: Awaited<ReturnType<Lives['store']['loadContext']>>) {
   const bare = (text: string) => JSON.stringify({ ...JSON.parse(text), format: undefined, version: undefined })
-  return stored && { ...stored, snapshot: bare(stored.snapshot), tasks: stored.tasks.map(task => ({ ...task, snapshot: bare(task.snapshot) })) }
+  return stored && { ...stored, snapshot: bare(stored.snapshot), tasks: stored.tasks.map(task => ({ ...task, snapshot: bare(String(task.snapshot)) })) }
 }
 
 await t.test('migrate', async t => {
@@ -311,7 +311,7 @@ await t.test('a context that a newer taskchart has stored is not touched, and sa
       commit: () => t.fail('nothing is written'),
       loadContext: async (key: Parameters<typeof loadContext>[0]) => {
         const stored = await loadContext(key)
-        return stored && { ...stored, ...(of === 'context' ? { snapshot: newer(stored.snapshot) } : { tasks: stored.tasks.map(task => ({ ...task, snapshot: newer(task.snapshot) })) }) }
+        return stored && { ...stored, ...(of === 'context' ? { snapshot: newer(stored.snapshot) } : { tasks: stored.tasks.map(task => ({ ...task, snapshot: newer(String(task.snapshot)) })) }) }
       }
     })
     const runtime = await life.restart()

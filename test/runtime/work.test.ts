@@ -6,7 +6,7 @@ import { A2AError, accepted, artifact, data, failed, inputRequired, progress, re
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, tasksIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 const SECRET = 'secret: /etc/passwd'
 const cyclic: Record<string, unknown> = {}
@@ -503,7 +503,7 @@ await t.test('negotiation', async t => {
   await t.test('it may answer with a message, in the message’s context, and opens no task', async t => {
     const { runtime, store } = start(t, both(({ contextId }) => reply({ parts: [text(`in ${contextId}`)], metadata: { a: 1 } })))
     t.match(messageIn(await runtime.sendMessage(say('hi', { contextId: 'c' }))), { role: 'ROLE_AGENT', contextId: 'c', parts: [{ text: 'in c' }], metadata: { a: 1 } })
-    t.strictSame(await store.readTasks({ tenant: '', principal: 'anonymous', contextId: 'c' }, 10), [])
+    t.strictSame(await tasksIn(store, { tenant: '', principal: 'anonymous', contextId: 'c' }), [])
   })
 
   await t.test('it may open a task, whose work gets the terms and whose metadata shows them', async t => {

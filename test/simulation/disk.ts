@@ -88,14 +88,14 @@ export class Disk {
     const engine = this.#engine
     return {
       commit: commit => called(contextName(commit.key), () => this.#commit(commit, this.#fate())),
-      loadContext: read(key => engine.loadContext(key)),
+      loadContext: read((key, bytes) => engine.loadContext(key, bytes)),
+      readSnapshot: read((scope, taskId) => engine.readSnapshot(scope, taskId)),
       readWakes: read((limit, after) => engine.readWakes(limit, after)),
       readTask: read((scope, taskId, options) => engine.readTask(scope, taskId, options)),
       readEvents: read((scope, taskId, after, limit, bytes) => engine.readEvents(scope, taskId, after, limit, bytes)),
       readTaskMessages: read((scope, taskId, after, bytes) => engine.readTaskMessages(scope, taskId, after, bytes)),
       readJournal: read((scope, taskId) => engine.readJournal(scope, taskId)),
-      readMessages: read((key, limit) => engine.readMessages(key, limit)),
-      readTasks: read((key, limit) => engine.readTasks(key, limit)),
+      readMessages: read((key, limit, choice) => engine.readMessages(key, limit, choice)),
       measureTasks: read(choice => engine.measureTasks(choice)),
       listTasks: read((scope, query) => engine.listTasks(scope, query)),
       readSend: read((scope, key) => engine.readSend(scope, key)),

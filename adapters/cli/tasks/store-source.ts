@@ -89,10 +89,11 @@ async function recordOf(store: StoreReader, scope: Scope, { task, generation }: 
 /** What is to happen to a task by itself. If its context is damaged that is told, and the rest of the task is shown. */
 async function timersOf(store: StoreReader, scope: Scope, { task: { id, contextId, status } }: StoredTask, report: Report): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
   try {
-    const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId })
+    const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId }, 0)
     const row = stored?.tasks.find(row => row.taskId === id)
-    if (!row) return {}
-    const { context } = JSON.parse(row.snapshot) as Partial<SavedTask>
+    const snapshot = row && (await store.readSnapshot(scope, id))
+    if (!row || snapshot === undefined) return {}
+    const { context } = JSON.parse(snapshot) as Partial<SavedTask>
     return { wakeAtMs: row.wakeAtMs, deadlineAtMs: context?.deadlineAtMs }
   } catch (error) {
     report((error as Error).message)

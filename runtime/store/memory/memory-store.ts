@@ -42,10 +42,17 @@ export function memoryStore(): Store {
       for (const row of commit.sends) sends.add(commit.key, row)
       return true
     }),
-    loadContext: key => call(() => {
+    loadContext: (key, bytes = Infinity) => call(() => {
       const context = contexts.get(key)
-      return context && { commit: context.commit, snapshot: context.snapshot, tasks: [...context.live] }
+      let left = bytes
+      const tasks = context?.live.map(({ snapshot, ...row }) => {
+        if (snapshot.length > left) return { ...row, snapshotBytes: snapshot.length }
+        left -= snapshot.length
+        return { ...row, snapshot }
+      })
+      return context && tasks && { commit: context.commit, snapshot: context.snapshot, tasks }
     }),
+    readSnapshot: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.live.find(row => row.taskId === taskId)?.snapshot),
     readWakes: (limit, { atMs, taskId }) => call(() => contexts.wakes.read(limit, { atMs, id: taskId })),
     readTask: (scope, taskId, options) => call(() => {
       const task = contexts.task(scope, taskId)
@@ -60,10 +67,11 @@ export function memoryStore(): Store {
       return fewest(messages.slice(after), bytes)
     }),
     readJournal: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.journalOf(taskId) ?? []),
-    readMessages: (key, limit) => call(() => takeLast(contexts.get(key)?.messages ?? [], limit)),
-    readTasks: (key, limit) => call(() => {
-      const tasks = takeLast(contexts.get(key)?.tasks ?? [], limit)
-      return tasks.toReversed().map(task => projectTask(task, { historyLength: 0 }))
+    readMessages: (key, limit, { before, bytes = Infinity } = {}) => call(() => {
+      const messages = contexts.get(key)?.messages ?? []
+      const end = before === undefined ? messages.length : messages.findIndex(({ taskId }) => taskId === before)
+      const newest = takeLast(messages.slice(0, Math.max(0, end)), limit)
+      return fewest(newest.toReversed(), bytes).toReversed()
     }),
     measureTasks: choice => call(() => {
       if ('newest' in choice) return takeLast(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)

@@ -3,7 +3,7 @@ import type { SendMessageRequest } from '../../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
-import { messageIn, say, stateName, textOf, until, userMessage } from '../../fixtures/runtime-helpers.ts'
+import { messageIn, say, stateName, tasksIn, textOf, until, userMessage } from '../../fixtures/runtime-helpers.ts'
 import { read, type Client } from '../client.ts'
 import { nowhere, row, type Row } from '../row.ts'
 
@@ -17,7 +17,7 @@ export const sendMessage: readonly Row[] = [
     const { role, contextId, taskId, parts } = messageIn(await client.send('hello'))
     t.match({ role, contextId, parts }, { role: 'ROLE_AGENT', contextId: /.+/, parts: [{ text: 'Hello to you.' }] })
     t.equal(taskId, undefined)
-    t.same(await store.readTasks({ tenant: '', principal: 'anonymous', contextId: String(contextId) }, 10), [])
+    t.same(await tasksIn(store, { tenant: '', principal: 'anonymous', contextId: String(contextId) }), [])
   }),
   row(27, 'M', '3.1.1', 'A task that has ended, in any of the four ways, takes no message: UnsupportedOperation', async (t, { client }) => {
     const canceled = await client.cancel((await client.opened('wait', 'working')).id)
