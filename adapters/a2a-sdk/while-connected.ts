@@ -13,9 +13,15 @@ type Request = EventEmitter & {
   readonly request?: object
 }
 
+/** What a user may have beside what the SDK knows of one. */
+interface KnownUser extends User {
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly connection?: object
+}
+
 /**
  * Has calls and streams end when their client is gone, which the official servers do not tell: wraps their `userBuilder`.
- * Tasks go on. Without it a stream ends by itself, when nothing has happened for a while (`streamIdleMs`). A user may have `claims`, which are the call's. It also tells the request
+ * Tasks go on. Without it a stream ends by itself, when nothing has happened for a while (`streamIdleMs`). A user may have `claims`, which are the call's, and a `connection`. It also tells the request
  * handler which server called it: errors get a status that this server can write. Over Express it tells the connection too, by which
  * callers without a name are counted.
  */
@@ -29,8 +35,8 @@ export function whileConnected<R extends object>(userBuilder: (request: R) => Pr
     const transport = transportOf(request)
     try {
       const user = await userBuilder(request)
-      const { isAuthenticated, userName } = user
-      return { isAuthenticated, userName, ...('claims' in user && { claims: user.claims }), signal: gone.signal, transport, ...(socket && { connection: connectionOf({ incoming: { socket } }) }) } as User
+      const { isAuthenticated, userName, claims, connection = connectionOf({ incoming: { socket } }) } = user as KnownUser
+      return { isAuthenticated, userName, ...(claims && { claims }), signal: gone.signal, transport, ...(connection && { connection }) } as User
     } catch (error) {
       noteFailure(error, headers, message)
       throw toSdkError(error, transport)

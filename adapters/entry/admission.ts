@@ -77,6 +77,11 @@ function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
   return { status: 401, message: error.message, headers: { 'WWW-Authenticate': challenge }, error }
 }
 
+/** The error with which a stream ends when the credentials of its request run out. */
+export function expired(): A2AError {
+  return new A2AError('Unauthenticated', 'The credentials of this request have run out. Ask again with fresh ones.')
+}
+
 /** Nobody can tell who calls just now. */
 function undecided(error: A2AError): Refusal {
   const { message, retryAfterMs = 1000 } = error

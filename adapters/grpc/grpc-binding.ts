@@ -5,12 +5,14 @@ import { Server, ServerCredentials, type Metadata } from '@grpc/grpc-js'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { TwoGenerationCache } from '../../runtime/primitives/two-generation-cache.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
 import { identified } from '../entry/admission.ts'
 import { ADDRESS, checkHost, GOING, type Address } from '../entry/listen.ts'
 import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
+import { endAt, type GrpcCall } from './call-end.ts'
 import { grpcErrors } from './grpc-errors.ts'
 
 /** Where to serve gRPC. */
@@ -29,6 +31,9 @@ const OPTIONS: OptionKinds<GrpcOptions> = {
   url: textSuchAs("'agent.example:50051'"),
   credentials: withMethods(['_isSecure'], 'credentials such as ServerCredentials.createSsl(…) of @grpc/grpc-js')
 }
+
+/** How long a connection is known after its last call, at the least. */
+const CONNECTIONS_REMEMBERED_MS = 24 * 60 * 60 * 1000
 
 /**
  * gRPC on a port of its own, by the official service: `serve(runtime, { port: 4242, grpc: grpc({ port: 50051 }) })`. The runtime's
@@ -52,11 +57,16 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
   let isDraining = false
   let closing: Promise<void> | undefined
 
-  const userBuilder = whileConnected(async ({ metadata }: { readonly metadata: Metadata }): Promise<User> => {
+  /** Stand for the connections, by the addresses of their other ends. */
+  const connections = new TwoGenerationCache<object>(() => ({}), CONNECTIONS_REMEMBERED_MS)
+
+  const userBuilder = whileConnected(async (call: GrpcCall): Promise<User> => {
     if (isDraining) throw GOING.error
-    const { principal, refusal } = await identified(() => headersIn(metadata), settings)
+    const { principal, refusal } = await identified(() => headersIn(call.metadata), settings)
     if (refusal) throw refusal.error
-    return { isAuthenticated: principal !== undefined, userName: principal?.id ?? '', ...(principal?.claims && { claims: principal.claims }) }
+    const connection = connections.get(call.getPeer(), settings.clock.now())
+    if (principal?.expiresAtMs !== undefined) endAt(principal.expiresAtMs, call, settings.clock)
+    return { isAuthenticated: principal !== undefined, userName: principal?.id ?? '', ...(principal?.claims && { claims: principal.claims }), connection } as User
   })
   server.addService(A2AService, grpcErrors(grpcService({ requestHandler: toRequestHandler(runtime, { interfaces }), userBuilder })))
 

@@ -1,10 +1,11 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
+import { expired } from '../entry/admission.ts'
 import { LightResponse, type Headers } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import type { HttpCall, StreamTerms } from './call.ts'
@@ -111,8 +112,4 @@ async function tell(first: ReturnType<Events['next']>, events: Events, stream: E
   if (pieces) await stream.sendPieces(pieces)
   if (!done && (pieces || (await see(value)) !== false)) await eachOf(events, see)
   if (isA2AError(reason())) throw reason()
-}
-
-function expired(): A2AError {
-  return new A2AError('Unauthenticated', 'The credentials of this request have run out. Ask again with fresh ones.')
 }

@@ -15,17 +15,20 @@ import { Refusal } from '../../adapters/conformance/callers/caller.ts'
 import { grpcCaller } from '../../adapters/conformance/callers/grpc-caller.ts'
 import { grpc, type GrpcOptions } from '../../adapters/grpc/index.ts'
 import { serve, type PortBinding, type ServeOptions } from '../../adapters/serve/serve.ts'
+import type { Credentials } from '../../runtime/access/authentication.ts'
+import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
 import { byName } from '../conformance/column.ts'
-import { echo } from '../fixtures/agents.ts'
+import { echo, steeredWork } from '../fixtures/agents.ts'
 import { runCommand } from '../fixtures/run-command.ts'
-import { deferred, rejection, say, start } from '../fixtures/runtime-helpers.ts'
+import { deferred, rejection, rest, say, start } from '../fixtures/runtime-helpers.ts'
+import { TestClock } from '../fixtures/test-clock.ts'
 
 const DEFINITION = { card: { name: 'Echo' }, work: echo, extendedCard: { description: 'For those who are known.' } }
 
 /** Serves an agent over every binding until the test ends. */
-async function served(t: Test, options: Partial<RuntimeOptions> = {}, rpc: Partial<GrpcOptions> = {}, more: Partial<ServeOptions> = {}) {
-  const started = start(t, DEFINITION, options)
+async function served(t: Test, options: Partial<RuntimeOptions> = {}, rpc: Partial<GrpcOptions> = {}, more: Partial<ServeOptions> = {}, definition: Partial<AgentDefinition> = {}) {
+  const started = start(t, { ...DEFINITION, ...definition }, options)
   const at = await serve(started.runtime, { port: 0, grpc: grpc({ port: 0, ...rpc }), ...more })
   t.teardown(() => at.close())
   const address = at.interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url ?? ''
@@ -85,6 +88,40 @@ await t.test('authenticate identifies callers by their metadata, and authorize s
   await callerAt(t, address, 'ann').call('SendMessage', say('x'))
   t.equal((await runtime.listTasks({}, { principal: 'ann', claims })).totalSize, 1)
   t.strictSame(seen[0], claims)
+})
+
+await t.test('a stream ends with UNAUTHENTICATED when the credentials of its caller run out, and its task goes on', async t => {
+  const { work, run } = steeredWork()
+  const authenticate = async (credentials: Credentials) => {
+    const known = await byName(credentials)
+    return known && { ...known, expiresAtMs: new TestClock().now() + 1000 }
+  }
+  const { clock, runtime, address } = await served(t, { authenticate }, {}, {}, { work })
+  const caller = callerAt(t, address, 'ann')
+  const timers = clock.size
+  const [early, late] = [caller.stream('SendStreamingMessage', say('x')), caller.stream('SendStreamingMessage', say('y'))]
+  for (const stream of [early, late]) t.match(await stream.next(), { task: { status: { state: 'TASK_STATE_SUBMITTED' } } })
+  ;(await run(0)).resolve({})
+  while (await early.next());
+  clock.increment(999)
+  t.match(await caller.call('ListTasks', {}), { result: { totalSize: 2 } })
+  t.match(await late.next(), { statusUpdate: { status: { state: 'TASK_STATE_WORKING' } } })
+  clock.increment(1)
+  t.match(await rejection(late.next()), { native: 'UNAUTHENTICATED', reason: 'UNAUTHENTICATED', message: /The credentials of this request have run out/ })
+  await rest()
+  t.equal(clock.size, timers, 'no timer is left')
+  t.equal((await runtime.listTasks({ status: 'TASK_STATE_WORKING' }, { principal: 'ann' })).totalSize, 1)
+})
+
+await t.test('callers that are not known have a share for each connection', async t => {
+  const { address } = await served(t, { limits: { liveContexts: 8 } }, {}, {}, { work: steeredWork().work })
+  // Channels to one name share a connection.
+  const [first, second] = [callerAt(t, address), callerAt(t, address.replace('127.0.0.1', 'localhost'))]
+  const open = (caller: ReturnType<typeof callerAt>) => caller.call('SendMessage', say('x', {}, { returnImmediately: true }))
+  await open(first)
+  await open(first)
+  t.match(await rejection(open(first)), { native: 'RESOURCE_EXHAUSTED', reason: 'RATE_LIMITED', message: /^This connection has opened as many conversations/ })
+  t.ok(await open(second))
 })
 
 await t.test('a server that drains refuses calls with UNAVAILABLE and the time to wait; it closes twice', async t => {

@@ -1,0 +1,21 @@
+import type { ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js'
+import type { Clock } from '../../runtime/ports/clock.ts'
+import { noteFailure } from '../a2a-sdk/sdk-errors.ts'
+import { expired } from '../entry/admission.ts'
+
+/** A call as the official service has it, of one answer or of a stream. */
+export type GrpcCall = ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>
+
+/** Ends the stream of a call with Unauthenticated when the credentials of its caller run out. Other calls are answered. */
+export function endAt(expiresAtMs: number, call: GrpcCall, clock: Clock): void {
+  if (!('write' in call)) return
+  const timer = clock.setTimeout(() => {
+    const error = expired()
+    noteFailure(error, call.request)
+    call.emit('error', error)
+    // The service hears of it as of a client that leaves.
+    call.emit('cancelled', 'expired')
+  }, expiresAtMs - clock.now())
+  const clear = () => clock.clearTimeout(timer)
+  call.once('finish', clear).once('cancelled', clear)
+}
