@@ -1,4 +1,4 @@
-import type { TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
+import type { TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
 import type { NewWebhook } from '../../runtime/store/rows.ts'
 import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../runtime/store/store.ts'
 import { storedText } from './stored-text.ts'
@@ -12,9 +12,16 @@ export interface TaskRows {
   readonly wakeAtMs: number | null
 }
 
+/** A text of so many characters makes an event large. */
+const LARGE_CHARACTERS = 1024 * 1024
+
 /** One entry of a commit's log: its JSON, made once, and what its row is found by. */
 export interface LogRow {
+  /** Empty of a large event: that goes to the thread as it is, which takes less time here than its JSON. */
   readonly body: string
+  readonly large: TaskEvent | undefined
+  /** How long its JSON is, about. */
+  readonly characters: number
   /** The task that it is about, if any. */
   readonly taskId: string | undefined
   /** Of an event; 0 of a message. */
@@ -59,13 +66,24 @@ function taskRow({ taskId, state, generation, snapshot, wakeAtMs }: TaskRow): Ta
 
 function messageRow(entry: MessageRow): LogRow {
   const taskId = entry.taskId === undefined ? undefined : storedText(entry.taskId)
-  return { body: JSON.stringify(entry), taskId, generation: 0, state: undefined, time: '', isTerm: false }
+  const body = JSON.stringify(entry)
+  return { body, large: undefined, characters: body.length, taskId, generation: 0, state: undefined, time: '', isTerm: false }
 }
 
 function eventRow(event: TaskEvent): LogRow {
   const { taskId, generation, update } = event
   const { state, time, isTerm } = 'artifactUpdate' in update ? NO_STATUS : statusIn(update.statusUpdate)
-  return { body: JSON.stringify(event), taskId: storedText(taskId), generation, state, time, isTerm }
+  const largest = 'artifactUpdate' in update ? longestIn(update.artifactUpdate) : 0
+  const large = largest > LARGE_CHARACTERS ? event : undefined
+  const body = large ? '' : JSON.stringify(event)
+  return { body, large, characters: large ? largest : body.length, taskId: storedText(taskId), generation, state, time, isTerm }
+}
+
+/** How long the longest text of an artifact is, or the longest file in it. */
+function longestIn({ artifact: { parts } }: TaskArtifactUpdateEvent): number {
+  let longest = 0
+  for (const { text, raw } of parts as readonly { readonly text?: string; readonly raw?: string }[]) longest = Math.max(longest, (text ?? raw ?? '').length)
+  return longest
 }
 
 const NO_STATUS = { state: undefined, time: '', isTerm: false } as const

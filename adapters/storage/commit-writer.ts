@@ -143,14 +143,14 @@ export class CommitWriter {
     return row
   }
 
-  #writeEntry(context: ContextRow, { body, generation, state, time, isTerm }: LogRow, task: StoredTaskRow | undefined): void {
+  #writeEntry(context: ContextRow, { body, large, generation, state, time, isTerm }: LogRow, task: StoredTaskRow | undefined): void {
     if (generation === 0) {
       context.messages += 1
       if (task) task.messages += 1
       return this.#tables.messages.insert({ context: context.context, number: context.messages, task: task?.task ?? null, body })
     }
     if (!task) return
-    this.#tables.events.insert({ task: task.task, generation, isTerm: isTerm ? 1 : 0, body })
+    this.#tables.events.insert({ task: task.task, generation, isTerm: isTerm ? 1 : 0, body: large ? JSON.stringify(large) : body })
     task.generation = Math.max(task.generation, generation)
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }

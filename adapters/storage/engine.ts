@@ -241,6 +241,6 @@ export class Engine {
 function bytesOf({ snapshot, tasks, log }: CommitRows): number {
   let bytes = snapshot.length
   for (const task of tasks) bytes += task.snapshot?.length ?? 0
-  for (const { body } of log) bytes += body.length
+  for (const { characters } of log) bytes += characters
   return bytes
 }

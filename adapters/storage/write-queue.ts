@@ -88,7 +88,7 @@ export function userName({ tenant, principal }: { readonly tenant: string; reado
 
 function charactersIn({ snapshot, log, tasks, journal, sends }: CommitRows): number {
   let characters = snapshot.length
-  for (const { body } of log) characters += body.length
+  for (const row of log) characters += row.characters
   for (const { snapshot } of tasks) characters += snapshot?.length ?? 0
   for (const { body } of journal) characters += body.length
   for (const { body } of sends) characters += body.length
