@@ -82,13 +82,18 @@ await t.test('a function that holds up the loop is named', async t => {
 })
 
 await t.test('a function that holds up the loop after a step is named', async t => {
+  const gate = deferred<true>()
   const { runtime, goOn } = watchedWork(t, pass => ({
     work: async ({ step }) => {
-      await step('one', () => 1)
+      await step('one', () => gate.promise)
       pass(3000)
     }
   }))
-  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  const { id } = taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true })))
+  await rest()
+  t.strictSame(goOn(10), [])
+  gate.resolve(true)
+  await rest()
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 3000, taskId: id }])
 })
 

@@ -7,11 +7,12 @@ import t, { type Test } from 'tap'
 import { isWebSocket, replay } from '../../adapters/entry/upgrade-paths.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { progress } from '../../runtime/authoring/words.ts'
 import { echo } from '../fixtures/agents.ts'
 import { NO_CURL_HTTP2 } from '../fixtures/curl.ts'
 import { serveAll } from '../fixtures/http-agent.ts'
 import { handshake, RawSocket } from '../fixtures/raw-socket.ts'
-import { say, start } from '../fixtures/runtime-helpers.ts'
+import { deferred, say, start, until } from '../fixtures/runtime-helpers.ts'
 import { serve } from '../fixtures/served-agent.ts'
 
 /** What curl --http2 sends with each request, and Java's HttpClient by default. */
@@ -77,6 +78,27 @@ await t.test('its body is read, whatever its framing, and however slowly it come
     raw.write(asking('GET', '/tasks', 'A2A-Version: 1.0'))
     t.equal((await raw.answer()).status, 200, 'the connection goes on')
   }
+})
+
+await t.test('a client that resets the connection after it, while a response before it is written, ends nothing', async t => {
+  const gates = [deferred<true>(), deferred<true>()]
+  const { url, log, runtime } = await serveAll(t, {
+    work: async function* () {
+      await gates[0]?.promise
+      yield progress('x'.repeat(100_000))
+      await gates[1]?.promise
+    }
+  })
+  const raw = await RawSocket.to(t, url)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendStreamingMessage', params: say('x') })
+  raw.write(`POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}${asking('GET', '/')}`)
+  await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).totalSize === 1)
+  raw.socket.resetAndDestroy()
+  gates[0]?.resolve(true)
+  await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks[0]?.status.message)
+  gates[1]?.resolve(true)
+  await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_COMPLETED' })).totalSize === 1)
+  t.strictSame(log, [])
 })
 
 await t.test('curl --http2 gets the card, and sends a message', { skip: NO_CURL_HTTP2 }, async t => {

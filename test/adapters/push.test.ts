@@ -129,7 +129,7 @@ await t.test('a receiver that sends without end is cut off, and its status count
   const { url } = await httpReceiver(t, (_, response) => {
     const chunk = Buffer.alloc(16 * 1024)
     const more = () => {
-      while (!response.destroyed && response.write(chunk)) sent += chunk.length
+      for (let hasRoom = true; hasRoom && !response.destroyed; sent += chunk.length) hasRoom = response.write(chunk)
     }
     response.on('drain', more)
     answered = response
