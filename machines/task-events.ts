@@ -24,6 +24,9 @@ export type Said = Numbered & { message?: MessageContent; metadata?: Record<stri
 /** A client's message, with the metadata and configuration of its request, if it has them. */
 export type Received = { message: Message; request?: RequestDetails }
 
+/** What the open question makes of what came, if it was checked on the way: an event that has an answer is not checked again. */
+export type Answered = { answer?: unknown }
+
 /** What work may say to its task while it lasts. */
 export type WorkEvent =
   | ({ type: 'work.progressed' } & Said)
@@ -50,14 +53,12 @@ export type TaskMachineEvent =
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }
-  | ({ type: 'message.received' | 'message.steered' | 'message.queued'; taskId: string } & Received)
-  | { type: 'authorization.received'; taskId: string; data: unknown }
+  | ({ type: 'message.received'; taskId: string } & Received & Answered)
+  | ({ type: 'message.steered' | 'message.queued'; taskId: string } & Received)
+  | ({ type: 'authorization.received'; taskId: string; data: unknown } & Answered)
 
-/**
- * What a task passes on to its work. A `queued` message was not an answer to the question that it meets. `answer` is what the
- * question's schema makes of it, if it has one.
- */
-export type ToWork = ({ type: 'message.received'; queued?: true; answer?: unknown } & Received) | { type: 'authorization.received'; data: unknown; answer?: unknown }
+/** What a task passes on to its work. A `queued` message was not an answer to the question that it meets. */
+export type ToWork = ({ type: 'message.received'; queued?: true } & Received & Answered) | ({ type: 'authorization.received'; data: unknown } & Answered)
 
 /** What a task tells the world: facts without time or number, which the runtime stamps. */
 export type TaskFact =

@@ -3,7 +3,7 @@ import { isA2AError } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
 import { mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Crash, type Recoveries, type Recovery } from './supervision.ts'
-import type { Received, Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
+import type { Answered, Received, Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
 type StatusCause = Said & { type: string; output?: Said; error?: unknown }
@@ -63,8 +63,8 @@ export const taskMachine = setup({
       if (next) enqueue.sendTo('work', { type: 'message.received', ...('message' in next ? next : { message: next }), queued: true } satisfies ToWork)
       enqueue.assign({ queue })
     }),
-    passOnMessage: sendTo('work', (_, received: Received) => ({ type: 'message.received', ...received }) satisfies ToWork),
-    passOnAuthorization: sendTo('work', (_, data: unknown) => ({ type: 'authorization.received', data }) satisfies ToWork)
+    passOnMessage: sendTo('work', (_, received: Received & Answered) => ({ type: 'message.received', ...received }) satisfies ToWork),
+    passOnAuthorization: sendTo('work', (_, given: { data: unknown } & Answered) => ({ type: 'authorization.received', ...given }) satisfies ToWork)
   }
 }).createMachine({
   id: 'task',
@@ -195,12 +195,17 @@ function queues() {
   return { type: 'queueMessage' as const, params: receivedOf }
 }
 
-function dataOf({ event }: { event: { data: unknown } }): unknown {
-  return event.data
+function dataOf({ event }: { event: { data: unknown } & Answered }): { data: unknown } & Answered {
+  return { data: event.data, ...answerIn(event) }
 }
 
-function receivedOf({ event: { message, request } }: { event: Received }): Received {
-  return request ? { message, request } : { message }
+function receivedOf({ event }: { event: Received & Answered }): Received & Answered {
+  const { message, request } = event
+  return { message, ...(request && { request }), ...answerIn(event) }
+}
+
+function answerIn(event: Answered): Answered {
+  return 'answer' in event ? { answer: event.answer } : {}
 }
 
 /** What a client may know of an error in the author's code: our own words, never the error's. */

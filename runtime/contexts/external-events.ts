@@ -6,6 +6,7 @@ import type { NewWebhook, DeduplicationKey } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { answered } from '../work/chart-question.ts'
 import { runOf } from '../work/function-work.ts'
+import type { CheckedAnswer } from '../work/question-queue.ts'
 
 /** An event from outside for one task. */
 export type OutsideEvent =
@@ -30,34 +31,33 @@ type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.s
 /** Why a task does not take an event: not now, not at this generation, not one more in its queue, not so many bytes, or not like this. */
 export type Refusal = 'refused' | 'stale' | 'full' | 'large' | readonly FieldViolation[]
 
-/** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes. */
+/** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes, which gets it checked. */
 export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
   const work: AnyActorRef | undefined = snapshot.children.work
   if (snapshot.can(event)) {
     if (event.type === 'task.cancel') return event
-    const faults = answerViolations(work, event)
-    return faults?.length === 0 ? event : (faults ?? 'refused')
+    const checked = work && checkedFor(work, event)
+    if (!checked) return 'refused'
+    return 'event' in checked ? checked.event : checked.violations
   }
   if (event.type !== 'message.received' || policy === 'reject') return 'refused'
   const early = { ...event, type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
   if (!snapshot.can(early)) return 'refused'
-  if (policy === 'steer') return answerViolations(work, event) ? early : 'refused'
+  if (policy === 'steer') return work && checkedFor(work, event) ? early : 'refused'
   return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 
-/** What is wrong with what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards or schema throw takes it, and crashes. */
-function answerViolations(work: AnyActorRef | undefined, event: ToWork): readonly FieldViolation[] | undefined {
-  if (!work) return undefined
+/** Checks what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards or schema throw takes it, and crashes. */
+function checkedFor<Given extends ToWork>(work: AnyActorRef, event: Given): CheckedAnswer<Given> | undefined {
   const run = runOf(work)
-  if (run) return run.faultsOf(event)
+  if (run) return run.check(event)
   try {
     const snapshot = work.getSnapshot()
     const heard = answered(snapshot, event)
-    if ('violations' in heard) return heard.violations
-    return snapshot.can(heard.event) ? [] : undefined
+    return 'violations' in heard || snapshot.can(heard.event) ? heard : undefined
   } catch {
-    return []
+    return { event }
   }
 }

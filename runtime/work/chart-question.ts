@@ -33,10 +33,12 @@ export function isGiven(event: EventObject): event is ToWork {
 }
 
 /**
- * What came as the chart is to hear it: with what its question's schema makes of it; or what is wrong with it, by field. A
- * message to a state that waits for an authorization is none, and has no schema. Throws what the schema throws.
+ * What came as the chart is to hear it: with what its question's schema makes of it; or what is wrong with it, by field. An
+ * event that has an answer was checked before. A message to a state that waits for an authorization is none, and has no
+ * schema. Throws what the schema throws.
  */
-export function answered(snapshot: AnyMachineSnapshot, event: ToWork): { readonly event: ToWork } | { readonly violations: FieldViolation[] } {
+export function answered<Given extends ToWork>(snapshot: AnyMachineSnapshot, event: Given): { readonly event: Given } | { readonly violations: FieldViolation[] } {
+  if ('answer' in event) return { event }
   const tag = askingTag(snapshot)
   const isAnswer = tag !== undefined && (tag === 'auth-required') === (event.type === 'authorization.received')
   const schema = isAnswer ? metaOf(snapshot, tag)?.schema : undefined

@@ -31,6 +31,9 @@ export interface Relayed {
   readonly signal: AbortSignal
 }
 
+/** What was checked for a question: an event with the answer that it holds, or what is wrong with that, by field. */
+export type CheckedAnswer<Given extends ToWork> = { readonly event: Given } | { readonly violations: readonly FieldViolation[] }
+
 /** In the journal in place of an answer: nobody answered in time. */
 const EXPIRED = { expired: true } as const
 
@@ -96,22 +99,24 @@ export class QuestionQueue {
   }
 
   /**
-   * What is wrong with an answer to the open question, by field; nothing if it may be given, also if the schema throws:
-   * then the work gets the error. `undefined` if no question is open.
+   * Checks an answer to the open question: gives it with what the question makes of it, or what is wrong with it, by field. If
+   * the schema throws it may be given: then the work gets the error. `undefined` if no question is open.
    */
-  faultsOf(given: ToWork): readonly FieldViolation[] | undefined {
+  check<Given extends ToWork>(given: Given): CheckedAnswer<Given> | undefined {
     if (!this.#open) return undefined
     const result = checked(this.#open.question, given)
-    return 'violations' in result ? result.violations : []
+    return 'violations' in result ? result : { event: 'answer' in result ? { ...given, answer: result.answer } : given }
   }
 
   /** Answers the open question; one that a queued message does not answer is asked. */
   receive(given: ToWork): void {
     const open = this.#open
     if (!open) return
-    const result = checked(open.question, given)
-    if ('answer' in result) this.#close(open, given, () => open.resolve(result.answer))
-    else if ('error' in result) this.#close(open, given, () => open.reject(result.error))
+    const result = 'answer' in given ? { answer: given.answer } : checked(open.question, given)
+    // What came is kept, and not what the schema has made of that, which JSON might not keep.
+    const { answer: _, ...came } = given
+    if ('answer' in result) this.#close(open, came, () => open.resolve(result.answer))
+    else if ('error' in result) this.#close(open, came, () => open.reject(result.error))
     else this.#task.say(open.event)
   }
 

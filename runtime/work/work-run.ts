@@ -1,5 +1,4 @@
 import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
-import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
@@ -12,7 +11,7 @@ import { killPoint } from '../primitives/kill-points.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
 import { RunJournal, Steps } from './journal.ts'
-import { QuestionQueue, type Relayed } from './question-queue.ts'
+import { QuestionQueue, type CheckedAnswer, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
 import { RunArguments } from './run-arguments.ts'
 import { openedIn } from './work-input.ts'
@@ -89,9 +88,9 @@ export class WorkRun {
     this.#settled = this.#work(input)
   }
 
-  /** What is wrong with an answer to the open question, by field; `undefined` if no question is open. */
-  faultsOf(given: ToWork): readonly FieldViolation[] | undefined {
-    return this.#asking.faultsOf(given)
+  /** Checks an answer: see {@link QuestionQueue.check}. */
+  check<Given extends ToWork>(given: Given): CheckedAnswer<Given> | undefined {
+    return this.#asking.check(given)
   }
 
   receive(given: ToWork): void {

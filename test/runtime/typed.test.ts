@@ -27,6 +27,39 @@ function telling(input: () => Record<string, unknown>): StandardSchema<unknown> 
   return { '~standard': { version: 1, vendor: 'test', validate: value => ({ value }), jsonSchema: { input } } }
 }
 
+await t.test('an answer is checked once, and the work gets what came of that, be it JSON or not', async t => {
+  let checks = 0
+  const schema: StandardSchema<Set<unknown>> = { '~standard': { version: 1, vendor: 'test', validate: value => (checks += 1, { value: new Set([value]) }) } }
+  const asked = { tags: 'input-required' as const, meta: { prompt: '?', schema } }
+  const chart = setupWork({ types: { context: typed<{ said: unknown[] }>() } }).createMachine({
+    context: { said: [] },
+    initial: 'asking',
+    states: {
+      asking: { ...asked, on: { 'message.received': { target: 'done', actions: assign({ said: ({ event }) => [...(event.answer as Set<unknown>)] }) } } },
+      done: { type: 'final' }
+    },
+    output: ({ context }) => ({ artifact: String(context.said) })
+  })
+  const works: NonNullable<AgentDefinition['work']>[] = [
+    async ({ ask }) => ({ artifact: [...(await ask(inputRequired('?', { schema })))].join() }),
+    async function* () { return { artifact: [...(yield* inputRequired('?', { schema }))].join() } },
+    chart
+  ]
+  for (const work of works) {
+    checks = 0
+    const { runtime } = start(t, { work })
+    const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
+    t.equal(textOf(taskIn(await runtime.sendMessage(say('blue', { taskId }))).artifacts?.[0]), 'blue')
+    t.equal(checks, 1)
+  }
+  const { runtime } = start(t, { work: async ({ ask }) => ({ artifact: String((await ask(authRequired('?', { schema })) as { data: Set<unknown> }).data.size) }) })
+  checks = 0
+  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  await runtime.authorized(id, 'token')
+  t.equal(textOf((await reaches(runtime, id, 'completed')).artifacts?.[0]), '1')
+  t.equal(checks, 1)
+})
+
 await t.test('a question', async t => {
   await t.test('shows the client what it wants, and keeps the metadata that it has', async t => {
     const cases: [how: string, options: QuestionOptions<unknown> & { schema: StandardSchema<unknown> }, shown: unknown][] = [

@@ -320,7 +320,7 @@ await t.test('what comes while it asks nothing is not for it', async t => {
     work: async ({ ask, spawn }) => {
       spawn(fromCallback(({ self, sendBack }) => {
         if (!self._parent) return
-        faults = runOf(self._parent)?.faultsOf({ type: 'message.received', message })
+        faults = runOf(self._parent)?.check({ type: 'message.received', message })
         sendBack({ type: 'message.received', message })
       }))
       await until(() => faults === undefined)
