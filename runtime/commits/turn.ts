@@ -44,9 +44,9 @@ export class Turn {
   /** Whether the store has written it, once that is known. */
   isWritten: boolean | undefined
 
-  /** A task as the turn left it, if it moved. */
-  rowOf(taskId: string): TaskRow | undefined {
-    return this.rows.find(row => row.taskId === taskId)
+  /** A task that moved in the turn, as the turn left it. */
+  rowOf(taskId: string): TaskRow {
+    return this.rows.find(row => row.taskId === taskId) as TaskRow
   }
 
   /** This turn's events of one task, oldest first. */

@@ -7,7 +7,7 @@ import { agentMessage } from '../authoring/words.ts'
 import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
 import { CommitPipeline, LOST_RACE } from '../commits/commit-pipeline.ts'
 import { TaskLedger } from '../commits/task-ledger.ts'
-import type { Turn, Waiting } from '../commits/turn.ts'
+import type { Turn } from '../commits/turn.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { restoredContext, savedContext, type SavedContext } from '../snapshots/snapshot-text.ts'
@@ -24,7 +24,7 @@ import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
 import { acceptEvent, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
-import { PendingCalls, type Call } from './pending-calls.ts'
+import { PendingCalls, type CallOutcome, type CallTerms } from './pending-calls.ts'
 import { resumeTasks } from './resume-tasks.ts'
 import type { WorkSpans } from './work-spans.ts'
 
@@ -113,24 +113,28 @@ export class LiveContext implements LiveActors {
     return this.#root
   }
 
-  /** Has the context decide upon a request: a message that addresses no task. */
-  receive(request: ContextRequest, call: Call): void {
-    if (this.#pipeline.isOver) return call.failed(this.#pipeline.error)
-    this.#calls.add(request.callId, call)
+  /** Has the context decide upon a request: a message that addresses no task. Resolves when what became of it is committed. */
+  async receive(request: ContextRequest, terms: CallTerms): Promise<CallOutcome> {
+    if (this.#pipeline.isOver) throw this.#pipeline.error
+    const outcome = this.#calls.add(request.callId, terms)
     this.#root.send({ type: 'request.received', request })
+    return outcome
   }
 
   /**
-   * Has a task decide upon an event. If it does not take it, nothing changes. Either way `waiting` hears when everything
-   * that was decided until now is committed.
+   * Has a task decide upon an event. Gives the turn in which it takes it, or why it does not: then nothing changes. Either way
+   * it resolves when everything that was decided until now is committed.
    */
-  send(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, waiting: Waiting): 'taken' | Refusal {
-    if (this.#pipeline.isOver) {
-      waiting.failed(this.#pipeline.error)
-      return 'refused'
-    }
-    const { turn } = this.#pipeline
-    turn.waiting.push(waiting)
+  send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | Refusal> {
+    return new Promise((resolve, reject) => {
+      const { turn } = this.#pipeline
+      turn.waiting.push({ told: () => resolve(refusal ?? turn), failed: reject })
+      const refusal = this.#refusalOf(event, terms, turn)
+    })
+  }
+
+  /** Gives an event to its task, or says why that does not take it. */
+  #refusalOf(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, turn: Turn): Refusal | undefined {
     const { taskId } = event
     const task = this.#actorOf(taskId)
     const generation = this.#tasks.generationOf(taskId)
@@ -144,7 +148,7 @@ export class LiveContext implements LiveActors {
     if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(taken)
-    return 'taken'
+    return undefined
   }
 
   /** Settles when the work of a task that came back into memory with a question waits for its answer again; nothing to wait for otherwise. */
@@ -289,8 +293,7 @@ export class LiveContext implements LiveActors {
     for (const taskId of turn.moved) {
       this.#tasks.told(taskId)
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
-      const row = webhooks?.has(taskId) ? turn.rowOf(taskId) : undefined
-      if (row) webhooks?.told(taskId, row.generation)
+      if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId).generation)
     }
   }
 }

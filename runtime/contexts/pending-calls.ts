@@ -2,23 +2,29 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { Turn } from '../commits/turn.ts'
 import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 
-/** A call that waits for what becomes of its request. Exactly one of these is called, once the outcome is committed. */
-export interface Call {
+/** What is stored with the outcome of a request. */
+export interface CallTerms {
   /** What to remember the request by, if it is not to be taken twice. */
   readonly send?: DeduplicationKey | undefined
   /** The webhook of the task that it opens. */
   readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
-  answered(reply: Message): void
-  opened(taskId: string, turn: Turn): void
-  failed(error: unknown): void
 }
 
-/** The calls of one context that wait, by their ids. */
-export class PendingCalls {
-  readonly #calls = new Map<string, Call>()
+/** What became of a request: the agent's answer, or a task that was opened in this turn. */
+export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
 
-  add(callId: string, call: Call): void {
-    this.#calls.set(callId, call)
+interface PendingCall extends CallTerms {
+  readonly resolve: (outcome: CallOutcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The calls of one context that wait for what becomes of their requests, by their ids. */
+export class PendingCalls {
+  readonly #calls = new Map<string, PendingCall>()
+
+  /** Settles once what became of the request is committed. */
+  add(callId: string, { send, webhook }: CallTerms): Promise<CallOutcome> {
+    return new Promise((resolve, reject) => void this.#calls.set(callId, { send, webhook, resolve, reject }))
   }
 
   /** Whether a call waits. */
@@ -34,15 +40,14 @@ export class PendingCalls {
     if (call.webhook && 'taskId' in outcome) turn.webhooks.push({ ...call.webhook, taskId: outcome.taskId, told: 0 })
     const told = () => {
       this.#calls.delete(callId)
-      if ('taskId' in outcome) call.opened(outcome.taskId, turn)
-      else if ('reply' in outcome) call.answered(outcome.reply)
-      else call.failed(outcome.error)
+      if ('error' in outcome) call.reject(outcome.error)
+      else call.resolve('taskId' in outcome ? { opened: turn } : outcome)
     }
     turn.waiting.push({ told, failed() {} })
   }
 
   failAll(error: unknown): void {
-    for (const call of this.#calls.values()) call.failed(error)
+    for (const { reject } of this.#calls.values()) reject(error)
     this.#calls.clear()
   }
 }

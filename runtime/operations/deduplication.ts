@@ -1,13 +1,11 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
 import { taskNotFound } from '../contexts/errors.ts'
 import type { ReleasingMap } from '../primitives/releasing-map.ts'
 import type { DeduplicationKey } from '../store/rows.ts'
-import type { Scope, Store } from '../store/store.ts'
-import type { Routed } from './deliver.ts'
-
-/** What became of a message: an answer without a task, or what the caller attached to the task. */
-export type Outcome<T> = { message: Message } | { attached: T }
+import type { Scope } from '../store/store.ts'
+import { TaskTail } from '../streams/task-tail.ts'
+import type { OperationServices } from './dependencies.ts'
+import type { Outcome } from './route-message.ts'
 
 /** Sends under way, by scope and key: their fingerprints, and promises that settle when they have come to an end. */
 export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
@@ -16,15 +14,8 @@ export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly
  * Takes a message once: a repeated one, also one that comes while the first is under way, gets what became of the first.
  * Another message under the same key is refused with IdempotencyConflict.
  */
-export async function sendOnce<T>(
-  store: Store,
-  underWay: PendingSends,
-  scope: Scope,
-  send: DeduplicationKey,
-  place: () => Promise<Outcome<T>>,
-  attach: (placed: Routed) => T
-): Promise<Outcome<T>> {
-  return oneAtATime(underWay, scope, send, () => repeatedOrPlaced(store, scope, send, place, attach))
+export async function sendOnce(services: OperationServices, scope: Scope, send: DeduplicationKey, signal: AbortSignal | undefined, route: () => Promise<Outcome>): Promise<Outcome> {
+  return oneAtATime(services.sendsUnderWay, scope, send, async () => (await outcomeBefore(services, scope, send, signal)) ?? route())
 }
 
 /** Does what is to be done with a send when those of the same key that came before have come to an end. */
@@ -39,23 +30,24 @@ export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: 
   return end.finally(() => underWay.delete(name))
 }
 
-async function repeatedOrPlaced<T>(
-  store: Store,
-  scope: Scope,
-  send: DeduplicationKey,
-  place: () => Promise<Outcome<T>>,
-  attach: (placed: Routed) => T
-): Promise<Outcome<T>> {
+/** What became of a message that was taken before; `undefined` if it was not. */
+async function outcomeBefore(services: OperationServices, scope: Scope, send: DeduplicationKey, signal: AbortSignal | undefined): Promise<Outcome | undefined> {
+  const { store } = services
   const before = await store.readSend(scope, send.key)
-  if (!before || before.expiresAtMs <= send.atMs) return place()
+  if (!before || before.expiresAtMs <= send.atMs) return undefined
   checkSame(before.fingerprint, send)
   if ('reply' in before) return { message: before.reply }
   const { taskId } = before
-  const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  if (!stored) throw taskNotFound(taskId)
-  const { task, generation } = stored
-  const row = { taskId, generation, state: task.status.state }
-  return { attached: attach({ key: { ...scope, contextId: task.contextId }, row, isRepeated: true }) }
+  const tail = new TaskTail(services, scope, taskId, { signal })
+  try {
+    const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+    if (!stored) throw taskNotFound(taskId)
+    const { task, generation } = stored
+    return { key: { ...scope, contextId: task.contextId }, row: { taskId, generation, state: task.status.state }, tail }
+  } catch (error) {
+    tail.end()
+    throw error
+  }
 }
 
 function checkSame(fingerprint: string, send: DeduplicationKey): void {

@@ -17,7 +17,7 @@ export async function deliverAuthorization({ store, contexts }: OperationService
   const { contextId, status } = found.task
   const taken = await withLostRaceRetry(contexts, { ...scope, contextId }, async live => {
     await live.caughtUp(taskId)
-    return deliver(live, { type: 'authorization.received', taskId, data: given }, {}, () => true)
+    return deliver(live, { type: 'authorization.received', taskId, data: given }, {})
   }, connection)
   const stored = await store.readTask(scope, taskId, {})
   if (!stored) throw taskNotFound(taskId)

@@ -1,27 +1,11 @@
 import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../access/call-context.ts'
 import { LOST_RACE } from '../commits/commit-pipeline.ts'
+import { Turn } from '../commits/turn.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { OutsideEvent, OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
-import type { ContextKey, TaskEvent, TaskRow } from '../store/store.ts'
-import type { TaskRecord } from '../store/task-record.ts'
-
-/** A task that a message opened: as it was before its work began, and the events of the turn from then on. */
-export interface Opening {
-  readonly record: TaskRecord
-  readonly later: readonly TaskEvent[]
-}
-
-/** Where a message came to a task: the task as the turn left it, which opened it or in which it took the message. */
-export interface Routed {
-  readonly key: ContextKey
-  readonly row: TaskRow
-  /** Gives the task, a copy of its own each time, if the message opened it. */
-  readonly opened?: () => Opening
-  /** The message had been taken before: the task may have moved on since it was read. */
-  readonly isRepeated?: boolean
-}
+import type { ContextKey, TaskRow } from '../store/store.ts'
 
 const ATTEMPTS = 5
 
@@ -45,23 +29,17 @@ export async function withLostRaceRetry<T>(
 }
 
 /**
- * Has a task decide upon an event. Gives what `attach` makes of the task when that is committed, before any later event
- * of it is told; `undefined` if the task does not take the event. Throws TaskGenerationMismatch if it has moved on.
+ * Has a task decide upon an event. Gives the task as the turn left it, once that is committed; `undefined` if the task does
+ * not take the event. Throws TaskGenerationMismatch if it has moved on.
  */
-export function deliver<T>(live: LiveContext, event: OutsideEvent, terms: OutsideTerms, attach: (placed: Routed) => T): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const reception = live.send(event, terms, {
-      told: turn => {
-        const row = turn.rowOf(event.taskId)
-        if (reception === 'stale') reject(movedOn(event.taskId))
-        else if (reception === 'full') reject(queueFull(event.taskId))
-        else if (reception === 'large') reject(noRoom(event.taskId))
-        else if (typeof reception !== 'string') reject(notThisAnswer(reception))
-        else resolve(reception === 'taken' && row ? attach({ key: live.key, row }) : undefined)
-      },
-      failed: reject
-    })
-  })
+export async function deliver(live: LiveContext, event: OutsideEvent, terms: OutsideTerms): Promise<TaskRow | undefined> {
+  const { taskId } = event
+  const decided = await live.send(event, terms)
+  if (decided instanceof Turn) return decided.rowOf(taskId)
+  if (decided === 'refused') return undefined
+  if (decided === 'stale') throw movedOn(taskId)
+  if (decided === 'full') throw queueFull(taskId)
+  throw decided === 'large' ? noRoom(taskId) : notThisAnswer(decided)
 }
 
 function queueFull(taskId: string): A2AError {

@@ -11,10 +11,9 @@ import { taskNotFound } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import { readProposal } from '../negotiation/proposals.ts'
-import type { ContextKey, Scope, StoredTask, TaskEvent } from '../store/store.ts'
-import { applyEvent, applyMessage, newTaskRecord } from '../store/task-record.ts'
-import type { Outcome } from './deduplication.ts'
-import { withLostRaceRetry, deliver, movedOn, type Opening, type Routed } from './deliver.ts'
+import type { ContextKey, Scope, StoredTask, TaskRow } from '../store/store.ts'
+import { TaskTail } from '../streams/task-tail.ts'
+import { withLostRaceRetry, deliver, movedOn } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** On what terms a message is sent. `extensions` are those of the author's that its client has activated, `details` the metadata and configuration of the request. */
@@ -22,21 +21,30 @@ export interface SendTerms extends OutsideTerms {
   readonly extensions: readonly string[]
   readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
+  readonly signal: AbortSignal | undefined
 }
+
+/** Where a message came to a task. */
+export interface Routed {
+  readonly key: ContextKey
+  /** The task as the turn left it in which it took the message. */
+  readonly row: TaskRow
+  /** Follows the task: it has listened from before that turn. Who gets it starts or ends it. */
+  readonly tail: TaskTail
+  /** The turn, if the message opened the task in it. */
+  readonly opened?: Turn
+}
+
+/** What became of a message: an answer without a task, or the task that it came to. */
+export type Outcome = { readonly message: Message } | Routed
 
 /**
  * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
- * answered or opens a task. `attach` runs when the outcome is committed, before any later event of the task is told.
+ * answered or opens a task. Resolves when the outcome is committed.
  */
-export async function routeMessage<T>(
-  services: OperationServices,
-  scope: Scope,
-  message: Message,
-  terms: SendTerms,
-  attach: (placed: Routed) => T
-): Promise<Outcome<T>> {
+export async function routeMessage(services: OperationServices, scope: Scope, message: Message, terms: SendTerms): Promise<Outcome> {
   const { taskId } = message
-  if (taskId !== undefined) return { attached: await continueTask(services, scope, { ...message, taskId }, terms, attach) }
+  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms)
   const { contexts, ids, opening, negotiation, clock, metering } = services
   const violations = opening ? inputViolations(opening, message) : []
   if (violations.length > 0) throw notThisMessage(violations)
@@ -47,7 +55,7 @@ export async function routeMessage<T>(
   return metering.opening(scope, arrival.taskId, async () => {
     const asked = (live: LiveContext) => {
       contexts.makeRoomIn(live)
-      return request(live, key, arrival, terms, attach)
+      return request(services, live, arrival, terms)
     }
     if (contextId === undefined) return asked(contexts.create(key, terms.connection))
     return withLostRaceRetry(contexts, key, asked, terms.connection)
@@ -61,74 +69,57 @@ interface Request {
   readonly arrived: Arrival | undefined
 }
 
-function request<T>(
+async function request(
+  services: OperationServices,
   live: LiveContext,
-  key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, webhook, extensions, details, trace }: SendTerms,
-  attach: (placed: Routed) => T
-): Promise<Outcome<T>> {
-  return new Promise((resolve, reject) => {
-    live.receive(
+  { send, webhook, extensions, details, trace, signal }: SendTerms
+): Promise<Outcome> {
+  const { key } = live
+  const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
+  try {
+    const outcome = await live.receive(
       { callId: `${taskId}?`, taskId, message, extensions, ...(details && { details }), arrived, trace, ...((send ?? webhook) && { isOnce: true }) },
-      {
-        send,
-        webhook,
-        answered: reply => resolve({ message: reply }),
-        opened: (taskId, turn) => {
-          const row = turn.rowOf(taskId)
-          if (row) resolve({ attached: attach({ key, row, opened: () => openingOf(turn, key, taskId) }) })
-        },
-        failed: reject
-      }
+      { send, webhook }
     )
-  })
+    if ('opened' in outcome) return { key, row: outcome.opened.rowOf(taskId), tail, opened: outcome.opened }
+    tail.end()
+    return { message: outcome.reply }
+  } catch (error) {
+    tail.end()
+    throw error
+  }
 }
 
-async function continueTask<T>(
-  { store, contexts }: OperationServices,
-  scope: Scope,
-  message: Message & { taskId: string },
-  terms: SendTerms,
-  attach: (placed: Routed) => T
-): Promise<T> {
+async function continueTask(services: OperationServices, scope: Scope, message: Message & { taskId: string }, terms: SendTerms): Promise<Routed> {
+  const { store, contexts } = services
   const { taskId } = message
   const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
   if (!stored) throw taskNotFound(taskId)
   const { contextId, status } = stored.task
   if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
   if (isTerminal(status.state)) throw refusal(stored, terms)
-  const { details } = terms
+  const { details, signal } = terms
+  const key = keyOf(scope, contextId)
   const event = { type: 'message.received' as const, taskId, message: { ...message, contextId }, ...(details && { request: details }) }
-  const outcome = await withLostRaceRetry(contexts, keyOf(scope, contextId), async live => {
-    await live.caughtUp(taskId)
-    contexts.makeRoomIn(live)
-    return deliver(live, event, terms, placed => ({ value: attach(placed) }))
-  }, terms.connection)
-  if (outcome) return outcome.value
-  const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  throw now ? refusal(now, terms) : taskNotFound(taskId)
+  const tail = new TaskTail(services, scope, taskId, { signal })
+  try {
+    const row = await withLostRaceRetry(contexts, key, async live => {
+      await live.caughtUp(taskId)
+      contexts.makeRoomIn(live)
+      return deliver(live, event, terms)
+    }, terms.connection)
+    if (row) return { key, row, tail }
+    const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+    throw now ? refusal(now, terms) : taskNotFound(taskId)
+  } catch (error) {
+    tail.end()
+    throw error
+  }
 }
 
 function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
   return { tenant, principal, contextId }
-}
-
-/** A task that this turn opened. */
-function openingOf(turn: Turn, key: ContextKey, taskId: string): Opening {
-  const record = newTaskRecord(key, taskId)
-  const later: TaskEvent[] = []
-  for (const entry of turn.log) {
-    if (entry.taskId !== taskId) continue
-    if ('message' in entry) applyMessage(record, entry)
-    else if (later.length > 0 || begins(entry)) later.push(entry)
-    else applyEvent(record, entry)
-  }
-  return { record, later }
-}
-
-function begins({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
 /** The error for a message that names a task, and another context than that of the task. */

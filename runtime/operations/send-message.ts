@@ -8,19 +8,17 @@ import { taskNotFound } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
-import { applyEvent, projectTask, type TaskRecord } from '../store/task-record.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { isLarge, readWhole } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
-import { sendOnce, type Outcome } from './deduplication.ts'
-import type { Routed } from './deliver.ts'
+import { sendOnce } from './deduplication.ts'
 import type { OperationServices } from './dependencies.ts'
 import { checkInputModes } from './input-modes.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
-import { routeMessage } from './route-message.ts'
+import { routeMessage, type Outcome, type Routed } from './route-message.ts'
 import { placeNamed } from './task-names.ts'
-import { tailOf } from './tasks.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -30,15 +28,18 @@ type Call = Admitted<SendMessageRequest>
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
-  const pause = (placed: Routed) => (configuration.returnImmediately ? Promise.resolve(placed.opened?.().record) : paused(services, placed, call.signal))
-  const outcome = await place(services, call, placed => ({ placed, paused: pause(placed) }))
+  const outcome = await route(services, call)
   if ('message' in outcome) return outcome
-  const { placed, paused: end } = outcome.attached
-  const seen = await end
-  const stored = seen ? projectTask(seen, configuration) : await whole(services, placed, configuration, call.room)
-  if (seen && call.room && isLarge(stored.task)) await call.room()
-  if (!configuration.returnImmediately) checkOutput(services, stored.task)
-  return { task: toWireTask(stored, call.reliable) }
+  const { tail } = outcome
+  try {
+    const seen = configuration.returnImmediately ? openedIn(outcome, begins) : await paused(services, outcome, call.signal)
+    const stored = seen ? projectTask(seen, configuration) : await whole(services, outcome, configuration, call.room)
+    if (seen && call.room && isLarge(stored.task)) await call.room()
+    if (!configuration.returnImmediately) checkOutput(services, stored.task)
+    return { task: toWireTask(stored, call.reliable) }
+  } finally {
+    tail.end()
+  }
 }
 
 /**
@@ -47,13 +48,14 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
  */
 export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<Opened> {
   const { configuration = {} } = call.params
-  const outcome = await place(services, call, placed => following(services, placed, call.signal))
+  const outcome = await route(services, call)
   if ('message' in outcome) return { first: outcome }
-  const { placed, opened, tail } = outcome.attached
+  const { tail } = outcome
   try {
-    const stored = opened ? projectTask(opened, configuration) : await whole(services, placed, configuration, call.room)
+    const opened = openedIn(outcome, begins)
+    const stored = opened ? projectTask(opened, configuration) : await whole(services, outcome, configuration, call.room)
     call.numbered?.(stored.generation)
-    if (!opened) tail.startAfter(stored.generation)
+    tail.until(endsReply).startAfter(stored.generation)
     if (endsStream(stored.task.status.state)) tail.end()
     return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }
   } catch (error) {
@@ -68,64 +70,63 @@ function checkOutput({ feeds }: OperationServices, { id, status }: Task): void {
   if (error) throw new A2AError('InvalidAgentResponse', error.message, { metadata: { taskId: id }, cause: error })
 }
 
-/** Checks a message and brings it to where it belongs; once only, if the client or the runtime wants that. */
-function place<T>(services: OperationServices, call: Call, attach: (placed: Routed) => T): Promise<Outcome<T>> {
+/** Checks a message and brings it to where it belongs. */
+async function route(services: OperationServices, call: Call): Promise<Outcome> {
   const { message, configuration } = call.params
   if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
   const config = configuration?.taskPushNotificationConfig
   if (config) pushOf(services)
   checkInputModes(message, services.inputModes)
   services.metering.message(call.scope)
-  if (!config) return placed(services, call, undefined, attach)
-  return webhookOfMessage(services, call, config).then(webhook => placed(services, call, webhook, attach))
+  return routeOnce(services, call, config && (await webhookOfMessage(services, call, config)))
 }
 
-function placed<T>(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], attach: (placed: Routed) => T): Promise<Outcome<T>> {
-  const { store, clock, limits, sendsUnderWay, dedupe } = services
-  const { params, scope, connection, conditions, taskName, reliable, extensions, trace } = call
+/** Brings a message to where it belongs; once only, if the client or the runtime wants that. */
+function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerms['webhook']): Promise<Outcome> {
+  const { clock, limits, dedupe } = services
+  const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal } = call
   const { message } = params
-  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection }
-  if (taskName) return placeNamed(services, scope, message, taskName, terms, attach)
-  if (!reliable && !dedupe) return routeMessage(services, scope, message, terms, attach)
+  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection, signal }
+  if (taskName) return placeNamed(services, scope, message, taskName, terms)
+  if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
-  return sendOnce(store, sendsUnderWay, scope, send, () => routeMessage(services, scope, message, { ...terms, send }, attach), attach)
+  return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
 }
 
 /**
  * Waits until the task pauses: at once if it already does as the message left it, else at its next pause. Gives the task as
  * it is then, if that is known without reading it: the message opened it, no other can have come to it, and it has ended.
  */
-async function paused(services: OperationServices, placed: Routed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
-  const { key, row, isRepeated } = placed
-  const seen = services.takesMessages ? undefined : openedIn(placed)
-  if (isTerminal(row.state)) return seen
-  if (isPause(row.state)) return undefined
+async function paused({ takesMessages }: OperationServices, outcome: Routed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
+  const { row: { generation, state }, tail } = outcome
+  const seen = takesMessages ? undefined : openedIn(outcome)
+  if (isTerminal(state)) return seen
+  if (isPause(state)) return undefined
   const see = (event: TaskEvent) => {
     if (seen) applyEvent(seen, event)
-    return pauses(event)
+    return undefined
   }
-  const tail = tailOf(services, key, row.taskId, see, signal)
-  const { generation } = isRepeated ? found(await services.store.readTask(key, row.taskId, { historyLength: 0, artifacts: false }), row.taskId) : row
-  await tail.startAfter(row.generation, generation).drain()
+  await tail.until(pauses).startAfter(generation).each(see)
   signal?.throwIfAborted()
   // One that waits may have gone on by now.
   return seen && isTerminal(seen.status.state) ? seen : undefined
 }
 
-/** A task as the turn left it that a message opened. */
-function openedIn({ opened }: Routed): TaskRecord | undefined {
+/** A task that a message opened: as the turn left it, or as it was before the first event of a kind. */
+function openedIn({ key, row: { taskId }, opened }: Routed, isAfter?: (event: TaskEvent) => boolean): TaskRecord | undefined {
   if (!opened) return undefined
-  const { record, later } = opened()
-  for (const event of later) applyEvent(record, event)
+  const record = newTaskRecord(key, taskId)
+  for (const entry of opened.log) {
+    if (entry.taskId !== taskId) continue
+    if ('message' in entry) applyMessage(record, entry)
+    else if (isAfter?.(entry)) break
+    else applyEvent(record, entry)
+  }
   return record
 }
 
-/** What a stream that begins with this message tells: the task, if the message opened it, and the events after that. */
-function following(services: OperationServices, placed: Routed, signal: AbortSignal | undefined) {
-  const tail = tailOf(services, placed.key, placed.row.taskId, endsReply, signal)
-  if (!placed.opened) return { placed, tail }
-  const { record: opened, later } = placed.opened()
-  return { placed, opened, tail: tail.startAfter(opened.generation, opened.generation, later) }
+function begins({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
 async function whole({ store }: OperationServices, { key, row }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {

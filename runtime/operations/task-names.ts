@@ -4,10 +4,9 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import type { TaskName } from '../access/call-context.ts'
 import { taskNameKey } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
-import { oneAtATime, type Outcome } from './deduplication.ts'
-import type { Routed } from './deliver.ts'
+import { oneAtATime } from './deduplication.ts'
 import type { OperationServices } from './dependencies.ts'
-import { otherContext, routeMessage, type SendTerms } from './route-message.ts'
+import { otherContext, routeMessage, type Outcome, type SendTerms } from './route-message.ts'
 
 /** What a name stands for: its newest task, or the message that was the answer in place of one. */
 export type NamedTask = { readonly taskId: string } | { readonly reply: Message }
@@ -24,23 +23,22 @@ export async function readNamed({ store, clock }: OperationServices, scope: Scop
  * message goes to the context, of the last task if there was one, and what it opens has the name from then on: that is one
  * commit. Messages under one name wait for each other until they are placed. An id that we gave is no name: it keeps its task.
  */
-export async function placeNamed<T>(
+export async function placeNamed(
   services: OperationServices,
   scope: Scope,
   message: Message,
   { name, continuesAfter }: TaskName,
-  terms: Omit<SendTerms, 'send'>,
-  attach: (placed: Routed) => T
-): Promise<Outcome<T>> {
+  terms: Omit<SendTerms, 'send'>
+): Promise<Outcome> {
   const { clock, limits, sendsUnderWay } = services
   const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
-  const open = (more: Partial<Message> = {}) => routeMessage(services, scope, { ...message, ...more }, { ...terms, send }, attach)
+  const open = (more: Partial<Message> = {}) => routeMessage(services, scope, { ...message, ...more }, { ...terms, send })
   return oneAtATime(sendsUnderWay, scope, send, async () => {
     const named = await readNamed(services, scope, name)
     const taskId = named && 'taskId' in named ? named.taskId : name
     const last = named && 'reply' in named ? answered(named.reply) : await taskFor(services, scope, taskId)
     if (!last) return open()
-    if (!named) return routeMessage(services, scope, { ...message, taskId }, terms, attach)
+    if (!named) return routeMessage(services, scope, { ...message, taskId }, terms)
     const { contextId, isOver } = last
     if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(name)
     const begin = () => {

@@ -4,8 +4,7 @@ import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
 import { taskNotFound } from '../contexts/errors.ts'
-import type { ReadOptions, Scope, StoredTask, TaskEvent } from '../store/store.ts'
-import { isLast } from '../store/task-record.ts'
+import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import { readWhole } from '../streams/whole-task.ts'
@@ -29,7 +28,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const { ifGenerationMatch: ifGeneration } = conditions
   const { task } = await read(services, scope, taskId, BRIEFLY)
   const key = { ...scope, contextId: task.contextId }
-  const isCanceled = !isTerminal(task.status.state) && (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }, () => true), connection))
+  const isCanceled = !isTerminal(task.status.state) && (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }), connection)) !== undefined
   const stored = await whole(services, scope, taskId, {}, room)
   // The task had ended, or ended while the cancel was on its way.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw movedOn(taskId)
@@ -45,7 +44,7 @@ export async function subscribeToTask(services: OperationServices, call: Admitte
   const { params, scope, conditions, reliable, numbered, room, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
-  const tail = tailOf(services, scope, taskId, isLast, signal)
+  const tail = new TaskTail(services, scope, taskId, { signal })
   const following = { tail, call }
   try {
     const stored = await (afterGeneration === undefined ? whole(services, scope, taskId, {}, room) : read(services, scope, taskId, BRIEFLY))
@@ -82,7 +81,7 @@ async function read({ store }: OperationServices, scope: Scope, taskId: string, 
 
 /** Waits until a task has passed a generation, or has ended, for `limits.longPollMs` at the most. */
 async function passed(services: OperationServices, { params, scope, signal }: Admitted<GetTaskRequest>, after: number): Promise<void> {
-  const tail = tailOf(services, scope, params.id, () => true, signal)
+  const tail = new TaskTail(services, scope, params.id, { signal }).until(() => true)
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await read(services, scope, params.id, BRIEFLY)
@@ -105,15 +104,4 @@ function alreadyEnded(taskId: string, state: TaskState): A2AError {
 
 function aheadOfTask(generation: number): A2AError {
   return invalidParams({ field: 'afterGeneration', description: `must not be ahead of the task, which is at ${generation}` })
-}
-
-/** A tail of one of the scope's tasks, listening from now on. */
-export function tailOf(
-  { feeds, store, limits }: OperationServices,
-  scope: Scope,
-  taskId: string,
-  endsAfter: (event: TaskEvent) => boolean,
-  signal: AbortSignal | undefined
-): TaskTail {
-  return new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter, signal })
 }

@@ -2,12 +2,14 @@ import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isInvalidOutput } from '../authoring/checked-words.ts'
 import { ReleasingMap } from '../primitives/releasing-map.ts'
 import { TwoGenerationCache } from '../primitives/two-generation-cache.ts'
-import type { Scope, TaskEvent } from '../store/store.ts'
+import type { Erasure, Scope, TaskEvent } from '../store/store.ts'
 
 /** Hears of a task's events once they are committed: in order and without a gap, while it listens. */
 export interface FeedListener {
   /** Who listens. */
   readonly scope: Scope
+  /** The context of a task that may not be stored yet. */
+  readonly contextId?: string | undefined
   told(events: readonly TaskEvent[]): void
   /** The task is known to have come to this generation, its events not being told: they are in the log. */
   advanced(generation: number): void
@@ -59,14 +61,14 @@ export class TaskSubscriptions {
     for (const listener of this.#listeners.values().flatMap(listeners => [...listeners])) listener.closed(error)
   }
 
-  /** The tasks to which somebody of a scope listens. */
-  tasksOf(scope: Scope): string[] {
-    return this.#listeners.entries().filter(([, listeners]) => of(scope, listeners).length > 0).map(([taskId]) => taskId)
+  /** The tasks to which somebody of a scope listens, without those that are known to be in another context than the one that is named. */
+  tasksOf(whose: Erasure): string[] {
+    return this.#listeners.entries().filter(([, listeners]) => of(whose, listeners).length > 0).map(([taskId]) => taskId)
   }
 
   /** Tells the listeners of a scope to a task that nothing will be told any more. */
-  end(scope: Scope, taskId: string, error: unknown): void {
-    for (const listener of of(scope, this.#listeners.get(taskId) ?? [])) listener.closed(error)
+  end(whose: Erasure, taskId: string, error: unknown): void {
+    for (const listener of of(whose, this.#listeners.get(taskId) ?? [])) listener.closed(error)
   }
 
   /** How many tasks are listened to. */
@@ -75,6 +77,6 @@ export class TaskSubscriptions {
   }
 }
 
-function of({ tenant, principal }: Scope, listeners: Iterable<FeedListener>): FeedListener[] {
-  return [...listeners].filter(({ scope }) => scope.tenant === tenant && scope.principal === principal)
+function of({ tenant, principal, contextId }: Erasure, listeners: Iterable<FeedListener>): FeedListener[] {
+  return [...listeners].filter(({ scope, contextId: own = contextId }) => scope.tenant === tenant && scope.principal === principal && (contextId ?? own) === own)
 }

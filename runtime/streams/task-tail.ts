@@ -1,5 +1,6 @@
 import { onAbort } from '../primitives/promises.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
+import { isLast } from '../store/task-record.ts'
 import type { TaskSubscriptions } from './subscriptions.ts'
 
 /** How many bytes of the log are read at once, or one event that has more. */
@@ -8,24 +9,30 @@ const PIECE_BYTES = 1024 * 1024
 /** What who sees an event says of the next: it is told at once, after a promise, or, by `false`, no more is. */
 export type Seen = Promise<void> | false | undefined
 
-/** What a tail reads. `endsAfter` names the last event; `limit` is how many events may wait in memory. */
-export interface TailOptions {
+/** Where a tail has its events from. */
+export interface TailSources {
   readonly feeds: TaskSubscriptions
   readonly store: Store
-  readonly scope: Scope
-  readonly taskId: string
-  readonly limit: number
-  readonly endsAfter: (event: TaskEvent) => boolean
+  /** How many events may wait in memory. */
+  readonly limits: { readonly bufferedEvents: number }
+}
+
+/** What ends a tail early, and in which context its task is, which may not be stored yet. */
+export interface TailOptions {
   readonly signal?: AbortSignal | undefined
+  readonly contextId?: string | undefined
 }
 
 /**
  * The events of one task after a generation, each exactly once and in order, until the last one or until `signal`
- * aborts. It listens from the moment it is made; {@link startAfter} then says from which generation on it tells.
- * A reader that falls behind by more than `limit` events reads on from the log, so that it costs no more memory.
+ * aborts. It listens from the moment it is made; {@link startAfter} then says from which generation on it tells. A
+ * reader that falls behind by more than `limits.bufferedEvents` reads on from the log, so that it costs no more memory.
  */
 export class TaskTail {
-  readonly #options: TailOptions
+  readonly #sources: TailSources
+  readonly #scope: Scope
+  readonly #taskId: string
+  #endsAfter = isLast
   readonly #leaveFeed: () => void
   readonly #leaveSignal: (() => void) | undefined
   #waiting: TaskEvent[] = []
@@ -37,26 +44,32 @@ export class TaskTail {
   /** Who gets what is told at once. */
   #reader: ((event: TaskEvent) => boolean) | undefined
 
-  constructor(options: TailOptions) {
-    this.#options = options
-    this.#leaveFeed = options.feeds.listen(options.taskId, {
-      scope: options.scope,
+  constructor(sources: TailSources, scope: Scope, taskId: string, { signal, contextId }: TailOptions = {}) {
+    this.#sources = sources
+    this.#scope = scope
+    this.#taskId = taskId
+    this.#leaveFeed = sources.feeds.listen(taskId, {
+      scope,
+      contextId,
       told: events => this.#told(events),
       advanced: generation => this.#advanced(generation),
       closed: error => this.#fail(error)
     })
-    this.#leaveSignal = options.signal && onAbort(options.signal, () => this.end())
-    if (options.signal?.aborted) this.end()
+    this.#leaveSignal = signal && onAbort(signal, () => this.end())
+    if (signal?.aborted) this.end()
   }
 
-  /**
-   * Leaves out what the reader already has: every event up to this generation. `newest` is that of the log, if it is further;
-   * `told` are the first events after this generation, if they were told before it listened.
-   */
-  startAfter(generation: number, newest = generation, told: readonly TaskEvent[] = []): this {
+  /** Ends after such an event. Without it after the last event of the task. */
+  until(endsAfter: (event: TaskEvent) => boolean): this {
+    this.#endsAfter = endsAfter
+    return this
+  }
+
+  /** Leaves out what the reader already has: every event up to this generation. `newest` is that of the log, if it is further. */
+  startAfter(generation: number, newest = generation): this {
     this.#after = generation
-    this.#newest = Math.max(this.#newest, newest, told.at(-1)?.generation ?? 0)
-    this.#waiting = [...told, ...this.#waiting.filter(event => event.generation > generation)]
+    this.#newest = Math.max(this.#newest, newest)
+    this.#waiting = this.#waiting.filter(event => event.generation > generation)
     return this
   }
 
@@ -120,7 +133,7 @@ export class TaskTail {
 
   #passed(event: TaskEvent): TaskEvent {
     this.#after = event.generation
-    if (this.#options.endsAfter(event)) this.end()
+    if (this.#endsAfter(event)) this.end()
     return event
   }
 
@@ -130,7 +143,7 @@ export class TaskTail {
       const last = this.#waiting.at(-1)?.generation ?? this.#after
       if (event.generation !== last + 1) continue
       if (this.#reader && this.#waiting.length === 0) this.#handOver(event, this.#reader)
-      else if (this.#waiting.length < this.#options.limit) this.#waiting.push(event)
+      else if (this.#waiting.length < this.#sources.limits.bufferedEvents) this.#waiting.push(event)
     }
     if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
   }
@@ -154,8 +167,8 @@ export class TaskTail {
   }
 
   async #readLog(): Promise<void> {
-    const { store, scope, taskId, limit } = this.#options
-    this.#waiting = await store.readEvents(scope, taskId, this.#after, limit, PIECE_BYTES)
+    const { store, limits } = this.#sources
+    this.#waiting = await store.readEvents(this.#scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
     if (this.#waiting.length === 0) this.#newest = this.#after
   }
 

@@ -2,14 +2,11 @@ import type { PromiseActorLogic } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import type { Limits } from '../access/limits.ts'
 import { textOf } from '../authoring/words.ts'
 import type { WorkArguments } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
-import type { Scope, Store } from '../store/store.ts'
-import { isLast } from '../store/task-record.ts'
-import type { TaskSubscriptions } from '../streams/subscriptions.ts'
-import { TaskTail } from '../streams/task-tail.ts'
+import type { Scope } from '../store/store.ts'
+import { TaskTail, type TailSources } from '../streams/task-tail.ts'
 import { fromPromise } from './promise-actor.ts'
 import type { WorkLoads } from './task-loads.ts'
 
@@ -24,10 +21,7 @@ const ENDS: Readonly<Record<string, string>> = {
 const lasting = new WeakSet<object>()
 
 /** What a needed task is looked for with. */
-export interface Search {
-  readonly store: Store
-  readonly feeds: TaskSubscriptions
-  readonly limits: Pick<Limits, 'bufferedEvents'>
+export interface Search extends TailSources {
   readonly scope: Scope
   readonly loads: WorkLoads
   readonly signal: AbortSignal
@@ -40,8 +34,9 @@ export interface Search {
  * TaskNotFound if there is none, or none any more, with UnsupportedOperation if it ended otherwise, both for the client to
  * read; with RateLimited if there is no room to load it; with the signal's reason if that aborts.
  */
-export async function awaitTask(taskId: string, { store, feeds, limits, scope, loads, signal, waits }: Search): Promise<Task> {
-  const tail = new TaskTail({ feeds, store, scope, taskId, limit: limits.bufferedEvents, endsAfter: isLast, signal })
+export async function awaitTask(taskId: string, search: Search): Promise<Task> {
+  const { store, scope, loads, signal, waits } = search
+  const tail = new TaskTail(search, scope, taskId, { signal })
   try {
     const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
     if (now && !isTerminal(now.task.status.state)) {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { inputRequired, memoryStore, progress, reply } from '../../runtime/index.ts'
+import { accepted, inputRequired, memoryStore, progress, reply } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { erase, type DataToErase } from '../../runtime/operations/erase.ts'
 import { steeredWork } from '../fixtures/agents.ts'
@@ -158,6 +158,16 @@ await t.test('erasing one context leaves the others of its principal as they are
   t.equal((await store.readTask(annas, fresh.id))?.generation, 4)
   await runtime.cancelTask({ id: d.id }, anna)
   t.equal(brief(await next(followed)), 'canceled')
+})
+
+await t.test('erasing one context leaves a message alone that another has not answered yet', async t => {
+  const gate = deferred()
+  const { runtime } = start(t, { negotiate: async () => (await gate.promise, accepted()), work: () => ({ message: 'done' }) })
+  const asked = runtime.sendMessage(say('hi', { contextId: 'd' }), anna)
+  await rest()
+  t.equal(await runtime.erase({ ...anna, contextId: 'c' }), false)
+  gate.resolve()
+  t.equal(taskIn(await asked).status.state, 'TASK_STATE_COMPLETED')
 })
 
 await t.test('a context that is not in memory is erased with its wake', async t => {

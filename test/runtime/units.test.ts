@@ -79,7 +79,7 @@ await t.test('a tail', async t => {
     const feeds = new TaskSubscriptions()
     const reads: number[] = []
     const store: Store = { ...memoryStore(), readEvents: async (_, __, after, most) => (reads.push(after), log.filter(({ generation }) => generation > after).slice(0, most)) }
-    const tail = new TaskTail({ feeds, store, scope, taskId: 't', limit, endsAfter: ends, signal })
+    const tail = new TaskTail({ feeds, store, limits: { bufferedEvents: limit } }, scope, 't', { signal }).until(ends)
     const tell = (...events: TaskEvent[]) => {
       log.push(...events)
       feeds.publish('t', events)
@@ -255,7 +255,7 @@ await t.test('a tail', async t => {
 
   await t.test('ends with the error of a log that cannot be read', async t => {
     const { tail, feeds } = tailed()
-    const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, scope, taskId: 't', limit: 1, endsAfter: ends })
+    const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, limits: { bufferedEvents: 1 } }, scope, 't')
     feeds.publish('t', [event(2)])
     t.equal((await rejection(taken(broken))).message, 'disk')
     broken.end()
@@ -267,7 +267,7 @@ await t.test('a tail', async t => {
 await t.test('a stream that is handed over ends with who has enough, and gives its errors as its steps do', async t => {
   const first = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: 'hello' }] } }
   const failure = (error: unknown) => new Error('for its client', { cause: error })
-  const tail = () => new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), scope, taskId: 't', limit: 2, endsAfter: () => false })
+  const tail = () => new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), limits: { bufferedEvents: 2 } }, scope, 't')
   for (const enough of [true, false]) {
     const following = { tail: tail(), call: { reliable: false, numbered: undefined } }
     const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
