@@ -1,12 +1,17 @@
 import type { Principal } from './access/authentication.ts'
-import type { FairQueue } from './access/fair-queue.ts'
+import { FairQueue, READING } from './access/fair-queue.ts'
 import type { Limits } from './access/limits.ts'
-import type { CountStray } from './access/quotas.ts'
+import type { CountStray, Metering } from './access/quotas.ts'
 import type { Sharer, Shares } from './access/shares.ts'
+import type { Tenants } from './access/tenants.ts'
+import { unfinishedBytes } from './access/unfinished-bytes.ts'
+import { challengeOf } from './agent/agent-card.ts'
 import type { Capabilities } from './agent/capabilities.ts'
+import type { Extensions } from './authoring/extensions.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Logger } from './ports/logger.ts'
-import type { RuntimeOptions } from './runtime.ts'
+import { namedHosts } from './primitives/authority.ts'
+import type { RuntimeOptions } from './runtime-options.ts'
 
 /** What servers of a runtime keep to. */
 export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {
@@ -33,4 +38,24 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly reading: FairQueue
   /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
+}
+
+/** The parts of a runtime that its servers look at. */
+interface ServedParts extends Pick<Settings, 'capabilities' | 'limits' | 'logger' | 'clock'> {
+  readonly extensions: Extensions
+  readonly metering: Metering
+  readonly tenants: Tenants
+}
+
+/** The settings of a runtime. Throws TypeError for hosts that are none. */
+export function settingsOf(
+  { agent, authenticate, origins, hosts, publicUrl, telemetry }: RuntimeOptions,
+  { capabilities, limits, logger, clock, extensions, metering, tenants }: ServedParts
+): Settings {
+  return {
+    capabilities, limits, logger, clock, extensions: extensions.supported, opensTasks: agent.work !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray,
+    unfinished: unfinishedBytes(limits), reading: new FairQueue(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+    ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts: namedHosts(hosts) }),
+    ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
+  }
 }

@@ -1,7 +1,11 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type Capability, type Operation, type OperationName } from '../../machines/protocol/operations.ts'
+import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { extensionsWith, type Extensions } from '../authoring/extensions.ts'
+import { isNegotiation } from '../negotiation/negotiation.ts'
 import { rejectUnknown } from '../primitives/options.ts'
+import type { Agent } from './define-agent.ts'
 
 /**
  * Capabilities of the card (§4.4.3) that an author turns off. Each is on by default where it can be offered. Without all four
@@ -55,4 +59,10 @@ const REFUSALS: Readonly<Record<Capability, (capabilities: Capabilities) => A2AE
 export function refusedOperations(capabilities: Capabilities): ReadonlyMap<OperationName, () => A2AError> {
   const operations: readonly Operation[] = Object.values(OPERATIONS)
   return new Map(operations.flatMap(({ name, capability }) => (capability && !capabilities[capability] ? [[name, () => REFUSALS[capability](capabilities)] as const] : [])))
+}
+
+/** The extensions that clients of an agent may activate: its author's, and ours unless it turns them off. */
+export function extensionsOf({ extensions, capabilities, negotiate }: Pick<Agent, 'extensions' | 'capabilities' | 'negotiate'>): Extensions {
+  const ours = isNegotiation(negotiate) ? [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION] : [RELIABILITY_EXTENSION]
+  return extensionsWith(extensions, capabilities?.extensions === false ? [] : ours)
 }

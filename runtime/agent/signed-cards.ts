@@ -1,5 +1,8 @@
-import type { AgentCard } from '../../machines/protocol/card.ts'
+import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
+import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
+import { agentCard, type CardSource } from './agent-card.ts'
+import { tenantInterfaces } from './tenant-interfaces.ts'
 
 /** Signs a card (§8.4): `cardSigner({ key })` of `taskchart/cards`. Gives the card with its signature, within `limits.accessMs`. */
 export type SignCard = (card: AgentCard) => Promise<AgentCard>
@@ -32,5 +35,29 @@ export class SignedCards {
       this.#cards.delete(oldest)
     }
     return signed
+  }
+}
+
+/** The cards of one runtime. */
+export class AgentCards {
+  readonly source: CardSource
+  readonly #tenants: Tenants
+  readonly #signatures: SignedCards | undefined
+
+  /** Without `sign` they have no signature. */
+  constructor(source: CardSource, tenants: Tenants, sign: SignCard | undefined, services: Parameters<typeof cardInTime>[2]) {
+    this.source = source
+    this.#tenants = tenants
+    this.#signatures = sign && new SignedCards(sign, services)
+  }
+
+  /** The public card for a server that offers these interfaces: for all tenants that are listed, or for one. */
+  publicCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard {
+    return agentCard(this.source, tenantInterfaces(interfaces, tenant === undefined ? this.#tenants.listed : [tenant]))
+  }
+
+  /** Signs a card, if this runtime signs. */
+  async signed(card: AgentCard): Promise<AgentCard> {
+    return this.#signatures?.of(card) ?? card
   }
 }

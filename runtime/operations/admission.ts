@@ -1,13 +1,21 @@
 import { decode } from '../../machines/protocol/codec/decode.ts'
 import type { Schema } from '../../machines/protocol/codec/values.ts'
-import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationName, type OperationRequests } from '../../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
+import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authorization.ts'
+import { callerOf, scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
+import type { FairQueue } from '../access/fair-queue.ts'
+import { counted } from '../access/quotas.ts'
+import { nowhereFor, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
+import type { Logger } from '../ports/logger.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/store.ts'
+import { TaskStream, type Opened } from '../streams/task-stream.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
+import type { OperationServices } from './dependencies.ts'
 
 /** A call that passed the checks common to all operations. */
 export interface Admitted<Params> {
@@ -66,4 +74,111 @@ const SCHEMAS: ReadonlyMap<OperationName, unknown> = new Map(Object.values(OPERA
 
 function schemaOf<Name extends OperationName>(name: Name): Schema<OperationRequests[Name]> {
   return SCHEMAS.get(name) as Schema<OperationRequests[Name]>
+}
+
+/** What calls are admitted by. */
+export interface AdmissionRules {
+  readonly logger: Logger
+  readonly tenants: Tenants
+  readonly authorize: Authorize | undefined
+  /** Where users take turns. None where all callers are one user. */
+  readonly turns: FairQueue | undefined
+  /** The extensions that clients may activate. */
+  readonly extensions: Extensions
+  /** The operations that are refused, each with what makes its error. */
+  readonly refused: ReadonlyMap<OperationName, () => A2AError>
+}
+
+/** An operation, once its call is admitted. */
+type Run<Name extends OperationName, T> = (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>
+
+/** What every call goes through before its operation: the common checks, its turn, its permission. It also makes the error that the caller gets. */
+export class Admission {
+  readonly #services: OperationServices
+  readonly #rules: AdmissionRules
+  #isClosed = false
+
+  constructor(services: OperationServices, rules: AdmissionRules) {
+    this.#services = services
+    this.#rules = rules
+  }
+
+  /** From now on every call is refused with Overloaded, those too that wait for their turn. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  /** Throws Overloaded when it is closed. */
+  checkOpen(): void {
+    if (this.#isClosed) throw shutDown()
+  }
+
+  /** Runs an operation. `asked` is what permission is asked for, and what the log says. */
+  answer<Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, run: Run<Name, T>, asked: AuthorizationRequest['operation'] = name): Promise<T> {
+    return this.hideErrors(asked, call, () => this.#permitted(asked, call, this.#checked(name, params, call), run))
+  }
+
+  /** Opens the stream of an operation when it is first asked for. */
+  stream<Name extends OperationName>(name: Name, params: unknown, call: CallContext, run: Run<Name, Opened>): TaskStream {
+    return new TaskStream(() => this.#permitted(name, call, this.#checked(name, params, call), run), error => this.#publicError(name, call, error))
+  }
+
+  /** Gives what an operation would be run with. Nobody is asked for permission. */
+  check<Name extends OperationName>(name: Name, params: unknown, call: CallContext): Admitted<OperationRequests[Name]> {
+    return this.#checked(name, params, call).admitted
+  }
+
+  /** Runs something for a call. What it throws is an A2AError or the reason of the call's signal; any other error is for our log alone. */
+  async hideErrors<T>(operation: string, call: CallContext, run: () => T | Promise<T>): Promise<T> {
+    try {
+      return await run()
+    } catch (error) {
+      throw this.#publicError(operation, call, error)
+    }
+  }
+
+  #publicError(operation: string, { signal }: CallContext, error: unknown): unknown {
+    if (isA2AError(error) || signal?.aborted) return error
+    this.#rules.logger.error('an operation failed', { operation, error })
+    return new A2AError('InternalError', undefined, { cause: error })
+  }
+
+  #checked<Name extends OperationName>(name: Name, params: unknown, call: CallContext): { readonly user: object; readonly admitted: Admitted<OperationRequests[Name]> } {
+    this.checkOpen()
+    const { tenants, extensions, refused } = this.#rules
+    const { metering } = this.#services
+    const admitted = counted(metering.stray, call, params, () => admit(name, params, call, extensions))
+    const isServed = tenants.has(admitted.scope, call.claims)
+    const user = metering.request(admitted.scope, isServed, call.bytes)
+    const refusal = refused.get(name)
+    if (refusal) throw refusal()
+    killPoint('request checked')
+    return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
+  }
+
+  /** Goes on with what is checked: at once, or when it is its user's turn and its caller has been authorized. Nothing is looked up before. */
+  #permitted<Name extends OperationName, T>(
+    operation: AuthorizationRequest['operation'],
+    call: CallContext,
+    { user, admitted }: { readonly user: object; readonly admitted: Admitted<OperationRequests[Name]> },
+    run: Run<Name, T>
+  ): Promise<T> {
+    const { authorize, turns, logger } = this.#rules
+    const { params } = admitted
+    const turn = turns?.next(user)
+    const { clock, limits } = this.#services
+    const isPermitted = () => authorize && checkPermission(authorize, { logger, clock, limits }, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest)
+    const waits = turn ? turn.then(isPermitted) : isPermitted()
+    if (!waits) return run(this.#services, admitted)
+    return waits.then(() => {
+      this.checkOpen()
+      call.signal?.throwIfAborted()
+      return run(this.#services, admitted)
+    })
+  }
+}
+
+/** The error for whoever comes, or still waits, when the runtime closes. */
+export function shutDown(): A2AError {
+  return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }

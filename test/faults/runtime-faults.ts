@@ -8,7 +8,7 @@ const TASKS = 'runtime/operations/tasks.ts'
 
 /** Faults of the runtime. */
 export const runtimeFaults: readonly Fault[] = [
-  { name: 'an operation whose capability is off is served', file: 'runtime/runtime.ts', find: 'if (refusal) throw refusal()', replace: '' },
+  { name: 'an operation whose capability is off is served', file: 'runtime/operations/admission.ts', find: 'if (refusal) throw refusal()', replace: '' },
   { name: 'an extension that is turned off can be activated', file: 'runtime/operations/admission.ts', unit: 'test/runtime/agent-cards.test.ts', find: 'supported.reliability && ', replace: '' },
   { name: 'the metadata of a request is lost when its work runs again', file: 'runtime/work/work-input.ts', unit: 'test/runtime/request-details.test.ts', find: 'if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })', replace: '' },
   { name: 'an unknown option is ignored', file: 'runtime/primitives/options.ts', unit: 'test/adapters/options.test.ts', find: 'if (kind === undefined) return rejectUnknown({ [name]: value }, Object.keys(kinds), taker)', replace: 'if (kind === undefined) continue' },
