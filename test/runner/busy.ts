@@ -5,10 +5,10 @@ import { compiled, testFiles } from './test-files.ts'
 /** How many busy processes take the cores. */
 const BUSY = 8
 
-/** The files that took longest, by a measurement of each alone. */
+/** The files that took longest in a whole run. */
 const SLOWEST = [
-  'adapters/kills', 'adapters/random-kills', 'examples/paths', 'adapters/inspector-page-parts', 'adapters/testing-servers', 'adapters/cli-testing',
-  'adapters/testing', 'simulation/simulation', 'adapters/testing-negotiation', 'machines/task-machine'
+  'testing-servers', 'crash-loop', 'delegation-again', 'storage-faults', 'storage', 'testing-faults', 'kills', 'inspector-page-parts', 'transcripts',
+  'conformance'
 ]
 
 /** A process that is busy for as long as the one lives that started it. */
