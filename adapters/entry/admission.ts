@@ -4,7 +4,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
 import { authorityOf } from '../../runtime/primitives/authority.ts'
-import { memoizeLast } from '../../runtime/primitives/memoize-last.ts'
+import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A request that does not get in, with an HTTP status. */

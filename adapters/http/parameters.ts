@@ -2,7 +2,7 @@ import { checkJson, checkJsonText, isObject } from '../../machines/protocol/code
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import { A2A_JSON } from '../../machines/protocol/versions.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
-import { memoizeLast } from '../../runtime/primitives/memoize-last.ts'
+import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../entry/admission.ts'
 import { bodyOf } from './body.ts'

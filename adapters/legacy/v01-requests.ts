@@ -1,6 +1,5 @@
 import type * as z from 'zod'
-import { list } from '../../machines/protocol/codec/collections.ts'
-import { optionalId, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import { list, optionalId, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { identifier, int32, nonEmptyText, struct } from '../../machines/protocol/codec/values.ts'
 import type { CreateTaskPushNotificationConfigRequest } from '../../machines/protocol/push.ts'

@@ -1,5 +1,4 @@
-import { list } from '../../machines/protocol/codec/collections.ts'
-import { optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import { list, optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
 import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/codec/values.ts'

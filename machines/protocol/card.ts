@@ -1,6 +1,5 @@
 import type * as z from 'zod'
-import { list } from './codec/collections.ts'
-import { filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './codec/fields.ts'
+import { list, filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './codec/fields.ts'
 import { message } from './codec/message.ts'
 import { flag, nonEmptyText, struct, text } from './codec/values.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from './security.ts'

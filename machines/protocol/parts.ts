@@ -1,6 +1,5 @@
 import type * as z from 'zod'
-import { list } from './codec/collections.ts'
-import { optionalId, optionalList, optionalText, present, required, requiredOrNull } from './codec/fields.ts'
+import { list, optionalId, optionalList, optionalText, present, required, requiredOrNull } from './codec/fields.ts'
 import { isObject } from './codec/json.ts'
 import { message, oneOf } from './codec/message.ts'
 import { bytes, enumeration, identifier, json, nonEmptyText, struct, text } from './codec/values.ts'

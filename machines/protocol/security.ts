@@ -1,6 +1,5 @@
 import type * as z from 'zod'
-import { map } from './codec/collections.ts'
-import { filled, optionalFlag, optionalList, optionalMap, optionalText, required } from './codec/fields.ts'
+import { map, filled, optionalFlag, optionalList, optionalMap, optionalText, required } from './codec/fields.ts'
 import { message, oneOf } from './codec/message.ts'
 import { nonEmptyText, text } from './codec/values.ts'
 

@@ -2,7 +2,7 @@ import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { messageOf } from '../authoring/checked-words.ts'
 import { publishedSchema } from '../authoring/json-schema.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
-import { contextLoss } from '../primitives/json-loss.ts'
+import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { states } from '../xstate/persisted-snapshot.ts'
 

@@ -1,6 +1,6 @@
 import type { RequestDetails, SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { Received } from '../../machines/task-events.ts'
-import { jsonBytes } from '../primitives/json-bytes.ts'
+import { jsonBytes } from '../primitives/json.ts'
 
 /** The details of a request that has neither metadata nor configuration. */
 export const NO_DETAILS: RequestDetails = Object.freeze({})

@@ -1,7 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
-import { ReleasingMap } from '../primitives/releasing-map.ts'
+import { ReleasingMap } from '../primitives/collections.ts'
 import { contextName, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'

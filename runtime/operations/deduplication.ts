@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { taskNotFound } from '../contexts/errors.ts'
-import type { ReleasingMap } from '../primitives/releasing-map.ts'
+import type { ReleasingMap } from '../primitives/collections.ts'
 import type { DeduplicationKey } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
 import { TaskTail } from '../streams/task-tail.ts'

@@ -1,5 +1,7 @@
+import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import type { SendMessageResponse, Task } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
@@ -15,7 +17,6 @@ import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce } from './deduplication.ts'
 import type { OperationServices } from './dependencies.ts'
-import { checkInputModes } from './input-modes.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
 import { routeMessage, type Outcome, type Routed } from './route-message.ts'
 import { placeNamed } from './task-names.ts'
@@ -160,4 +161,27 @@ function distinctReferences(taskIds: readonly string[], limit: number): string[]
   const distinct = [...new Set(taskIds)]
   if (distinct.length > limit) throw invalidParams({ field: 'message.referenceTaskIds', description: `must name at most ${limit} different tasks, not ${distinct.length}` })
   return distinct
+}
+
+/** Media types that an agent takes, out of its card: its own and those of its skills, lower-case, without parameters. */
+export function inputModesOf({ defaultInputModes, skills }: Pick<AgentCard, 'defaultInputModes' | 'skills'>): ReadonlySet<string> {
+  return new Set([...defaultInputModes, ...skills.flatMap(({ inputModes = [] }) => inputModes)].map(bare))
+}
+
+/** Refuses a message with a part of a media type that the agent does not take (§3.1.1). Parts without one pass. */
+export function checkInputModes(message: Message, modes: ReadonlySet<string>): void {
+  for (const { mediaType } of message.parts) {
+    if (mediaType === undefined || accepts(modes, bare(mediaType))) continue
+    throw new A2AError('ContentTypeNotSupported', `The agent does not take ${mediaType}. It takes ${[...modes].join(', ')}.`, {
+      metadata: { mediaType }
+    })
+  }
+}
+
+function accepts(modes: ReadonlySet<string>, mediaType: string): boolean {
+  return modes.has(mediaType) || modes.has('*/*') || modes.has(`${mediaType.split('/')[0]}/*`)
+}
+
+function bare(mediaType: string): string {
+  return mediaType.replace(/;.*/s, '').trim().toLowerCase()
 }

@@ -1,5 +1,5 @@
 import { PrivateProperty } from './private-property.ts'
-import { ReleasingMap } from './releasing-map.ts'
+import { ReleasingMap } from './collections.ts'
 
 /** Who waits for one signal to abort, each under a number of its own. */
 class Waiters {

@@ -1,7 +1,6 @@
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isInvalidOutput } from '../authoring/checked-words.ts'
-import { ReleasingMap } from '../primitives/releasing-map.ts'
-import { TwoGenerationCache } from '../primitives/two-generation-cache.ts'
+import { ReleasingMap, TwoGenerationCache } from '../primitives/collections.ts'
 import type { Erasure, Scope, TaskEvent } from '../store/store.ts'
 
 /** Hears of a task's events once they are committed: in order and without a gap, while it listens. */

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { WebhookBodyWriter } from '../ports/webhook-sender.ts'
-import { ReleasingMap } from '../primitives/releasing-map.ts'
+import { ReleasingMap } from '../primitives/collections.ts'
 import type { StoredWebhook } from '../store/rows.ts'
 import { contextName, type Scope } from '../store/store.ts'
 import { DeliveryQueue, type OutletServices } from './delivery-queue.ts'

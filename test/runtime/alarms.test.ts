@@ -4,7 +4,7 @@ import { familyOf, hostOf, type ActorHost } from '../../runtime/commits/actor-ho
 import { memoryStore, setupWork } from '../../runtime/index.ts'
 import { withLongTimers } from '../../runtime/ports/clock.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { Alarms } from '../../runtime/timers/alarms.ts'
+import { Alarms } from '../../runtime/timers/task-timers.ts'
 import { open, reaches, rest, start, until } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 

@@ -1,6 +1,6 @@
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import { ReleasingMap } from '../../../runtime/primitives/releasing-map.ts'
+import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
 import { contextName, type Commit, type Erasure } from '../../../runtime/store/store.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 

@@ -1,7 +1,6 @@
 import type { NewWebhook } from '../rows.ts'
 import { contextName, type Commit, type ContextKey, type Erasure, type OpenTasksFilter, type Scope, type TaskQuery, type Wake } from '../store.ts'
 import { MemoryContext, type LoggedTask } from './context.ts'
-import { ScopeMap } from './scope-map.ts'
 import { StatusOrder } from './status-index.ts'
 import { TimeIndex } from './time-index.ts'
 import { MemoryWebhooks } from './webhooks.ts'
@@ -198,4 +197,27 @@ export class MemoryContexts {
 
 function isOf({ tenant, principal }: Scope, other: Scope): boolean {
   return tenant === other.tenant && principal === other.principal
+}
+
+/** Values by scope, without a text that would stand for each scope. */
+export class ScopeMap<Value> {
+  readonly #tenants = new Map<string, Map<string, Value>>()
+
+  get({ tenant, principal }: Scope): Value | undefined {
+    return this.#tenants.get(tenant)?.get(principal)
+  }
+
+  set({ tenant, principal }: Scope, value: Value): void {
+    const principals = this.#tenants.get(tenant) ?? new Map<string, Value>()
+    this.#tenants.set(tenant, principals.set(principal, value))
+  }
+
+  delete({ tenant, principal }: Scope): void {
+    const principals = this.#tenants.get(tenant)
+    if (principals?.delete(principal) && principals.size === 0) this.#tenants.delete(tenant)
+  }
+
+  *values(): Iterable<Value> {
+    for (const principals of this.#tenants.values()) yield* principals.values()
+  }
 }

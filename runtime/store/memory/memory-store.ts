@@ -1,4 +1,4 @@
-import { jsonBytes } from '../../primitives/json-bytes.ts'
+import { jsonBytes } from '../../primitives/json.ts'
 import type { ReadOptions, Store, StoredTask } from '../store.ts'
 import { takeLast, projectTask } from '../task-record.ts'
 import { sizeOf, type LoggedTask } from './context.ts'
