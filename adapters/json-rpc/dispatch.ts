@@ -55,10 +55,12 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
   const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
   return (name, version) => {
+    const operation = operations.get(name)
+    if (operation) return operation
     const asked = normaliseVersion(version) ?? ''
     const dialect = older.get(asked)
     const unstated = version.trim() === '' ? unstatedMethod(dialects, name) : undefined
-    return operations.get(name) ?? unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
+    return unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
   }
 }
 

@@ -78,7 +78,7 @@ export class LiveContext implements LiveActors {
     const moved = (taskId: string) => this.#host.noteMove(taskId)
     const eventClock = new EventClock(clock, delivery => this.#host.deliver(delivery), moved)
     const { negotiate } = agent
-    const bargains = isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
+    const bargains = negotiate && isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
     const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
     this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
@@ -191,6 +191,7 @@ export class LiveContext implements LiveActors {
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
+    if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
   }
 

@@ -44,7 +44,8 @@ export class WorkRun {
   readonly #options: RunOptions
   readonly #host: ActorHost
   readonly #log: RunJournal
-  readonly #asking: QuestionQueue
+  /** None before the work asks. */
+  #questions: QuestionQueue | undefined
   readonly #steps: Steps
   readonly #children: AnyActorRef[] = []
   readonly #reported = new Set<string>()
@@ -59,17 +60,13 @@ export class WorkRun {
     this.#options = options
     this.#host = hostOf(options.scope.system)
     this.#log = new RunJournal(familyOf(options.scope.self), this.#host)
-    this.#asking = new QuestionQueue(this.#log, {
-      say: event => this.#say(event),
-      isInterrupted: () => this.#host.isInterrupted(this.#log.taskId)
-    })
     this.#steps = new Steps(this.#log, '', () => this.signal)
     this.#isCatchingUp = options.isRerun
   }
 
   /** True while it has asked and nothing else is under way, so that it may leave memory. */
   get isWaiting(): boolean {
-    return this.#asking.isOpen && !this.#steps.isUnderWay
+    return this.#questions?.isOpen === true && !this.#steps.isUnderWay
   }
 
   /** Resolves when a run that follows another has come to its open question, or to its end. */
@@ -90,11 +87,11 @@ export class WorkRun {
 
   /** Checks an answer: see {@link QuestionQueue.check}. */
   check<Given extends ToWork>(given: Given): CheckedAnswer<Given> | undefined {
-    return this.#asking.check(given)
+    return this.#questions?.check(given)
   }
 
   receive(given: ToWork): void {
-    this.#asking.receive(given)
+    this.#questions?.receive(given)
   }
 
   get isOver(): boolean {
@@ -185,12 +182,16 @@ export class WorkRun {
     return child.start() as unknown as ActorRefFrom<Logic>
   }
 
+  get #asking(): QuestionQueue {
+    return (this.#questions ??= new QuestionQueue(this.#log, { say: event => this.#say(event), isInterrupted: () => this.#host.isInterrupted(this.#log.taskId) }))
+  }
+
   /** What the author's words say to the task; nothing if nobody is to hear them. */
   #heard(words: unknown): WorkWord | undefined {
     if (this.#over) return this.#unheard('what a work said after its end was dropped')
     const event = toWorkEvent(words)
     // A status of its own would take the question away.
-    if (event.type === 'work.progressed' && this.#asking.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
+    if (event.type === 'work.progressed' && this.#questions?.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
     return event
   }
 
@@ -246,7 +247,7 @@ export class WorkRun {
 
   #finish(over: Ending): void {
     this.#over = over
-    this.#asking.giveUp(this.#host.isLeaving ? undefined : over)
+    this.#questions?.giveUp(this.#host.isLeaving ? undefined : over)
     this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)
     if (over !== LEFT && over !== ENDED_BEFORE) this.#steps.end()

@@ -318,17 +318,24 @@ await t.test('what comes while it asks nothing is not for it', async t => {
   let faults: unknown = 'none'
   const { runtime, log } = start(t, {
     work: async ({ ask, spawn }) => {
-      spawn(fromCallback(({ self, sendBack }) => {
-        if (!self._parent) return
-        faults = runOf(self._parent)?.check({ type: 'message.received', message })
-        sendBack({ type: 'message.received', message })
-      }))
-      await until(() => faults === undefined)
-      return { artifact: wordsOf(await ask(inputRequired('?'))) }
+      const meanwhile = async () => {
+        faults = 'none'
+        spawn(fromCallback(({ self, sendBack }) => {
+          if (!self._parent) return
+          faults = runOf(self._parent)?.check({ type: 'message.received', message })
+          sendBack({ type: 'message.received', message })
+        }))
+        await until(() => faults === undefined)
+      }
+      await meanwhile()
+      const first = wordsOf(await ask(inputRequired('?')))
+      await meanwhile()
+      return { artifact: `${first}, ${wordsOf(await ask(inputRequired('?')))}` }
     }
   })
   const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
-  t.equal(textOf(taskIn(await runtime.sendMessage(say('late', { taskId }))).artifacts?.[0]), 'late')
+  await runtime.sendMessage(say('in time', { taskId }))
+  t.equal(textOf(taskIn(await runtime.sendMessage(say('late', { taskId }))).artifacts?.[0]), 'in time, late')
   t.strictSame(log, [])
 })
 
