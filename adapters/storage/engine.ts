@@ -1,15 +1,15 @@
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { SweepBounds, Erasure } from '../../runtime/store/store.ts'
-import type { CommitRows } from './commit-rows.ts'
-import { CommitWriter } from './commit-writer.ts'
 import { BUSY_MS, rollBack, type Database } from './driver.ts'
-import { APPLICATION_ID } from './file-header.ts'
-import { OpenFiles } from './open-files.ts'
-import { Reads, type ReportDamage } from './reads.ts'
-import { Removals } from './removals.ts'
+import { APPLICATION_ID } from './file/file-header.ts'
+import { OpenFiles } from './file/open-files.ts'
+import { Reads, type ReportDamage } from './read/reads.ts'
+import type { CommitRows } from './rows/commit-rows.ts'
+import { tablesOf } from './rows/tables.ts'
 import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
-import { tablesOf } from './tables.ts'
-import { WebhookWriter, type WebhookChange } from './webhook-writer.ts'
+import { CommitWriter } from './write/commit-writer.ts'
+import { Removals } from './write/removals.ts'
+import { WebhookWriter, type WebhookChange } from './write/webhook-writer.ts'
 
 /** At how many frames, of a page each, the log is written back: 16 MiB. */
 const LOG_FRAMES = 4096

@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const ENVELOPE = 'adapters/json-rpc/envelope.ts'
 const CONNECTION = 'adapters/websocket/connection.ts'
 const REQUESTS = 'adapters/client/requests.ts'
-const WRITER = 'adapters/storage/commit-writer.ts'
+const WRITER = 'adapters/storage/write/commit-writer.ts'
 
 /** Faults of the bindings, the clients and the engine. */
 export const adapterFaults: readonly Fault[] = [
@@ -17,7 +17,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'pipelined requests are answered all at once', file: 'adapters/entry/listen.ts', unit: 'test/adapters/http.test.ts', find: 'if (!line.isBusy) {', replace: 'if (line) {' },
   { name: 'the end of one reason to pause a connection ends the others', file: 'adapters/websocket/intake.ts', unit: 'test/adapters/reading.test.ts', find: ' && this.#reasons.size === 0', replace: '' },
   { name: 'a large body is parsed at once', file: 'adapters/http/body.ts', unit: 'test/adapters/reading.test.ts', find: 'if (turn) await turn', replace: '' },
-  { name: 'a read that took long is charged in full', file: 'adapters/storage/least-cost-queue.ts', unit: 'test/adapters/storage.test.ts', find: 'Math.min(cost, this.#most)', replace: 'cost' },
+  { name: 'a read that took long is charged in full', file: 'adapters/storage/thread/least-cost-queue.ts', unit: 'test/adapters/storage.test.ts', find: 'Math.min(cost, this.#most)', replace: 'cost' },
   { name: 'pipelined bodies have their connection read on', file: 'adapters/entry/listen.ts', unit: 'test/adapters/reading.test.ts', find: `socket.emit('pause')`, replace: '' },
   { name: 'large tasks of one connection are read all at once', file: 'adapters/websocket/large-answer.ts', unit: 'test/adapters/large-answers.test.ts', find: 'void before.then(() => enter(leave))', replace: 'enter(leave)' },
   { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'sentEvent(encoding.encode(event), generation)', replace: 'sentEvent(encoding.encode(event), undefined)' },
@@ -55,22 +55,22 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'the file has no journal', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)', replace: '' },
   { name: 'the file is written by who has lost the race', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'if ((known?.commits ?? 0) !== expected) return false', replace: '' },
   { name: 'the file keeps the first snapshot of a task', file: WRITER, unit: 'test/adapters/storage.test.ts', find: 'else if (isThere) this.#changeSnapshot({ task, snapshot })', replace: 'else if (isThere) return' },
-  { name: 'a task is read from the file by anybody', file: 'adapters/storage/reads.ts', unit: 'test/adapters/storage.test.ts', find: 'return row?.scope === number ? read(row) : undefined', replace: 'return row ? read(row) : undefined' },
-  { name: 'the file serves one principal until it has no more requests', file: 'adapters/storage/least-cost-queue.ts', unit: 'test/adapters/storage.test.ts', find: 'user.cost += Math.min(cost, this.#most)', replace: '' },
-  { name: 'a page of a list of the file repeats its first task', file: 'adapters/storage/task-lister.ts', unit: 'test/adapters/storage.test.ts', find: '(time, taskId) < (?, ?)', replace: '(time, taskId) <= (?, ?)' },
-  { name: 'a task that lives is removed from the file with the old ones', file: 'adapters/storage/removals.ts', unit: 'test/adapters/storage.test.ts', find: 'WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER', replace: 'WHERE COALESCE(endedAtMs, 0) < ? ORDER' },
+  { name: 'a task is read from the file by anybody', file: 'adapters/storage/read/reads.ts', unit: 'test/adapters/storage.test.ts', find: 'return row?.scope === number ? read(row) : undefined', replace: 'return row ? read(row) : undefined' },
+  { name: 'the file serves one principal until it has no more requests', file: 'adapters/storage/thread/least-cost-queue.ts', unit: 'test/adapters/storage.test.ts', find: 'user.cost += Math.min(cost, this.#most)', replace: '' },
+  { name: 'a page of a list of the file repeats its first task', file: 'adapters/storage/read/task-lister.ts', unit: 'test/adapters/storage.test.ts', find: '(time, taskId) < (?, ?)', replace: '(time, taskId) <= (?, ?)' },
+  { name: 'a task that lives is removed from the file with the old ones', file: 'adapters/storage/write/removals.ts', unit: 'test/adapters/storage.test.ts', find: 'WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER', replace: 'WHERE COALESCE(endedAtMs, 0) < ? ORDER' },
   { name: 'a file that needs its log is opened without it', file: 'adapters/storage/engine.ts', unit: 'test/adapters/parted-files.test.ts', find: "    killPoint('before log mark')\n    this.#files.markWithLog()", replace: '' },
   { name: 'a store goes on after its file was removed', file: 'adapters/storage/engine.ts', unit: 'test/adapters/parted-files.test.ts', find: '      this.#files.check()\n', replace: '' },
   { name: 'free pages stay in the file', file: 'adapters/storage/engine.ts', unit: 'test/adapters/storage-room.test.ts', find: 'if (free > KEPT_PAGES) {', replace: 'if (free > KEPT_PAGES * KEPT_PAGES) {' },
-  { name: 'what is removed at once has no bound in bytes', file: 'adapters/storage/removals.ts', unit: 'test/adapters/storage-room.test.ts', find: '(left > 0 ? limit - removed : 0)', replace: 'limit - removed' },
+  { name: 'what is removed at once has no bound in bytes', file: 'adapters/storage/write/removals.ts', unit: 'test/adapters/storage-room.test.ts', find: '(left > 0 ? limit - removed : 0)', replace: 'limit - removed' },
   { name: 'the log grows beside readers', file: 'adapters/storage/engine.ts', unit: 'test/adapters/storage-room.test.ts', find: `this.#writeBack('RESTART', READERS_MS)`, replace: `this.#writeBack('PASSIVE', READERS_MS)` },
   { name: 'an error after an upgrade ends the process', file: 'adapters/entry/listen.ts', unit: 'test/adapters/other-upgrades.test.ts', find: `server.on('connection', socket => socket.off('error', ignore).on('error', ignore))`, replace: `server.on('connection', socket => socket.off('error', ignore))` },
   { name: 'requests that wait behind another are under way', file: 'adapters/entry/listen.ts', unit: 'test/adapters/http.test.ts', find: 'inTurn.add(request, response, () => {\n      underWay.set(response, undefined)\n', replace: 'underWay.set(response, undefined)\n    inTurn.add(request, response, () => {\n' },
   { name: 'a token has no leeway', file: 'adapters/auth/bearer-jwt.ts', unit: 'test/adapters/auth.test.ts', find: 'clockTolerance: clockToleranceS', replace: 'clockTolerance: 0' },
   { name: 'a token for another agent gets in', file: 'adapters/auth/bearer-jwt.ts', unit: 'test/adapters/auth.test.ts', find: 'const terms = { issuer, audience,', replace: 'const terms = { issuer,' },
   { name: 'the second way to authenticate is never tried', file: 'adapters/auth/any-of.ts', unit: 'test/adapters/auth.test.ts', find: 'if (principal) return principal', replace: 'return principal' },
-  { name: 'a file with two names is opened', file: 'adapters/storage/file-header.ts', unit: 'test/adapters/parted-files.test.ts', find: 'if (found.nlink > 1) return', replace: 'if (found.nlink > 2) return' },
-  { name: 'a backup takes the place of what is there', file: 'adapters/storage/backup.ts', unit: 'test/adapters/cli-db.test.ts', find: 'if (existsSync(path)) throw new StorageError', replace: 'if (existsSync(`${path}?`)) throw new StorageError' },
+  { name: 'a file with two names is opened', file: 'adapters/storage/file/file-header.ts', unit: 'test/adapters/parted-files.test.ts', find: 'if (found.nlink > 1) return', replace: 'if (found.nlink > 2) return' },
+  { name: 'a backup takes the place of what is there', file: 'adapters/storage/file/backup.ts', unit: 'test/adapters/cli-db.test.ts', find: 'if (existsSync(path)) throw new StorageError', replace: 'if (existsSync(`${path}?`)) throw new StorageError' },
   { name: "a webhook may be at the address of the provider's metadata", file: 'adapters/push/public-address.ts', unit: 'test/adapters/push.test.ts', find: `'169.254.0.0/16', `, replace: '' },
   { name: 'a webhook is posted to wherever its name leads by then', file: 'adapters/push/post.ts', unit: 'test/adapters/push.test.ts', find: 'lookup: pinned(addresses), ', replace: '' },
   { name: 'the answer of a receiver is read to its end', file: 'adapters/push/post.ts', unit: 'test/adapters/push.test.ts', find: 'if (bytes > READ_BYTES) enough()', replace: 'if (bytes > READ_BYTES * READ_BYTES) enough()' },

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { backupFile } from '../../storage/backup.ts'
+import { backupFile } from '../../storage/file/backup.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, type Io } from '../command.ts'
 import { sizeText } from './size-text.ts'

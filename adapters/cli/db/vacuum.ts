@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { vacuumFile } from '../../storage/vacuum.ts'
+import { vacuumFile } from '../../storage/file/vacuum.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, type Io } from '../command.ts'
 import { sizeText } from './size-text.ts'

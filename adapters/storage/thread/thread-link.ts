@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import type { CommitRows } from './commit-rows.ts'
-import { StorageError } from './storage-error.ts'
+import type { CommitRows } from '../rows/commit-rows.ts'
+import { StorageError } from '../storage-error.ts'
 import type { Batch, Change, Changed, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 import { rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
 

@@ -1,15 +1,15 @@
+import type { SendRow, StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
-} from '../../runtime/store/store.ts'
-import type { SendRow, StoredWebhook } from '../../runtime/store/rows.ts'
-import { damaged, DamagedRow, reading, unlessDamaged } from './damage.ts'
-import type { Database, Statement } from './driver.ts'
+} from '../../../runtime/store/store.ts'
+import type { Database, Statement } from '../driver.ts'
+import { damaged, DamagedRow, reading, unlessDamaged } from '../rows/damage.ts'
+import { originalText, storedText } from '../rows/stored-text.ts'
+import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 import { openCounts } from './open-counts.ts'
-import { originalText, storedText } from './stored-text.ts'
 import { TaskLister } from './task-lister.ts'
-import { taskSizes } from './task-sizes.ts'
 import { fewest, TaskReader } from './task-reader.ts'
-import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
+import { taskSizes } from './task-sizes.ts'
 
 /** Hears of what is left out of an answer because it is damaged. */
 export type ReportDamage = (error: Error) => void

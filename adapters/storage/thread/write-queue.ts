@@ -1,4 +1,4 @@
-import type { CommitRows } from './commit-rows.ts'
+import type { CommitRows } from '../rows/commit-rows.ts'
 import { LeastCostQueue } from './least-cost-queue.ts'
 import { valueOf, type Change, type Changed, type Outcome } from './thread-messages.ts'
 

@@ -1,6 +1,6 @@
-import type { Database, Statement } from './driver.ts'
-import type { Reading } from './table.ts'
-import type { JournalTableRow, StoredTaskRow, Tables } from './tables.ts'
+import type { Database, Statement } from '../driver.ts'
+import type { Reading } from '../rows/table.ts'
+import type { JournalTableRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 
 /** Writes what works keep: a row takes the place of the one with its key, and a task's rows go when it ends. */
 export class JournalWriter {

@@ -1,4 +1,4 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
 
 /** A row that is not as it was written. */
 export class DamagedRow extends Error {

@@ -1,8 +1,8 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { StorageError } from '../storage-error.ts'
 import { checkHeader, createPrivately, logOf } from './file-header.ts'
 import { openForReading, realFile } from './open-file.ts'
-import { StorageError } from './storage-error.ts'
 
 /**
  * Copies a store's file to a new file that is whole without a log, also while a server uses the store. Gives the bytes of

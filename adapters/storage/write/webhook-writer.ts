@@ -1,9 +1,9 @@
-import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../runtime/store/rows.ts'
-import type { Scope } from '../../runtime/store/store.ts'
-import { reading, unlessDamaged } from './damage.ts'
-import type { Database, Statement } from './driver.ts'
-import { storedText } from './stored-text.ts'
-import type { StoredTaskRow, Tables, WebhookTableRow } from './tables.ts'
+import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
+import type { Scope } from '../../../runtime/store/store.ts'
+import type { Database, Statement } from '../driver.ts'
+import { reading, unlessDamaged } from '../rows/damage.ts'
+import { storedText } from '../rows/stored-text.ts'
+import type { StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 
 /** What is done with webhooks outside of a commit. */
 export type WebhookChange =

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
+import type { Database, Statement, Value } from '../driver.ts'
 import { DamagedRow } from './damage.ts'
-import type { Database, Statement, Value } from './driver.ts'
 
 type Cells = Readonly<Record<string, Value>>
 

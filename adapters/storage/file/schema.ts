@@ -1,8 +1,8 @@
-import { killPoint } from '../../runtime/primitives/kill-points.ts'
-import { rollBack, type Database } from './driver.ts'
+import { killPoint } from '../../../runtime/primitives/kill-points.ts'
+import { rollBack, type Database } from '../driver.ts'
+import { AS_VERSION_2, VERSION_1, VERSION_2 } from '../rows/tables.ts'
+import { StorageError } from '../storage-error.ts'
 import { APPLICATION_ID } from './file-header.ts'
-import { StorageError } from './storage-error.ts'
-import { AS_VERSION_2, VERSION_1, VERSION_2 } from './tables.ts'
 
 /** What makes each version of the schema of the one before, the first of an empty file. Never changed, only added to. */
 export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2]

@@ -1,10 +1,10 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
+import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
+import { reasonOf, StorageError } from '../storage-error.ts'
 import { checkHeader, checkPage1, createPrivately, logSalt } from './file-header.ts'
 import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
 import { migrate, readAsNewest } from './schema.ts'
-import { reasonOf, StorageError } from './storage-error.ts'
 
 /** Up to which size a file is looked through when it is opened; that takes 2 ms for each MiB. */
 const CHECKED_BYTES = 128 * 1024 * 1024

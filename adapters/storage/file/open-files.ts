@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, statSync, writeSync } from 'node:fs'
+import { StorageError } from '../storage-error.ts'
 import { APPLICATION_ID_OFFSET, idWithLog, logOf } from './file-header.ts'
-import { StorageError } from './storage-error.ts'
 
 /** What a file, its log and its lock are called, after the file's own name. */
 const ENDS = ['', '-wal', '-lock'] as const

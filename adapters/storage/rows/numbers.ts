@@ -1,4 +1,4 @@
-import type { Database, Statement } from './driver.ts'
+import type { Database, Statement } from '../driver.ts'
 
 type Numbered = 'scope' | 'context' | 'task'
 

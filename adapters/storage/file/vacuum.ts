@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
-import { driverOf } from './driver.ts'
+import { driverOf } from '../driver.ts'
+import { StorageError } from '../storage-error.ts'
 import { prepareFile, realFile, usingFile } from './open-file.ts'
-import { StorageError } from './storage-error.ts'
 
 /**
  * Writes a file anew without its free pages, so that it gives them back to the file system by itself from then on. Nobody

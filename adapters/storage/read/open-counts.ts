@@ -1,5 +1,5 @@
-import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
-import type { Database } from './driver.ts'
+import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import type { Database } from '../driver.ts'
 
 const OPEN = Object.keys(TASK_STATES).filter(state => !isTerminal(state as TaskState)).map(state => `'${state}'`).join(', ')
 

@@ -1,9 +1,9 @@
-import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../runtime/store/store.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
-import { DamagedRow } from './damage.ts'
-import type { Database, Statement, Value } from './driver.ts'
-import { originalText } from './stored-text.ts'
-import type { EventRow, StoredTaskRow, Tables } from './tables.ts'
+import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
+import type { Database, Statement, Value } from '../driver.ts'
+import { DamagedRow } from '../rows/damage.ts'
+import { originalText } from '../rows/stored-text.ts'
+import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 
 /** The most rows that a piece of a task has. */
 const PAGE_ROWS = 1000

@@ -1,6 +1,6 @@
-import type { TaskChoice, TaskSize } from '../../runtime/store/store.ts'
-import type { Database } from './driver.ts'
-import { originalText, storedText } from './stored-text.ts'
+import type { TaskChoice, TaskSize } from '../../../runtime/store/store.ts'
+import type { Database } from '../driver.ts'
+import { originalText, storedText } from '../rows/stored-text.ts'
 
 /** `octet_length` looks at a row's header alone, so that pages of long texts are not read. */
 const SIZES = `

@@ -1,6 +1,6 @@
-import type { TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
-import type { NewWebhook } from '../../runtime/store/rows.ts'
-import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../runtime/store/store.ts'
+import type { TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../../machines/protocol/objects.ts'
+import type { NewWebhook } from '../../../runtime/store/rows.ts'
+import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../../runtime/store/store.ts'
 import { storedText } from './stored-text.ts'
 
 /** A task's row; null stands for what it does not have. */

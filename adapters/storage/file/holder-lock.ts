@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
-import { driverOf, sqliteCode, type Database, type DriverName } from './driver.ts'
+import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
+import { reasonOf, StorageError } from '../storage-error.ts'
 import { createPrivately } from './file-header.ts'
-import { reasonOf, StorageError } from './storage-error.ts'
 
 /** Who has a file: what another that wants it is told. */
 export interface Holder {

@@ -1,4 +1,4 @@
-import type { Database } from './driver.ts'
+import type { Database } from '../driver.ts'
 import { Table } from './table.ts'
 
 /** A tenant and principal. Its number, like those of contexts and tasks, is this file's own. */

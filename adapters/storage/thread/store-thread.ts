@@ -1,7 +1,7 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
-import { Engine } from './engine.ts'
+import { Engine } from '../engine.ts'
+import { openForWriting } from '../file/open-file.ts'
 import { LeastCostQueue } from './least-cost-queue.ts'
-import { openForWriting } from './open-file.ts'
 import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Changed, type NumberedRead, type ReadCall, type ThreadData, type Told, type Word } from './thread-messages.ts'
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
