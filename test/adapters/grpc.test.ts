@@ -105,6 +105,7 @@ await t.test('a stream ends with UNAUTHENTICATED when the credentials of its cal
   while (await early.next());
   clock.increment(999)
   t.match(await caller.call('ListTasks', {}), { result: { totalSize: 2 } })
+  t.equal(clock.size, timers + 1, 'that of the stream that is open')
   t.match(await late.next(), { statusUpdate: { status: { state: 'TASK_STATE_WORKING' } } })
   clock.increment(1)
   t.match(await rejection(late.next()), { native: 'UNAUTHENTICATED', reason: 'UNAUTHENTICATED', message: /The credentials of this request have run out/ })
