@@ -88,6 +88,7 @@ await findFaults([
   ['SendMessage does not wait', 35, result(({ task, message }) => (task ? { task: { ...task, status: { state: 'TASK_STATE_WORKING' } } } : { message }), 'SendMessage')],
   ['an answer is for another context', 33, result((given, { params }) => (params.message.taskId ? { task: { ...given.task, contextId: 'other' } } : given), 'SendMessage'), 'ask'],
   ['a message is not the agent\'s', 26, result(given => (given.message ? { message: { ...given.message, role: 'ROLE_USER' } } : given), 'SendMessage'), 'hello'],
+  ['a message has no contextId', 26, result(given => (given.message ? { message: { ...given.message, contextId: undefined } } : given), 'SendMessage'), 'hello'],
   ['a message is streamed twice', 50, eachEvent(event => [event, event]), 'hello'],
   ['an answer is answered by a message of another context', 33, result((given, { params }) => (params.message.taskId ? { message: MESSAGE } : given), 'SendMessage'), 'ask'],
   ['a message leaves a task behind', 26, result((page, { params }) => (params.contextId ? { ...page, totalSize: 1 } : page), 'ListTasks'), 'hello'],

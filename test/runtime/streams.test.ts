@@ -32,6 +32,19 @@ await t.test('a stream begins with the task, tells everything that happens to it
   t.equal((await runtime.getTask({ id: taskId })).status.state, 'TASK_STATE_COMPLETED')
 })
 
+await t.test('a stream that an answer opens ends with the error of the store if its task cannot be read', async t => {
+  const store = memoryStore()
+  let isBroken = false
+  const readTask: Store['readTask'] = async (...args) => {
+    if (isBroken) throw new TypeError('The disk is gone.')
+    return store.readTask(...args)
+  }
+  const { runtime } = start(t, { work: painter() }, { store: { ...store, readTask } })
+  const { id: taskId } = taskIn(await runtime.sendMessage(say('a boat')))
+  isBroken = true
+  t.match(await refusal(collect(runtime.sendStreamingMessage(say('red', { taskId })))), { code: 'InternalError' })
+})
+
 await t.test('a stream ends where the client has to answer, and that of the answer tells the rest', async t => {
   const paint = deferred<string>()
   const { runtime } = start(t, { work: painter(() => paint.promise) })
