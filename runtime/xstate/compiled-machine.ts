@@ -2,14 +2,20 @@ import { assign, stopChild, type AnyActorRef, type AnyActorScope, type AnyMachin
 import { evaluateGuard } from 'xstate/guards'
 import { Draft, perform, prepared, tellInspectors, type PreparedAction, type Step } from './builtin-actions.ts'
 import { persistedChart } from './persisted-snapshot.ts'
+import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './transition-table.ts'
 
 /**
  * The machine with its transitions looked up in a table that is made once, instead of being worked out from the chart
  * each time. All else is the machine's: actors of it do, show, persist and restore exactly what the machine's own would,
- * so that either kind goes on from what the other stored. A machine that is not flat is given back as it is.
+ * so that either kind goes on from what the other stored. A machine that is not flat is given back as it is, and so is every
+ * machine if XState is a version with which compiled charts do not agree.
  */
 export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine {
+  return mayCompile(compile) ? compile(machine) : machine
+}
+
+function compile<Machine extends AnyStateMachine>(machine: Machine): Machine {
   const table = chartTable(machine)
   if (!table) return machine
   const interpreter = new TableInterpreter(machine, table)
