@@ -1,4 +1,4 @@
-import type { Actor, AnyActorRef } from 'xstate'
+import { createActor, type Actor, type AnyActorRef } from 'xstate'
 import type { ContextFact, ContextInput } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -16,7 +16,7 @@ import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, openedBy, storeOpened } from '../work/work-input.ts'
-import { keepSpawnIdsApart, newActor } from '../xstate/actor-creation.ts'
+import { keepSpawnIdsApart } from '../xstate/actor-system.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
@@ -81,7 +81,7 @@ export class LiveContext implements LiveActors {
     const bargains = negotiate && isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
     const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
+    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail: (taskId, message) => this.#root.send({ type: 'task.fail', taskId, message }), run: effect => this.#host.run(effect) })
     const { context, status, error } = this.#root.getSnapshot()

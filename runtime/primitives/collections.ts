@@ -8,9 +8,10 @@ class Entry<Value> {
 }
 
 /**
- * Values by name, for tables whose entries come and go all the time. A Map makes a new list of its entries whenever they
- * have changed often enough. The old one stays as it was, and leads to the new: once it has grown old, V8's quick collections
- * keep all that they held. So here the lists hold entries, which are emptied when they go.
+ * A Map for entries that come and go all the time. A Map makes a new list of its entries whenever they have changed often
+ * enough. The old one stays as it was, and leads to the new: once it is in the old generation, V8's quick collections keep all
+ * that they held. So here the lists hold entries, which are emptied when they go. With Maps a task leaves 8.4 kB behind instead of
+ * 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
  */
 export class ReleasingMap<Value extends object, Name = string> {
   readonly #entries = new Map<Name, Entry<Value>>()

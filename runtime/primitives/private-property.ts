@@ -1,6 +1,7 @@
 /**
- * What is kept with objects of one kind, as a property of each that nobody else sees. A WeakMap would keep its values, and
- * all that they lead to, alive through every collection but a full one.
+ * What is kept with objects of one kind, as a property of each that nobody else sees. In a WeakMap (of ephemerons)
+ * values, and all that they lead to, live until a full collection: a task leaves 13.8 kB behind instead of 1.0 (Node 24;
+ * `test/runtime/left-behind.test.ts` measures it).
  */
 export class PrivateProperty<Key extends object, Value> {
   readonly #name: symbol

@@ -3,6 +3,7 @@ import { familyOf, pathOf } from '../commits/actor-host.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
+import { replaceSchedule } from '../xstate/actor-system.ts'
 
 type Schedule = AnyActorRef['system']['scheduler']['schedule']
 
@@ -32,16 +33,12 @@ export class DelayedEvents {
 
   /** Follows what the actors below `root` schedule: their system has this clock, and has not started. */
   constructor(root: AnyActorRef, clock: EventClock, moved: (taskId: string) => void) {
-    const { scheduler } = root.system
     this.#root = root
     this.#clock = clock
-    this.#schedule = scheduler.schedule.bind(scheduler)
-    // Named first: V8 puts a function that is written where a property is assigned among the long-lived, with all it sees.
-    const stamped: Schedule = (source, target, event, delayMs, id) => {
+    this.#schedule = replaceSchedule(root.system, (source, target, event, delayMs, id) => {
       this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0) })
       moved(familyOf(source))
-    }
-    scheduler.schedule = stamped
+    })
   }
 
   /** Schedules again what was saved, for the actors as they are now. */

@@ -1,5 +1,6 @@
-import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, AnyStateNode } from 'xstate'
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { pathOf } from '../commits/actor-host.ts'
+import { activeStates } from '../xstate/persisted-snapshot.ts'
 import type { DelayedEvent } from './delayed-events.ts'
 
 const AFTER = 'xstate.after.'
@@ -31,7 +32,7 @@ function chartsBelow(actor: AnyActorRef): AnyActorRef[] {
 /** The timers of the states that a chart is in; one whose delay is none has no time to wait, as in XState. */
 function afterOf(chart: AnyActorRef): { type: string; delayMs: number }[] {
   const snapshot: AnyMachineSnapshot = chart.getSnapshot()
-  return snapshot._nodes.flatMap((node: AnyStateNode) => node.after).map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
+  return activeStates(snapshot).flatMap(({ after }) => after).map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
 }
 
 function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef): number {

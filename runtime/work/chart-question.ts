@@ -6,6 +6,7 @@ import { publishedSchema } from '../authoring/json-schema.ts'
 import { contentValue } from '../authoring/message-data.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { validated } from '../ports/standard-schema.ts'
+import { activeStates } from '../xstate/persisted-snapshot.ts'
 
 /** What a work chart waits for: in which states, in which words, and what it says of that to its task. */
 export interface ChartQuestion {
@@ -64,5 +65,5 @@ function metaOf(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | '
 }
 
 function statesTagged(snapshot: AnyMachineSnapshot, tag: WorkTag) {
-  return snapshot._nodes.filter(({ tags }) => tags.includes(tag))
+  return activeStates(snapshot).filter(({ tags }) => tags.includes(tag))
 }

@@ -69,7 +69,7 @@ export type WorkFunction<Input = unknown, Terms = Record<string, unknown> | unde
  */
 type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting?: boolean }
 
-/** A class, since a literal with a getter has a hidden class to itself, which keeps alive what the getter sees. */
+/** A class, since a getter in a literal keeps what it sees in memory for long: CONTRIBUTING.md has the figure. */
 class ActiveRun {
   readonly status = 'active'
   readonly output = undefined

@@ -57,6 +57,14 @@ function childMisfit({ implementations, root }: AnyStateMachine, { children = {}
   return undefined
 }
 
+/** Of an actor that is no chart. One for all, so that whoever compares them sees no change. */
+const NO_STATES: readonly AnyStateNode[] = []
+
+/** The states that a chart is in, by its snapshot. */
+export function activeStates(snapshot: object): readonly AnyStateNode[] {
+  return (snapshot as Partial<Pick<AnyMachineSnapshot, '_nodes'>>)._nodes ?? NO_STATES
+}
+
 /** A state, and all below it. */
 export function states(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(states)]

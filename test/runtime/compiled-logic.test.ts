@@ -1,8 +1,7 @@
 import t from 'tap'
-import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, initialTransition, not, or, raise, sendTo, spawnChild, stateIn, stopChild, transition, type Actor, type AnyActorLogic, type AnyStateMachine, type EventObject } from 'xstate'
+import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, initialTransition, not, or, raise, sendTo, spawnChild, stateIn, stopChild, transition, type AnyStateMachine, type EventObject } from 'xstate'
 import { contextMachine } from '../../machines/context.machine.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
-import { newActor } from '../../runtime/xstate/actor-creation.ts'
 import { compiled } from '../../runtime/xstate/compiled-machine.ts'
 import { same, type Chart } from '../fixtures/chart-paths.ts'
 import { sightsOf, testCompiled } from '../fixtures/compiled-paths.ts'
@@ -12,8 +11,6 @@ type OddEvent = EventObject & { n?: number }
 type OddContext = { n: number; log: string[]; child?: unknown }
 type Args = { context: OddContext; event: OddEvent }
 type Birth = { input: { n: number }; spawn: (src: string, options: { id: string }) => unknown }
-
-type AnyActor = Actor<AnyActorLogic>
 
 const never = fromPromise<unknown, unknown>(() => new Promise(() => {}))
 const counter = fromTransition((count: number, { type }: EventObject) => (type === 'count' ? count + 1 : count), 0)
@@ -343,40 +340,3 @@ await t.test('tasks in a context, both compiled, are tasks in a context, in what
     })))
   }
 })
-
-await t.test('an actor that is made without its options is in all things one that XState makes', async t => {
-  const clock = new TestClock()
-  const input = { taskId: 't', contextId: 'c' }
-  const given = { id: 'root', input, clock }
-  const roots: [AnyActor, AnyActor] = [createActor(taskMachine, given), newActor(taskMachine, given)]
-  const told: string[][] = roots.map(() => [])
-  roots.forEach((root, index) => root.start().system.inspect(({ type }) => void told[index]?.push(type)))
-  const children = [createActor, newActor].map((make, index) => make(counter as AnyActorLogic, { id: 'child', src: 'counter', parent: roots[index], input: 7, syncSnapshot: false } as object)) as [AnyActor, AnyActor]
-  const pairs = [roots, children]
-  for (const [theirs, ours] of pairs) {
-    t.strictSame(shown(ours), shown(theirs))
-    t.strictSame(shown(ours.options), shown(theirs.options))
-    const { sessionId, self, system, ...scope } = Reflect.get(ours, '_actorScope')
-    t.strictSame([sessionId, self, system], [ours.sessionId, ours, ours.system])
-    t.strictSame(shown(scope), shown(Reflect.get(theirs, '_actorScope')))
-    t.not(ours.sessionId, theirs.sessionId)
-  }
-  const [theirs, ours] = children
-  t.equal(ours.system, roots[1].system)
-  for (const child of children) child.start().send({ type: 'count' })
-  t.strictSame(ours.getPersistedSnapshot(), theirs.getPersistedSnapshot())
-  t.strictSame(told[1], told[0])
-  t.ok(told[1]?.includes('@xstate.actor'))
-  const snapshot = roots[0].getPersistedSnapshot()
-  t.strictSame(newActor(taskMachine, { input, snapshot }).getPersistedSnapshot(), snapshot)
-  for (const unnamed of [newActor(counter, {}), newActor(counter, { parent: roots[1] })]) {
-    t.equal(unnamed.id, unnamed.sessionId)
-    t.equal(Reflect.get(unnamed, '_actorScope').id, unnamed.id)
-  }
-})
-
-/** What an object has of its own, without what each has another of. */
-function shown(object: object): object {
-  const members = Object.entries(object).filter(([name]) => !['sessionId', 'system', 'ref', 'self', '_parent', 'parent', 'mailbox', '_actorScope', 'options'].includes(name))
-  return Object.fromEntries(members.map(([name, value]) => [name, typeof value === 'function' ? value.name : value]))
-}

@@ -3,8 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 
-/** Of garbage for each task: some four times what it was when this was written, and half of what one call keeps that stays. */
-const MOST_BYTES = 1800
+/**
+ * Of garbage for each task: twice what it is (1.0 kB; 4.8 kB on Node 20, whose V8 makes hidden classes for every actor), and far from the
+ * 8 to 14 kB that each mistake leaves which this test is for.
+ */
+const MOST_BYTES = process.versions.node.startsWith('20.') ? 6000 : 1800
 
 const leftBehind = fileURLToPath(new URL('../fixtures/left-behind.js', import.meta.url))
 

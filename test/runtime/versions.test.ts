@@ -3,7 +3,7 @@ import { assign, createMachine, fromCallback, sendTo, setup, spawnChild, type An
 import { defineAgent, fromPromise, setupWork, textOf as wordsOf, type AgentDefinition, type WorkFunction } from '../../runtime/index.ts'
 import { onKillPoint } from '../../runtime/primitives/kill-points.ts'
 import type { StoredWork } from '../../runtime/snapshots/migration.ts'
-import { keepSpawnIdsApart } from '../../runtime/xstate/actor-creation.ts'
+import { keepSpawnIdsApart } from '../../runtime/xstate/actor-system.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { deferred, open, reaches, refusal, rest, say, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 

@@ -3,6 +3,7 @@ import { hostOf } from '../../../runtime/commits/actor-host.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Commit, ContextKey } from '../../../runtime/store/store.ts'
+import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { entryOf, type ActorEntry } from './actor-entry.ts'
 import { Ring } from './ring.ts'
 import type { SeenStep } from './seen-step.ts'
@@ -12,9 +13,6 @@ export const REMEMBERED_STEPS = 2000
 
 /** Actors of one context that are remembered after their end. */
 export const REMEMBERED_ACTORS = 200
-
-/** Of an actor without a chart: always the same, so that nothing changes. */
-const NO_NODES: AnyMachineSnapshot['_nodes'] = []
 
 /** Who hears of a context that is recorded. */
 export interface RecordListener {
@@ -119,7 +117,7 @@ export class ContextRecord {
       case '@xstate.microstep': {
         const { _transitions: transitions, event: by, snapshot } = event
         if (transitions.length === 0 && by.type !== 'xstate.init') break
-        this.#note('microstep', event.actorRef as AnyActorRef, by, { nodes: (snapshot as AnyMachineSnapshot)._nodes, transitions })
+        this.#note('microstep', event.actorRef as AnyActorRef, by, { nodes: activeStates(snapshot), transitions })
         break
       }
       case '@xstate.snapshot':
@@ -153,7 +151,9 @@ export class ContextRecord {
   /** Sees how an actor is now. */
   #look(ref: AnyActorRef): void {
     const entry = this.#entries.get(ref.sessionId)
-    const { status, _nodes: nodes = NO_NODES } = ref.getSnapshot() as Pick<AnyMachineSnapshot, 'status'> & Partial<Pick<AnyMachineSnapshot, '_nodes'>>
+    const snapshot = ref.getSnapshot() as Pick<AnyMachineSnapshot, 'status'>
+    const { status } = snapshot
+    const nodes = activeStates(snapshot)
     if (!entry || (entry.status === status && entry.nodes === nodes)) return
     entry.nodes = nodes
     this.#change(entry, status)

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import type { Turn } from '../plan/model.ts'
@@ -63,7 +64,7 @@ class ChartRun {
 
   check(step: string, { status, chart, words }: Turn): void {
     const snapshot = this.#actor.getSnapshot() as AnyMachineSnapshot
-    this.#log.noteStates(snapshot._nodes)
+    this.#log.noteStates(activeStates(snapshot))
     const found = { status: snapshot.status, value: snapshot.value, words: this.#words }
     const wanted = { status, value: chart.value, words }
     this.#words = []
