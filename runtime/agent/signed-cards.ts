@@ -1,6 +1,7 @@
 import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
+import { LruCache } from '../primitives/lru-cache.ts'
 import { agentCard, type CardSource } from './agent-card.ts'
 import { tenantInterfaces } from './tenant-interfaces.ts'
 
@@ -14,8 +15,8 @@ const MOST_CARDS = 64
 export class SignedCards {
   readonly #sign: SignCard
   readonly #services: Parameters<typeof cardInTime>[2]
-  /** By the JSON of the card, that of longest ago first. */
-  readonly #cards = new Map<string, Promise<AgentCard>>()
+  /** By the JSON of the card. */
+  readonly #cards = new LruCache<Promise<AgentCard>>(MOST_CARDS)
 
   constructor(sign: SignCard, services: Parameters<typeof cardInTime>[2]) {
     this.#sign = sign
@@ -25,16 +26,11 @@ export class SignedCards {
   /** Gives a card with its signature. What could not be signed is tried again the next time. */
   of(card: AgentCard): Promise<AgentCard> {
     const content = JSON.stringify(card)
-    const known = this.#cards.get(content)
-    if (known) return known
-    const signed = cardInTime(this.#sign(card), 'signCard', this.#services)
-    this.#cards.set(content, signed)
-    signed.catch(() => this.#cards.delete(content))
-    for (const oldest of this.#cards.keys()) {
-      if (this.#cards.size <= MOST_CARDS) break
-      this.#cards.delete(oldest)
-    }
-    return signed
+    return this.#cards.get(content, () => {
+      const signed = cardInTime(this.#sign(card), 'signCard', this.#services)
+      signed.catch(() => this.#cards.delete(content))
+      return signed
+    })
   }
 }
 

@@ -1,5 +1,6 @@
 import { AgentExtensionSchema, type AgentExtension } from '../../machines/protocol/card.ts'
 import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { rejectUnknown } from '../primitives/options.ts'
@@ -67,7 +68,7 @@ function declared(given: unknown, name: string): AgentExtension {
 
 function plain(params: Record<string, unknown>, name: string): Record<string, unknown> {
   try {
-    return JSON.parse(JSON.stringify(params))
+    return toJson(params) as Record<string, unknown>
   } catch {
     throw new TypeError(`${name}.params must be JSON: without cycles and BigInt.`)
   }

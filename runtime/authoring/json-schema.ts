@@ -1,4 +1,4 @@
-import { isObject } from '../../machines/protocol/codec/json.ts'
+import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { isStandardSchema, type StandardSchema } from '../ports/standard-schema.ts'
 
 /**
@@ -7,7 +7,7 @@ import { isStandardSchema, type StandardSchema } from '../ports/standard-schema.
  */
 export function jsonSchemaOf(schema: StandardSchema<unknown>): Record<string, unknown> | undefined {
   try {
-    const made: unknown = JSON.parse(JSON.stringify(schema['~standard'].jsonSchema?.input({ target: 'draft-2020-12' }) ?? null))
+    const made = toJson(schema['~standard'].jsonSchema?.input({ target: 'draft-2020-12' }) ?? null)
     return isObject(made) ? made : undefined
   } catch {
     return undefined
@@ -52,7 +52,7 @@ function plain(jsonSchema: unknown, name: string): Record<string, unknown> {
   const wrong = new TypeError(`${name} has to be a JSON Schema, such as { type: 'string' }.`)
   if (!isObject(jsonSchema)) throw wrong
   try {
-    return JSON.parse(JSON.stringify(jsonSchema)) as Record<string, unknown>
+    return toJson(jsonSchema) as Record<string, unknown>
   } catch {
     throw wrong
   }

@@ -22,7 +22,7 @@ import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
 import { checkReadable } from '../work/work-input.ts'
 import { ContextLoads } from './context-loads.ts'
 import type { ContextServices } from './dependencies.ts'
-import { taskNotFound, tooManyBytes, tooManyEvents } from './errors.ts'
+import { readTaskOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { ContextRecovery } from './recovery.ts'
 import type { WorkSpans } from './work-spans.ts'
 
@@ -175,9 +175,7 @@ export class ContextHost implements ActorHost {
     const { limits, store } = this.#services
     const [size] = await store.measureTasks({ ...this.key, taskIds: [taskId] })
     if (size) checkReadable(size, limits)
-    const stored = await store.readTask(this.key, taskId)
-    if (!stored) throw taskNotFound(taskId)
-    return stored.task
+    return (await readTaskOrThrow(store, this.key, taskId, {})).task
   }
 
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {

@@ -2,13 +2,13 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
-import { contextName, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
+import { contextName, isErased, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
-import { ERASED } from './errors.ts'
+import { ERASED, shutDown } from './errors.ts'
 import { LiveContext } from './live-context.ts'
-import { PendingErasures, isOf } from './pending-erasures.ts'
+import { PendingErasures } from './pending-erasures.ts'
 import { loadContext, snapshotBytes } from './stored-context.ts'
 import { awayAfter, WakeScheduler, type Absence } from './wake-scheduler.ts'
 import { WorkSpans, storedTraces } from './work-spans.ts'
@@ -84,9 +84,9 @@ export class ContextRegistry {
    */
   withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
     return this.#erasures.run(whose, async () => {
-      const loading = this.#loading.values().filter(({ key }) => isOf(whose, key))
+      const loading = this.#loading.values().filter(({ key }) => isErased(whose, key))
       await Promise.allSettled(loading.map(({ live }) => live))
-      for (const live of this.#live.values()) if (isOf(whose, live.key)) this.#end(live)
+      for (const live of this.#live.values()) if (isErased(whose, live.key)) this.#end(live)
       try {
         return await erase()
       } catch (error) {
@@ -270,10 +270,6 @@ export class ContextRegistry {
   #sharerOf({ principal, tenant }: ContextKey, connection: object | undefined): Sharer {
     return { user: principal === ANONYMOUS ? connection : principal, tenant: this.#services.sharesByTenant ? tenant : undefined }
   }
-}
-
-function shutDown(): A2AError {
-  return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.')
 }
 
 function unknown(): A2AError {

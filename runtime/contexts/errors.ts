@@ -1,9 +1,15 @@
 import type { ContextFact } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
+import type { ReadOptions, Scope, Store, StoredTask } from '../store/store.ts'
 
 /** Why whoever waits for a context that stops gets no answer. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
+
+/** Why nothing is begun any more, and streams end: the runtime closes. */
+export function shutDown(): A2AError {
+  return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
+}
 
 /** Why whoever waits for a context that is erased gets no answer. */
 export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
@@ -50,4 +56,11 @@ export function tooManyBytes(limit: number): A2AError {
 /** The error for a task that is not there, or not the caller's: both look the same (§3.3.2). */
 export function taskNotFound(taskId: string): A2AError {
   return new A2AError('TaskNotFound', `Task ${taskId} was not found.`, { metadata: { taskId } })
+}
+
+/** A task of a scope; without `options` only its status and what else is small. Throws TaskNotFound. */
+export async function readTaskOrThrow(store: Store, scope: Scope, taskId: string, options: ReadOptions = { historyLength: 0, artifacts: false }): Promise<StoredTask> {
+  const stored = await store.readTask(scope, taskId, options)
+  if (!stored) throw taskNotFound(taskId)
+  return stored
 }

@@ -1,9 +1,4 @@
-import type { ContextKey, Erasure } from '../store/store.ts'
-
-/** Whether a context is among those that are to be erased. */
-export function isOf({ tenant, principal, contextId }: Erasure, key: ContextKey): boolean {
-  return key.tenant === tenant && key.principal === principal && (contextId ?? key.contextId) === key.contextId
-}
+import { isErased, type ContextKey, type Erasure } from '../store/store.ts'
 
 /** What is being erased now: nobody gets at it until that is over. */
 export class PendingErasures {
@@ -22,7 +17,7 @@ export class PendingErasures {
 
   /** Settles when one is over that a context is part of; `undefined` if it is part of none. */
   of(key: ContextKey): Promise<unknown> | undefined {
-    for (const [whose, erased] of this.#underWay) if (isOf(whose, key)) return erased
+    for (const [whose, erased] of this.#underWay) if (isErased(whose, key)) return erased
     return undefined
   }
 

@@ -10,6 +10,7 @@ import type { FairQueue } from '../access/fair-queue.ts'
 import { counted } from '../access/quotas.ts'
 import { nowhereFor, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
+import { shutDown } from '../contexts/errors.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/store.ts'
@@ -176,9 +177,4 @@ export class Admission {
       return run(this.#services, admitted)
     })
   }
-}
-
-/** The error for whoever comes, or still waits, when the runtime closes. */
-export function shutDown(): A2AError {
-  return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }

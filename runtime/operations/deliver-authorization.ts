@@ -2,7 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { GetTaskRequest } from '../../machines/protocol/requests.ts'
 import { keptValue } from '../authoring/checked-words.ts'
-import { taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow } from '../contexts/errors.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { withLostRaceRetry, deliver } from './deliver.ts'
@@ -12,15 +12,12 @@ import type { OperationServices } from './dependencies.ts'
 export async function deliverAuthorization({ store, contexts }: OperationServices, { params, scope, connection, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
   const { id: taskId } = params
   const given = jsonOf(data)
-  const found = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  if (!found) throw taskNotFound(taskId)
-  const { contextId, status } = found.task
+  const { contextId, status } = (await readTaskOrThrow(store, scope, taskId)).task
   const taken = await withLostRaceRetry(contexts, { ...scope, contextId }, async live => {
     await live.caughtUp(taskId)
     return deliver(live, { type: 'authorization.received', taskId, data: given }, {})
   }, connection)
-  const stored = await store.readTask(scope, taskId, {})
-  if (!stored) throw taskNotFound(taskId)
+  const stored = await readTaskOrThrow(store, scope, taskId, {})
   if (!taken) throw notAsked(taskId, status.state)
   return toWireTask(stored, reliable)
 }

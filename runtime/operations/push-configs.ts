@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { A2AError, invalidParams, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow, taskNotFound } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook } from '../store/rows.ts'
 import type { Scope, Store } from '../store/store.ts'
 import type { Admitted } from './admission.ts'
@@ -116,7 +116,7 @@ export async function listPushConfigs({ store }: OperationServices, { params, sc
 export async function deletePushConfig(services: OperationServices, { params: { taskId, id }, scope }: Admitted<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
   const { store } = services
   const { webhooks } = pushOf(services)
-  await checkTask(store, scope, taskId)
+  await readTaskOrThrow(store, scope, taskId)
   webhooks.drop(taskId, id)
   try {
     await store.deleteWebhook(scope, taskId, id)
@@ -129,14 +129,10 @@ export async function deletePushConfig(services: OperationServices, { params: { 
 }
 
 async function configsOf(store: Store, scope: Scope, taskId: string): Promise<TaskPushNotificationConfig[]> {
-  await checkTask(store, scope, taskId)
+  await readTaskOrThrow(store, scope, taskId)
   return (await store.readWebhooks(scope, taskId)).map(({ row: { id, webhook: { url, authentication } } }) => ({
     ...tenantOf(scope), id, taskId, url, ...(authentication && { authentication: { scheme: authentication.scheme } })
   }))
-}
-
-async function checkTask(store: Store, scope: Scope, taskId: string): Promise<void> {
-  if (!(await store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))) throw taskNotFound(taskId)
 }
 
 function tenantOf({ tenant }: Scope): { tenant?: string } {

@@ -3,7 +3,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
-import { taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow, taskNotFound } from '../contexts/errors.ts'
 import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
@@ -26,7 +26,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const { params, scope, connection, conditions, reliable, room } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
-  const { task } = await read(services, scope, taskId, BRIEFLY)
+  const { task } = await readTaskOrThrow(services.store, scope, taskId)
   const key = { ...scope, contextId: task.contextId }
   const isCanceled = !isTerminal(task.status.state) && (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }), connection)) !== undefined
   const stored = await whole(services, scope, taskId, {}, room)
@@ -47,7 +47,7 @@ export async function subscribeToTask(services: OperationServices, call: Admitte
   const tail = new TaskTail(services, scope, taskId, { signal })
   const following = { tail, call }
   try {
-    const stored = await (afterGeneration === undefined ? whole(services, scope, taskId, {}, room) : read(services, scope, taskId, BRIEFLY))
+    const stored = await (afterGeneration === undefined ? whole(services, scope, taskId, {}, room) : readTaskOrThrow(services.store, scope, taskId))
     const { generation, task } = stored
     if (afterGeneration === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
@@ -65,16 +65,8 @@ export async function subscribeToTask(services: OperationServices, call: Admitte
   }
 }
 
-const BRIEFLY: ReadOptions = { historyLength: 0, artifacts: false }
-
 async function whole({ store }: OperationServices, scope: Scope, taskId: string, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
   const stored = await readWhole(store, scope, taskId, options, room)
-  if (!stored) throw taskNotFound(taskId)
-  return stored
-}
-
-async function read({ store }: OperationServices, scope: Scope, taskId: string, options: ReadOptions): Promise<StoredTask> {
-  const stored = await store.readTask(scope, taskId, options)
   if (!stored) throw taskNotFound(taskId)
   return stored
 }
@@ -84,7 +76,7 @@ async function passed(services: OperationServices, { params, scope, signal }: Ad
   const tail = new TaskTail(services, scope, params.id, { signal }).until(() => true)
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
-    const { task, generation } = await read(services, scope, params.id, BRIEFLY)
+    const { task, generation } = await readTaskOrThrow(services.store, scope, params.id)
     if (generation <= after && !isTerminal(task.status.state)) await tail.startAfter(generation).drain()
     signal?.throwIfAborted()
   } finally {

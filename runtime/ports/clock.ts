@@ -26,7 +26,7 @@ export function timestamp(clock: Clock): string {
 let written = { ms: NaN, text: '' }
 
 /** The longest delay that `setTimeout` keeps to, in milliseconds: 24.86 days. It takes a longer one for 1. */
-const LONGEST_MS = 2 ** 31 - 1
+export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * The clock with timers of any length. Long ones go by chunks, and by the time of the clock. One that is due, because its
@@ -70,7 +70,7 @@ class LongTimer {
 
   #wait(): void {
     const leftMs = Math.max(0, this.#dueMs - this.#clock.now())
-    if (leftMs <= LONGEST_MS) this.#chunk = this.#clock.setTimeout(this.#callback, leftMs)
-    else this.#chunk = this.#clock.setTimeout(() => this.#wait(), LONGEST_MS)
+    if (leftMs <= LONGEST_TIMER_MS) this.#chunk = this.#clock.setTimeout(this.#callback, leftMs)
+    else this.#chunk = this.#clock.setTimeout(() => this.#wait(), LONGEST_TIMER_MS)
   }
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Clock } from '../ports/clock.ts'
+import { LONGEST_TIMER_MS, type Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import { unrefTimer } from '../primitives/event-loop.ts'
 import { killPoint } from '../primitives/kill-points.ts'
@@ -18,9 +18,6 @@ export interface Retention {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** The longest delay of a timer. */
-const LONGEST_MS = 2 ** 31 - 1
-
 /** The defaults of {@link Retention}. */
 export const defaultRetention: Retention = { endedTasksMs: 30 * DAY_MS, idleContextsMs: 30 * DAY_MS, sweepEveryMs: 60_000 }
 
@@ -32,7 +29,7 @@ export function retentionWith(changes: Partial<Retention> = {}): Retention {
     if (!(typeof ms === 'number' && ms > 0)) throw notATime(name, ms, 'a number of milliseconds above 0, or Infinity')
   }
   const { sweepEveryMs } = retention
-  if (sweepEveryMs > LONGEST_MS) throw notATime('sweepEveryMs', sweepEveryMs, `at most ${LONGEST_MS}`)
+  if (sweepEveryMs > LONGEST_TIMER_MS) throw notATime('sweepEveryMs', sweepEveryMs, `at most ${LONGEST_TIMER_MS}`)
   return retention
 }
 

@@ -14,6 +14,11 @@ export interface ContextKey extends Scope {
   readonly contextId: string
 }
 
+/** Whether two scopes are the same one. */
+export function isSameScope(one: Scope, other: Scope): boolean {
+  return one.tenant === other.tenant && one.principal === other.principal
+}
+
 /** A context's key as one text, for maps: different keys have different texts, whatever characters they hold. */
 export function contextName({ tenant, principal, contextId }: ContextKey): string {
   return `${tenant.length}.${principal.length}.${tenant}${principal}${contextId}`
@@ -188,6 +193,11 @@ export type OpenTasksFilter = { readonly [Name in keyof Scope]?: Scope[Name] | u
 /** Everything of one context, or without `contextId` everything of a scope. */
 export interface Erasure extends Scope {
   readonly contextId?: string | undefined
+}
+
+/** Whether a context is one of those that an erasure removes. */
+export function isErased(erasure: Erasure, key: ContextKey): boolean {
+  return isSameScope(erasure, key) && (erasure.contextId ?? key.contextId) === key.contextId
 }
 
 /**

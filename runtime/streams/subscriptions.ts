@@ -1,7 +1,7 @@
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isInvalidOutput } from '../authoring/checked-words.ts'
 import { ReleasingMap, TwoGenerationCache } from '../primitives/collections.ts'
-import type { Erasure, Scope, TaskEvent } from '../store/store.ts'
+import { isSameScope, type Erasure, type Scope, type TaskEvent } from '../store/store.ts'
 
 /** Hears of a task's events once they are committed: in order and without a gap, while it listens. */
 export interface FeedListener {
@@ -76,6 +76,6 @@ export class TaskSubscriptions {
   }
 }
 
-function of({ tenant, principal, contextId }: Erasure, listeners: Iterable<FeedListener>): FeedListener[] {
-  return [...listeners].filter(({ scope, contextId: own = contextId }) => scope.tenant === tenant && scope.principal === principal && (contextId ?? own) === own)
+function of(whose: Erasure, listeners: Iterable<FeedListener>): FeedListener[] {
+  return [...listeners].filter(({ scope, contextId = whose.contextId }) => isSameScope(scope, whose) && (whose.contextId ?? contextId) === contextId)
 }

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import type { StoredWebhook } from '../store/rows.ts'
-import { contextName, type Scope } from '../store/store.ts'
+import { contextName, isSameScope, type Scope } from '../store/store.ts'
 import { DeliveryQueue, type OutletServices } from './delivery-queue.ts'
 import { KeyedSemaphore } from './keyed-semaphore.ts'
 import { ProgressWriter } from './progress-writer.ts'
@@ -103,10 +103,10 @@ export class Webhooks {
   }
 
   /** Hears that data of a scope is gone: tells only those of its webhooks that are still there. */
-  async erased({ tenant, principal }: Scope): Promise<void> {
+  async erased(whose: Scope): Promise<void> {
     for (const [taskId, { outlets }] of this.#tasks.entries()) {
-      const gone = [...outlets.values()].filter(({ scope }) => scope.tenant === tenant && scope.principal === principal)
-      if (gone.length > 0) await this.refresh({ tenant, principal }, taskId)
+      const gone = [...outlets.values()].filter(({ scope }) => isSameScope(scope, whose))
+      if (gone.length > 0) await this.refresh(whose, taskId)
     }
   }
 

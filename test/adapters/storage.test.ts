@@ -9,11 +9,11 @@ import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../adapters/storage/driver.ts'
 import { LeastCostQueue } from '../../adapters/storage/thread/least-cost-queue.ts'
 import { APPLICATION_ID } from '../../adapters/storage/file/file-header.ts'
-import { RowCache } from '../../adapters/storage/rows/row-cache.ts'
 import { migrate, MIGRATIONS } from '../../adapters/storage/file/schema.ts'
 import { readSqlite, sqliteStore, StorageError } from '../../adapters/storage/sqlite.ts'
 import { originalText, storedText } from '../../adapters/storage/rows/stored-text.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../runtime/index.ts'
+import { LruCache } from '../../runtime/primitives/lru-cache.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { HOSTILE } from '../fixtures/hostile-keys.ts'
 import { tasksIn } from '../fixtures/runtime-helpers.ts'
@@ -525,7 +525,7 @@ await t.test('a log may go beyond the rows of its commit: what is said of other 
 })
 
 await t.test('rows that were used last are kept, the longest unused make room', t => {
-  const recent = new RowCache<string>(2)
+  const recent = new LruCache<string>(2)
   let reads = 0
   const get = (name: string) => recent.get(name, () => `${name} ${(reads += 1)}`)
   for (const name of ['a', 'b', 'a', 'c']) get(name)

@@ -1,7 +1,7 @@
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
-import { contextName, type Commit, type Erasure } from '../../../runtime/store/store.ts'
+import { contextName, isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 
 /** Contexts that are remembered, the newest. */
@@ -73,9 +73,9 @@ export class Recorder {
     this.#records.get(contextName(commit.key))?.committed(commit)
   }
 
-  erased({ tenant, principal, contextId }: Erasure): void {
+  erased(whose: Erasure): void {
     for (const [name, { key }] of this.#records.entries()) {
-      if (key.tenant === tenant && key.principal === principal && (contextId === undefined || key.contextId === contextId)) this.#records.delete(name)
+      if (isErased(whose, key)) this.#records.delete(name)
     }
   }
 

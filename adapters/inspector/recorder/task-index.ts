@@ -1,6 +1,6 @@
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
-import type { Commit, Erasure } from '../../../runtime/store/store.ts'
+import { isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
 import type { Redact } from './seen-step.ts'
 
@@ -63,9 +63,9 @@ export class TaskIndex {
     this.#set(known ? { ...known, openedMs, title } : row)
   }
 
-  erased({ tenant, principal, contextId }: Erasure): void {
-    for (const { taskId, owner, contextId: of } of this.#rows.values()) {
-      if (owner.tenant === tenant && owner.principal === principal && (contextId === undefined || contextId === of)) this.#remove(taskId)
+  erased(whose: Erasure): void {
+    for (const { taskId, owner, contextId } of this.#rows.values()) {
+      if (isErased(whose, { ...owner, contextId })) this.#remove(taskId)
     }
   }
 

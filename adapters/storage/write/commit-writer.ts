@@ -1,9 +1,9 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
+import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { CommitRows, LogRow, TaskRows } from '../rows/commit-rows.ts'
 import { reading } from '../rows/damage.ts'
 import { Numbers } from '../rows/numbers.ts'
-import { RowCache } from '../rows/row-cache.ts'
 import { originalText, storedText } from '../rows/stored-text.ts'
 import type { ContextRow, ScopeRow, SnapshotRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 import { JournalWriter } from './journal-writer.ts'
@@ -26,9 +26,9 @@ export class CommitWriter {
   readonly #journal: JournalWriter
   readonly #webhooks: WebhookWriter
   readonly #numbers: Numbers
-  readonly #scopes = new RowCache<ScopeRow>(KEPT_ROWS)
-  readonly #contexts = new RowCache<ContextRow>(KEPT_ROWS)
-  readonly #tasks = new RowCache<StoredTaskRow>(KEPT_ROWS)
+  readonly #scopes = new LruCache<ScopeRow>(KEPT_ROWS)
+  readonly #contexts = new LruCache<ContextRow>(KEPT_ROWS)
+  readonly #tasks = new LruCache<StoredTaskRow>(KEPT_ROWS)
   readonly #find
   readonly #changeContext: (row: ContextRow) => void
   readonly #moveTask: (row: StoredTaskRow) => void

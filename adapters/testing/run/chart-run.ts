@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
@@ -68,7 +69,7 @@ class ChartRun {
     const found = { status: snapshot.status, value: snapshot.value, words: this.#words }
     const wanted = { status, value: chart.value, words }
     this.#words = []
-    if (!isDeepStrictEqual(plain(found), plain(wanted))) throw new PathError(step, 'the chart has to be', wanted, found)
+    if (!isDeepStrictEqual(toJson(found), toJson(wanted))) throw new PathError(step, 'the chart has to be', wanted, found)
   }
 
   stop(): void {
@@ -92,7 +93,3 @@ class ChartRun {
 
 /** Time passes by moves only. */
 const STILL = { setTimeout: () => 0, clearTimeout: () => {} }
-
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value))
-}

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../runtime/ports/clock.ts'
+import { LONGEST_TIMER_MS, type Clock } from '../../../runtime/ports/clock.ts'
 
 class Timer {
   readonly callback: () => void
@@ -32,7 +32,7 @@ export class VirtualClock implements Clock {
   }
 
   setTimeout(callback: () => void, delayMs: number): unknown {
-    const timer = new Timer(callback, this.#nowMs + (delayMs >= 0 && delayMs < 2 ** 31 ? delayMs : 1))
+    const timer = new Timer(callback, this.#nowMs + (delayMs >= 0 && delayMs <= LONGEST_TIMER_MS ? delayMs : 1))
     this.#timers.add(timer)
     return timer
   }

@@ -46,6 +46,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** A copy of a value as JSON text keeps it. Throws TypeError for a cycle or a BigInt, SyntaxError for what JSON leaves out. */
+export function toJson(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value))
+}
+
 /** Says that a name must not be a member of any object, because assigning to it could reach a prototype. */
 export function isForbiddenName(name: string): boolean {
   return FORBIDDEN_NAMES.has(name)

@@ -1,5 +1,5 @@
 import type { NewWebhook } from '../rows.ts'
-import { contextName, type Commit, type ContextKey, type Erasure, type OpenTasksFilter, type Scope, type TaskQuery, type Wake } from '../store.ts'
+import { contextName, isSameScope, type Commit, type ContextKey, type Erasure, type OpenTasksFilter, type Scope, type TaskQuery, type Wake } from '../store.ts'
 import { MemoryContext, type LoggedTask } from './context.ts'
 import { StatusOrder } from './status-index.ts'
 import { TimeIndex } from './time-index.ts'
@@ -35,7 +35,7 @@ export class MemoryContexts {
 
   task(scope: Scope, taskId: string): LoggedTask | undefined {
     const task = this.#tasks.get(taskId)
-    return task && isOf(scope, task.key) ? this.unfolded(task) : undefined
+    return task && isSameScope(scope, task.key) ? this.unfolded(task) : undefined
   }
 
   /** The task with all that it holds. */
@@ -193,10 +193,6 @@ export class MemoryContexts {
     }
     return context
   }
-}
-
-function isOf({ tenant, principal }: Scope, other: Scope): boolean {
-  return tenant === other.tenant && principal === other.principal
 }
 
 /** Values by scope, without a text that would stand for each scope. */

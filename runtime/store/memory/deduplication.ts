@@ -1,5 +1,5 @@
 import type { SendRow } from '../rows.ts'
-import { contextName, type ContextKey, type Erasure, type Scope } from '../store.ts'
+import { contextName, isErased, type ContextKey, type Erasure, type Scope } from '../store.ts'
 import { TimeIndex } from './time-index.ts'
 
 interface Kept {
@@ -35,11 +35,10 @@ export class MemorySends {
   }
 
   /** Drops the rows of a context or scope. Answers whether there were any. */
-  erase({ tenant, principal, contextId }: Erasure): boolean {
+  erase(whose: Erasure): boolean {
     const before = this.#rows.size
     for (const kept of this.#rows.values()) {
-      const { key } = kept
-      if (key.tenant === tenant && key.principal === principal && (contextId ?? key.contextId) === key.contextId) this.#drop(kept)
+      if (isErased(whose, kept.key)) this.#drop(kept)
     }
     return this.#rows.size < before
   }
