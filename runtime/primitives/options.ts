@@ -1,3 +1,4 @@
+import leven from 'leven'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /**
@@ -32,21 +33,12 @@ function isNear(word: string, name: string): boolean {
   if (word[0] !== name[0]) return false
   const [short = '', long = ''] = [word, name].toSorted((one, other) => one.length - other.length)
   if (long.startsWith(short) && short.length >= 4 && long.length - short.length <= 2) return true
-  return isWithin(word, name, Math.max(1, Math.floor(name.length / 6)))
+  const most = Math.max(1, Math.floor(name.length / 6))
+  return leven(word, name, { maxDistance: most + 1 }) <= most
 }
 
 function lettersOf(name: string): string {
   return name.replace(/^TASK_STATE_/, '').replace(/[^\p{L}\d]/gu, '').toLowerCase()
-}
-
-/** Whether one word becomes the other when so many letters at the most are put in, left out or changed. Ends at once for a word that is longer by more. */
-function isWithin(from: string, to: string, changes: number): boolean {
-  if (from === to) return true
-  if (Math.abs(from.length - to.length) > changes) return false
-  if (from !== '' && from[0] === to[0]) return isWithin(from.slice(1), to.slice(1), changes)
-  if (changes === 0) return false
-  const left = changes - 1
-  return isWithin(from.slice(1), to, left) || isWithin(from, to.slice(1), left) || isWithin(from.slice(1), to.slice(1), left)
 }
 
 /** What an option may be: the test of its value, and what to write, as an error says it. */

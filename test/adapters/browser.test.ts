@@ -15,7 +15,7 @@ import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 
 /** The page loads the client as it is, without a bundler. */
 const PAGE = `<!doctype html>
-<script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js", "eventsource-parser": "/node_modules/eventsource-parser/dist/index.js" } }</script>
+<script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js", "eventsource-parser": "/node_modules/eventsource-parser/dist/index.js", "leven": "/node_modules/leven/index.js" } }</script>
 <script type="module">
   import { connect } from '/dist/adapters/client/connect.js'
   window.talk = async (url, words, headers) => {
@@ -49,7 +49,7 @@ const waiter = setupWork({ actors: { gate: fromPromise(() => gate.promise) } }).
 async function servePage(t: Test): Promise<string> {
   const server = createServer((request, response) => {
     const path = normalize((request.url ?? '/').split('?')[0] ?? '/')
-    const isModule = /^\/(?:dist|node_modules\/(?:zod|eventsource-parser))\/.*\.js$/.test(path) && existsSync(`.${path}`)
+    const isModule = /^\/(?:dist|node_modules\/(?:zod|eventsource-parser|leven))\/.*\.js$/.test(path) && existsSync(`.${path}`)
     if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE)
     else if (isModule) response.writeHead(200, { 'content-type': 'text/javascript' }).end(readFileSync(`.${path}`))
     else response.writeHead(404).end()
