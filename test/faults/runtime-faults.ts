@@ -65,7 +65,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'canceled work is not told to stop', file: 'runtime/work/work-run.ts', unit: 'test/runtime/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
   { name: 'messages are not remembered', file: 'runtime/operations/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
   { name: 'a message is taken twice while the first is under way', file: SENDS, find: 'underWay.set(name, { fingerprint: send.fingerprint, end })', replace: '' },
-  { name: 'a task is read by anybody', file: 'runtime/store/memory/contexts.ts', find: 'return task && isOf(scope, task.key) ?', replace: 'return task ?' },
+  { name: 'a task is read by anybody', file: 'runtime/store/memory/contexts.ts', find: 'return task && isSameScope(scope, task.key) ?', replace: 'return task ?' },
   { name: 'a page of a list begins with the end of the one before', file: 'runtime/store/memory/status-index.ts', find: 'const last = tasks.at(-1)', replace: 'const last = tasks.at(-2) ?? tasks.at(-1)' },
   { name: 'a task that lives is removed with the old ones', file: 'runtime/store/memory/contexts.ts', unit: 'test/runtime/memory-store.test.ts', find: 'if (snapshot !== undefined) continue', replace: '' },
   { name: 'what is appended to an artifact takes its place', file: 'runtime/store/task-record.ts', find: 'const known = append ? artifacts.get(artifact.artifactId) : undefined', replace: 'const known = append ? undefined : artifacts.get(artifact.artifactId)' },
