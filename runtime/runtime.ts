@@ -3,7 +3,7 @@ import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } fro
 import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { scopeOf, type CallContext } from './access/call-context.ts'
-import { BEGINNING, FairQueue } from './access/fair-queue.ts'
+import { CallTurns } from './access/call-turns.ts'
 import { limitsWith } from './access/limits.ts'
 import { counted, Metering } from './access/quotas.ts'
 import { Tenants } from './access/tenants.ts'
@@ -118,7 +118,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
   const cards = new AgentCards({ agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }, tenants, options.signCard, { limits, clock, logger })
-  const settings = settingsOf(options, { capabilities, limits, logger, clock, extensions, metering, tenants })
+  const turns = new CallTurns()
+  const settings = settingsOf(options, { capabilities, limits, logger, clock, extensions, metering, tenants, turns })
   // Where its tasks live, and who hears of them.
   const feeds = new TaskSubscriptions()
   const observers = new Observers(logger)
@@ -134,8 +135,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }
   }
-  const turns = tenants.listed || authenticate ? new FairQueue(BEGINNING) : undefined
-  const calls = new Admission(services, { logger, tenants, authorize, turns, extensions, refused: refusedOperations(capabilities) })
+  const calls = new Admission(services, { logger, tenants, authorize, turns: tenants.listed || authenticate ? turns : undefined, extensions, refused: refusedOperations(capabilities) })
   let closed: Promise<void> | undefined
 
   const close = async () => {

@@ -1,8 +1,9 @@
 import type { Principal } from './access/authentication.ts'
-import { FairQueue, READING } from './access/fair-queue.ts'
+import { AnswerRoom } from './access/answer-room.ts'
+import type { CallTurns } from './access/call-turns.ts'
 import type { Limits } from './access/limits.ts'
 import type { CountStray, Metering } from './access/quotas.ts'
-import type { Sharer, Shares } from './access/shares.ts'
+import { Shares, type Sharer } from './access/shares.ts'
 import type { Tenants } from './access/tenants.ts'
 import { unfinishedBytes } from './access/unfinished-bytes.ts'
 import { challengeOf } from './agent/agent-card.ts'
@@ -34,14 +35,16 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly countStray: CountStray
   /** The bytes of messages that are not complete or not parsed, of all servers. */
   readonly unfinished: Shares
-  /** Turns to parse messages and bodies, by the costs of `readingCost`. */
-  readonly reading: FairQueue
+  /** The room for large answers, of all servers. */
+  readonly largeAnswers: AnswerRoom
+  /** Turns to parse messages and bodies, by the costs of `readingCost`, and to begin calls. */
+  readonly turns: CallTurns
   /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
 }
 
 /** The parts of a runtime that its servers look at. */
-interface ServedParts extends Pick<Settings, 'capabilities' | 'limits' | 'logger' | 'clock'> {
+interface ServedParts extends Pick<Settings, 'capabilities' | 'limits' | 'logger' | 'clock' | 'turns'> {
   readonly extensions: Extensions
   readonly metering: Metering
   readonly tenants: Tenants
@@ -50,11 +53,11 @@ interface ServedParts extends Pick<Settings, 'capabilities' | 'limits' | 'logger
 /** The settings of a runtime. Throws TypeError for hosts that are none. */
 export function settingsOf(
   { agent, authenticate, origins, hosts, publicUrl, telemetry }: RuntimeOptions,
-  { capabilities, limits, logger, clock, extensions, metering, tenants }: ServedParts
+  { capabilities, limits, logger, clock, extensions, metering, tenants, turns }: ServedParts
 ): Settings {
   return {
     capabilities, limits, logger, clock, extensions: extensions.supported, opensTasks: agent.work !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray,
-    unfinished: unfinishedBytes(limits), reading: new FairQueue(READING), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+    unfinished: unfinishedBytes(limits), turns, largeAnswers: new AnswerRoom(new Shares(limits.answerBytes, limits)), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
     ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins }), ...(hosts && { hosts: namedHosts(hosts) }),
     ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
   }

@@ -1,5 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
+import type { AnswerSpace } from '../../runtime/access/answer-room.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
 import { userOf } from '../../runtime/access/shares.ts'
@@ -18,8 +19,8 @@ export interface HttpCall {
   /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
   readonly path: string
   readonly size: BodySize
-  /** Whether the answer, or what the stream begins with, is large, once that is known. */
-  readonly outcome: { isLarge: boolean }
+  /** The room of the answer, or of what the stream begins with. */
+  readonly space: AnswerSpace
   readonly query: URLSearchParams
   readonly principal: Principal | undefined
   /** The tenant that the path names, where JSON-RPC is called there. */
@@ -58,9 +59,9 @@ export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
 
 /** The context of a call, whose waiting ends when its client is gone unless a stream has terms of its own. */
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
-  const { size, outcome, principal, tenant, terms, interfaces, traced } = call
+  const { size, space, principal, tenant, terms, interfaces, traced } = call
   const { version, extensions, conditions } = terms
-  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room: () => void (outcome.isLarge = true), connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
+  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room: space.take, connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
 }
 
@@ -70,7 +71,7 @@ export function intakeOf({ settings }: Runtime, { principal, tenant, size, serve
   return {
     size,
     unfinished: () => new Unfinished(settings.unfinished, sharer),
-    turn: bytes => settings.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
+    turn: bytes => settings.turns.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
   }
 }
 

@@ -26,10 +26,11 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
     if (!called) return (await overQuota(runtime, call)) ?? jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
     if (!called.streaming) {
       const answer = await called.answer(contextOf(call))
-      return call.outcome.isLarge ? inPieces(runtime, call, jsonPieces(answer), headers) : jsonAnswer(JSON.stringify(answer), headers)
+      return call.space.isLarge ? inPieces(runtime, call, jsonPieces(answer), headers) : jsonAnswer(JSON.stringify(answer), headers)
     }
     return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
+    call.space.end()
     await delayRefusal(error, runtime.settings)
     return statusAnswer(error, headers, statusOfBody(error, call.request))
   }

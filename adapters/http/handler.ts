@@ -1,6 +1,7 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
+import { AnswerSpace } from '../../runtime/access/answer-room.ts'
 import { NO_ADDRESS } from '../../runtime/operations/extended-card.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
@@ -80,7 +81,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
       return refuse(over ? refusalOf(over) : refused)
     }
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
-    const call: HttpCall = { request, served, size: { bytes: 0 }, outcome: { isLarge: false }, path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    const call: HttpCall = { request, served, size: { bytes: 0 }, space: new AnswerSpace(bytes => settings.largeAnswers.enter(settings.sharerOf(principal, asked), bytes)), path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
     await turnEnd()
     return answer

@@ -31,9 +31,10 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     const method = operations[routed.method]
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(placed, terms)), REST)
     const answer = await method.answer(params, contextOf(placed))
-    if (call.outcome.isLarge) return inPieces(runtime, call, jsonPieces(answer), { ...headers, ...type })
+    if (call.space.isLarge) return inPieces(runtime, call, jsonPieces(answer), { ...headers, ...type })
     return jsonAnswer(JSON.stringify(answer), { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
+    call.space.end()
     await delayRefusal(error, runtime.settings)
     return statusAnswer(error, { ...headers, ...type }, statusOfBody(error, request))
   }

@@ -35,9 +35,10 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
     if (!method) return await refused(runtime, id, noSuchMethod(name), call, undefined, params)
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     const answer = await method.answer(params, contextOf(call))
-    if (call.outcome.isLarge) return inPieces(runtime, call, resultPieces(id, answer), call.headers)
+    if (call.space.isLarge) return inPieces(runtime, call, resultPieces(id, answer), call.headers)
     return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
   } catch (error) {
+    call.space.end()
     await delayRefusal(error, runtime.settings)
     return errorAnswer(id, shownError(error), call)
   }

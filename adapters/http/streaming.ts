@@ -46,10 +46,11 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
   const expiry = expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
   const { response, stream } = begun(call, clock, () => end.abort())
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
-  const encodeFirst = (event: object) => (call.outcome.isLarge ? sentPieces(encoding.encodeLarge(event), generation) : undefined)
+  const encodeFirst = (event: object) => (call.space.isLarge ? call.space.sent(sentPieces(encoding.encodeLarge(event), generation)) : undefined)
   void tell(first, events, stream, { encode, encodeFirst }, () => end.signal.reason)
     .catch((error: unknown) => stream.send(sentEvent(encoding.encodeError(error), undefined)))
     .finally(() => {
+      call.space.end()
       clock.clearTimeout(expiry)
       stream.end()
       void events.return()
@@ -75,9 +76,9 @@ function responseOf({ direct, outgoing }: NodeResponse, headers: Headers, clock:
 }
 
 /** Answers with JSON text in pieces, as the client reads them: a client that reads nothing is cut off as from a stream. */
-export function inPieces({ settings: { clock } }: Runtime, { served }: HttpCall, pieces: Iterable<string>, headers: Headers): Response {
+export function inPieces({ settings: { clock } }: Runtime, { served, space }: HttpCall, pieces: Iterable<string>, headers: Headers): Response {
   const { response, stream } = responseOf(served, { 'Content-Type': 'application/json', ...headers }, clock, () => {}, false)
-  void stream.sendPieces(pieces).then(() => stream.end())
+  void stream.sendPieces(space.sent(pieces)).then(() => stream.end())
   return response
 }
 

@@ -4,6 +4,7 @@ import { BUSY_MS, rollBack, type Database } from './driver.ts'
 import { APPLICATION_ID } from './file/file-header.ts'
 import { OpenFiles } from './file/open-files.ts'
 import { Reads, type ReportDamage } from './read/reads.ts'
+import { TaskReader } from './read/task-reader.ts'
 import type { CommitRows } from './rows/commit-rows.ts'
 import { tablesOf } from './rows/tables.ts'
 import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
@@ -40,6 +41,7 @@ export class Engine {
   readonly reads: Reads
   readonly #file: string
   readonly #database: Database
+  readonly #reader: TaskReader
   readonly #writer: CommitWriter
   readonly #removals: Removals
   readonly #files: OpenFiles
@@ -58,7 +60,8 @@ export class Engine {
     this.#database = database
     this.#file = file
     const tables = tablesOf(database)
-    this.reads = new Reads(database, tables, report)
+    this.#reader = new TaskReader(database, tables)
+    this.reads = new Reads(database, tables, this.#reader, report)
     this.#webhooks = new WebhookWriter(database, tables)
     this.#writer = new CommitWriter(database, tables, this.#webhooks)
     this.#removals = new Removals(database, tables)
@@ -202,6 +205,7 @@ export class Engine {
   #remove<T>(remove: () => T): T {
     const removed = remove()
     this.#writer.forget()
+    this.#reader.forget()
     this.#mayShrink = true
     return removed
   }

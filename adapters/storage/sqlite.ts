@@ -3,7 +3,8 @@ import { A_LOGGER, checkOptions, functionFor, kindOf, type Kind, type OptionKind
 import type { Scope, Store } from '../../runtime/store/store.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
-import { Reads } from './read/reads.ts'
+import { Reads, type ReadName } from './read/reads.ts'
+import { TaskReader } from './read/task-reader.ts'
 import { rowsOf } from './rows/commit-rows.ts'
 import { tablesOf } from './rows/tables.ts'
 import type { StorageError } from './storage-error.ts'
@@ -32,7 +33,7 @@ export interface SqliteOptions {
 const OPTIONS: OptionKinds<SqliteOptions> = { driver: DRIVER, logger: A_LOGGER, stopped: functionFor('a function that hears why the store has stopped') }
 
 /** Every read of a store, and the scopes that it has. */
-export type StoreReader = Pick<Store, Exclude<keyof Reads, 'scopes'>> & {
+export type StoreReader = Pick<Store, Exclude<ReadName, 'scopes'>> & {
   /** Every tenant and principal that has data. */
   scopes(): Promise<Scope[]>
   /** May be called twice. Calls after it reject. */
@@ -68,7 +69,7 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
       stopped?.(error)
     }
   })
-  const read = <Name extends Exclude<keyof Reads, 'scopes'>>(name: Name): Store[Name] => {
+  const read = <Name extends Exclude<ReadName, 'scopes'>>(name: Name): Store[Name] => {
     const call = async (...args: readonly unknown[]) => {
       const json = await link.read({ name, args }, userOf(args[0]))
       return json === undefined ? undefined : JSON.parse(json)
@@ -109,11 +110,12 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
   checkGiven(file, options, { logger: A_LOGGER }, 'readSqlite')
   const { logger = consoleLogger } = options
   const path = realFile(file)
-  const { database, reads } = openForReading(path, database => ({
-    database, reads: new Reads(database, tablesOf(database), ({ message }) => logger.error(message, { file: path }))
-  }))
+  const { database, reads } = openForReading(path, database => {
+    const tables = tablesOf(database)
+    return { database, reads: new Reads(database, tables, new TaskReader(database, tables), ({ message }) => logger.error(message, { file: path })) }
+  })
   let isOpen = true
-  const read = <Name extends keyof Reads>(name: Name): StoreReader[Name] => {
+  const read = <Name extends ReadName>(name: Name): StoreReader[Name] => {
     const call = async (...args: readonly unknown[]) => {
       if (!isOpen) throw new TypeError('The store is closed.')
       return (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])

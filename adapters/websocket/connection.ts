@@ -106,9 +106,9 @@ export class Connection {
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
     this.#intake = new Intake(socket)
-    this.#inbox = new Inbox({ turns: runtime.settings.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
+    this.#inbox = new Inbox({ turns: runtime.settings.turns.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
     this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
-    this.#largeAnswers = new LargeAnswers(this.#outbox)
+    this.#largeAnswers = new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, sharer)
     this.#refusals = new Refusals(this.#intake, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity

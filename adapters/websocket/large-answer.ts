@@ -1,69 +1,70 @@
+import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
+import type { Room } from '../../runtime/access/call-context.ts'
+import { Shares, type Sharer } from '../../runtime/access/shares.ts'
 import type { RequestId } from '../json-rpc/envelope.ts'
 import { resultFrame, resultPieces } from '../json-rpc/frames.ts'
 import type { Outbox } from './outbox.ts'
 
+/** The bytes of large answers that one connection reads at once. Single answers may have more. */
+const CONNECTION_BYTES = 4 * 1024 * 1024
+
 /** What a tap sees of a result that is sent in pieces. */
 const LARGE_RESULT = '"(large, sent in pieces)"'
 
-/** The large answers of one connection: they are read and sent one after the other, as fast as the client reads. */
+/** The large answers of one connection: they are read as fast as its client reads, and sent one after the other. */
 export class LargeAnswers {
   readonly outbox: Outbox
-  #last = Promise.resolve()
+  readonly #all: AnswerRoom
+  readonly #sharer: Sharer
+  readonly #own = new AnswerRoom(new Shares(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 }))
 
-  constructor(outbox: Outbox) {
+  /** `all` is the room of all connections, of which this one uses the share of `sharer`. */
+  constructor(outbox: Outbox, all: AnswerRoom, sharer: Sharer) {
     this.outbox = outbox
+    this.#all = all
+    this.#sharer = sharer
   }
 
-  /** Resolves when all earlier answers are sent. Call the result when this one is. */
-  enter(): Promise<() => void> {
-    const before = this.#last
-    return new Promise(enter => {
-      this.#last = new Promise(leave => void before.then(() => enter(leave)))
-    })
+  space(): AnswerSpace {
+    return new AnswerSpace(bytes => this.#own.enter({}, bytes), bytes => this.#all.enter(this.#sharer, bytes))
   }
 }
 
 /** The answer to one call, or the first event of its stream, in case that it is large. */
 export class LargeAnswer {
-  readonly #answers: LargeAnswers
+  readonly #outbox: Outbox
+  readonly #space: AnswerSpace
   readonly #id: RequestId
   readonly #activated: readonly string[]
   readonly #signal: AbortSignal
-  #leave: (() => void) | undefined
 
   constructor(answers: LargeAnswers, id: RequestId, activated: readonly string[], signal: AbortSignal) {
-    this.#answers = answers
+    this.#outbox = answers.outbox
+    this.#space = answers.space()
     this.#id = id
     this.#activated = activated
     this.#signal = signal
   }
 
   /** Waits until it may be read. Throws if its client has left or canceled the stream: then nothing is read. */
-  readonly room = async (): Promise<void> => {
-    this.#leave ??= await this.#answers.enter()
-    await this.#drained()
+  readonly room: Room = async bytes => {
+    await this.#space.take(bytes)
+    while (this.#outbox.drained) await this.#outbox.drained
     this.#signal.throwIfAborted()
   }
 
-  /** Sends a large answer in pieces; then the next one may be read. `undefined`, and nothing is sent, if the answer is not large. */
+  /** Sends a large answer in pieces, after those that are being sent. `undefined`, and nothing is sent, if the answer is not large. */
   send(result: unknown): Promise<void> | undefined {
-    return this.#leave && this.#send(result)
+    return this.#space.isLarge ? this.#send(result) : undefined
   }
 
-  /** Lets the next one be read, in any case. */
+  /** Lets others be read, in any case. */
   end(): void {
-    this.#leave?.()
-    this.#leave = undefined
+    this.#space.end()
   }
 
   async #send(result: unknown): Promise<void> {
-    await this.#drained()
-    await this.#answers.outbox.sendPieces(resultPieces(this.#id, result, this.#activated), resultFrame(this.#id, LARGE_RESULT, this.#activated))
-    this.end()
-  }
-
-  async #drained(): Promise<void> {
-    const { outbox } = this.#answers
-    while (outbox.drained) await outbox.drained
+    while (this.#outbox.drained) await this.#outbox.drained
+    await this.#outbox.sendPieces(this.#space.sent(resultPieces(this.#id, result, this.#activated)), resultFrame(this.#id, LARGE_RESULT, this.#activated))
   }
 }

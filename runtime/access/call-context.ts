@@ -72,5 +72,5 @@ export function callerOf({ principal, tenant }: Scope, { claims = {} }: CallCont
   return { principal, claims, tenant }
 }
 
-/** Resolves when there is room for a large answer; nothing to wait for if there is now. */
-export type Room = () => Promise<void> | undefined
+/** Resolves when there is room for a large answer of about so many bytes; nothing to wait for if there is now. */
+export type Room = (bytes: number) => Promise<void> | undefined

@@ -8,7 +8,7 @@ export interface TurnBounds {
  * Calls that begin in one turn of the event loop. The answers to one user alone leave together. Among others the turns are so short
  * that no call waits long for those of others.
  */
-export const BEGINNING: TurnBounds = { alone: 16, amongOthers: 2 }
+export const BEGINNING: TurnBounds = { alone: 16, amongOthers: 8 }
 
 /** The same for parsing, by {@link readingCost}: 64 KiB of calls are parsed in about 5 ms, so a turn parses at most one large message. */
 export const READING: TurnBounds = { alone: 256 * 1024, amongOthers: 64 * 1024 }
@@ -34,6 +34,7 @@ interface Waiting {
  */
 export class FairQueue {
   readonly #bounds: TurnBounds
+  readonly #isHeld: (user: object | string) => boolean
   readonly #waiting = new Map<object | string, Waiting[]>()
   /** The cost of what has begun in this turn. */
   #begun = 0
@@ -45,8 +46,10 @@ export class FairQueue {
   /** For how many turns more several users are taken to call. */
   #sharedTurns = 0
 
-  constructor(bounds: TurnBounds) {
+  /** The calls of a user for whom `isHeld` answers `true` wait, whatever turn it is. */
+  constructor(bounds: TurnBounds, isHeld: (user: object | string) => boolean = () => false) {
     this.#bounds = bounds
+    this.#isHeld = isHeld
   }
 
   /** Resolves when a call of this user may begin; there is nothing to wait for if it may now. A call may cost more than the rest of its turn. */
@@ -54,9 +57,19 @@ export class FairQueue {
     this.#schedule()
     if (user !== (this.#latest ?? user)) this.#sharedTurns = REMEMBERED_TURNS
     this.#latest = user
-    if (this.#waiting.has(user) || this.#debts.has(user) || this.#begun >= this.#most) return new Promise(begin => this.#wait(user, { begin, cost }))
+    if (this.#waiting.has(user) || this.#debts.has(user) || this.#begun >= this.#most || this.#isHeld(user)) return new Promise(begin => this.#wait(user, { begin, cost }))
     this.#charge(user, cost)
     return undefined
+  }
+
+  /** How many calls of a user wait. */
+  waiting(user: object | string): number {
+    return this.#waiting.get(user)?.length ?? 0
+  }
+
+  /** Looks again who is held. Call it when a user is held no more. */
+  resume(): void {
+    if (this.#waiting.size > 0) this.#schedule()
   }
 
   get #most(): number {
@@ -86,17 +99,23 @@ export class FairQueue {
     this.#begun = 0
     this.#sharedTurns = Math.max(0, this.#sharedTurns - 1)
     this.#payDebts()
-    if (this.#waiting.size > 0 || this.#debts.size > 0) this.#schedule()
+    if (this.#debts.size > 0 || this.#isAnyoneFree()) this.#schedule()
     // One whose calls go on waiting stands behind the others, and is met again.
     for (const [user, calls] of this.#waiting) {
       if (this.#begun >= this.#most) return
-      if (this.#debts.has(user)) continue
+      if (this.#debts.has(user) || this.#isHeld(user)) continue
       const { begin, cost } = calls.shift() as Waiting
       this.#charge(user, cost)
       begin()
       this.#waiting.delete(user)
       if (calls.length > 0) this.#waiting.set(user, calls)
     }
+  }
+
+  /** Whether somebody waits who is not held. */
+  #isAnyoneFree(): boolean {
+    for (const user of this.#waiting.keys()) if (!this.#isHeld(user)) return true
+    return false
   }
 
   #payDebts(): void {

@@ -51,12 +51,12 @@ export interface Limits {
    */
   liveBytes: number
   /**
-   * Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes` and `webhooksAtOnce` that one principal may use, from 0 to 1; one more is
-   * refused with RateLimited, or waits if it is a post to a webhook.
+   * Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and `webhooksAtOnce` that one principal may use, from 0 to 1; one more is
+   * refused with RateLimited, or waits if it is a post to a webhook or a large answer.
    * Where callers are not known, each connection has this part of `liveContexts` and `liveBytes`. Default 0.25.
    */
   principalShare: number
-  /** Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes` and `webhooksAtOnce` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
+  /** Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and `webhooksAtOnce` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
   tenantShare: number
   /**
    * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
@@ -113,6 +113,8 @@ export interface Limits {
    * refused with Overloaded. At least as many that a message fits in one principal's share. Default 256 MiB.
    */
   unfinishedBytes: number
+  /** Bytes of large answers, those with more than 1 MiB, that are read and sent at once. The others wait. Default 256 MiB. */
+  answerBytes: number
   /** Size of one message on the wire, in bytes. Default 4 MiB. */
   messageBytes: number
   /** How deep JSON may nest. Default 64. */
@@ -162,6 +164,7 @@ export const defaultLimits: Limits = {
   referencedBytes: 16 * 1024 * 1024,
   restoredBytes: 64 * 1024 * 1024,
   unfinishedBytes: 256 * 1024 * 1024,
+  answerBytes: 256 * 1024 * 1024,
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64,
   jsonNodes: 200_000,

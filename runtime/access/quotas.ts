@@ -52,9 +52,9 @@ export class Metering {
 
   /**
    * Counts a request, and its bytes, for its tenant if its caller may use that, else for everybody. Throws RateLimited if it is
-   * one too many. Gives what stands for who uses it: a tenant that is configured, else a principal.
+   * one too many.
    */
-  request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): object {
+  request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): void {
     const nowMs = this.#services.clock.now()
     const tenancy = isServed ? this.#tenancyOf(tenant) : this.#everybody
     const usage = tenancy.principals.get(principal, nowMs)
@@ -62,7 +62,6 @@ export class Metering {
     tenancy.usage.checkRequest(nowMs)
     usage.countRequest(bytes, nowMs)
     tenancy.usage.countRequest(bytes, nowMs)
-    return tenancy.tenant === undefined ? usage : tenancy
   }
 
   /** Counts what reaches no operation like a request for the tenant that its parameters name, or else its address. */

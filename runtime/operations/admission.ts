@@ -6,8 +6,9 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authorization.ts'
 import { callerOf, scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
-import type { FairQueue } from '../access/fair-queue.ts'
+import type { CallTurns } from '../access/call-turns.ts'
 import { counted } from '../access/quotas.ts'
+import { userOf } from '../access/shares.ts'
 import { nowhereFor, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
 import { shutDown } from '../contexts/errors.ts'
@@ -36,6 +37,8 @@ export interface Admitted<Params> {
   readonly room: Room | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
+  /** Has the caller's next call begin, where calls take turns: this one waits for something else than the store from now on. */
+  readonly waits?: () => void
 }
 
 /** The checks that every operation begins with, in their order: version, extensions, tenant, parameters. */
@@ -83,7 +86,7 @@ export interface AdmissionRules {
   readonly tenants: Tenants
   readonly authorize: Authorize | undefined
   /** Where users take turns. None where all callers are one user. */
-  readonly turns: FairQueue | undefined
+  readonly turns: CallTurns | undefined
   /** The extensions that clients may activate. */
   readonly extensions: Extensions
   /** The operations that are refused, each with what makes its error. */
@@ -92,6 +95,15 @@ export interface AdmissionRules {
 
 /** An operation, once its call is admitted. */
 type Run<Name extends OperationName, T> = (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>
+
+/** A call that passed the checks, and the user whose turn it waits for. */
+interface CheckedCall<Name extends OperationName> {
+  readonly user: object | string
+  readonly admitted: Admitted<OperationRequests[Name]>
+}
+
+/** Stands for all callers in this process that say neither who they are nor over which connection they call. */
+const IN_PROCESS = {}
 
 /** What every call goes through before its operation: the common checks, its turn, its permission. It also makes the error that the caller gets. */
 export class Admission {
@@ -144,16 +156,17 @@ export class Admission {
     return new A2AError('InternalError', undefined, { cause: error })
   }
 
-  #checked<Name extends OperationName>(name: Name, params: unknown, call: CallContext): { readonly user: object; readonly admitted: Admitted<OperationRequests[Name]> } {
+  #checked<Name extends OperationName>(name: Name, params: unknown, call: CallContext): CheckedCall<Name> {
     this.checkOpen()
     const { tenants, extensions, refused } = this.#rules
     const { metering } = this.#services
     const admitted = counted(metering.stray, call, params, () => admit(name, params, call, extensions))
     const isServed = tenants.has(admitted.scope, call.claims)
-    const user = metering.request(admitted.scope, isServed, call.bytes)
+    metering.request(admitted.scope, isServed, call.bytes)
     const refusal = refused.get(name)
     if (refusal) throw refusal()
     killPoint('request checked')
+    const user = userOf({ user: call.principal, tenant: tenants.areSeveral && isServed ? admitted.scope.tenant : undefined }, call.connection ?? IN_PROCESS)
     return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
 
@@ -161,20 +174,31 @@ export class Admission {
   #permitted<Name extends OperationName, T>(
     operation: AuthorizationRequest['operation'],
     call: CallContext,
-    { user, admitted }: { readonly user: object; readonly admitted: Admitted<OperationRequests[Name]> },
+    { user, admitted }: CheckedCall<Name>,
     run: Run<Name, T>
   ): Promise<T> {
-    const { authorize, turns, logger } = this.#rules
-    const { params } = admitted
-    const turn = turns?.next(user)
+    const { turns } = this.#rules
+    if (!turns) return this.#authorized(operation, call, admitted, run)
+    return turns.take(user, async waits => {
+      this.#checkGoesOn(call)
+      return this.#authorized(operation, call, { ...admitted, waits }, run)
+    })
+  }
+
+  /** Runs an operation, once its caller has been authorized. */
+  #authorized<Name extends OperationName, T>(operation: AuthorizationRequest['operation'], call: CallContext, admitted: Admitted<OperationRequests[Name]>, run: Run<Name, T>): Promise<T> {
+    const { authorize, logger } = this.#rules
+    if (!authorize) return run(this.#services, admitted)
     const { clock, limits } = this.#services
-    const isPermitted = () => authorize && checkPermission(authorize, { logger, clock, limits }, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest)
-    const waits = turn ? turn.then(isPermitted) : isPermitted()
-    if (!waits) return run(this.#services, admitted)
-    return waits.then(() => {
-      this.checkOpen()
-      call.signal?.throwIfAborted()
+    const { params } = admitted
+    return checkPermission(authorize, { logger, clock, limits }, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest).then(() => {
+      this.#checkGoesOn(call)
       return run(this.#services, admitted)
     })
+  }
+
+  #checkGoesOn({ signal }: CallContext): void {
+    this.checkOpen()
+    signal?.throwIfAborted()
   }
 }

@@ -22,6 +22,7 @@ export interface SendTerms extends OutsideTerms {
   readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
   readonly signal: AbortSignal | undefined
+  readonly waits?: (() => void) | undefined
 }
 
 /** Where a message came to a task. */
@@ -55,6 +56,7 @@ export async function routeMessage(services: OperationServices, scope: Scope, me
   return metering.opening(scope, arrival.taskId, async () => {
     const asked = (live: LiveContext) => {
       contexts.makeRoomIn(live)
+      terms.waits?.()
       return request(services, live, arrival, terms)
     }
     if (contextId === undefined) return asked(contexts.create(key, terms.connection))
@@ -105,6 +107,7 @@ async function continueTask(services: OperationServices, scope: Scope, message: 
   const tail = new TaskTail(services, scope, taskId, { signal })
   try {
     const row = await withLostRaceRetry(contexts, key, async live => {
+      terms.waits?.()
       await live.caughtUp(taskId)
       contexts.makeRoomIn(live)
       return deliver(live, event, terms)

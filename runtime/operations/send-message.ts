@@ -12,7 +12,7 @@ import { sendOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
-import { isLarge, readWhole } from '../streams/whole-task.ts'
+import { largeBytes, readWhole } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce } from './deduplication.ts'
@@ -35,7 +35,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   try {
     const seen = configuration.returnImmediately ? openedIn(outcome, begins) : await paused(services, outcome, call.signal)
     const stored = seen ? projectTask(seen, configuration) : await whole(services, outcome, configuration, call.room)
-    if (seen && call.room && isLarge(stored.task)) await call.room()
+    const bytes = seen && call.room ? largeBytes(stored.task) : 0
+    if (bytes > 0) await call.room?.(bytes)
     if (!configuration.returnImmediately) checkOutput(services, stored.task)
     return { task: toWireTask(stored, call.reliable) }
   } finally {
@@ -85,9 +86,9 @@ async function route(services: OperationServices, call: Call): Promise<Outcome> 
 /** Brings a message to where it belongs; once only, if the client or the runtime wants that. */
 function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerms['webhook']): Promise<Outcome> {
   const { clock, limits, dedupe } = services
-  const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal } = call
+  const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
   const { message } = params
-  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection, signal }
+  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection, signal, waits }
   if (taskName) return placeNamed(services, scope, message, taskName, terms)
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)

@@ -72,11 +72,12 @@ async function whole({ store }: OperationServices, scope: Scope, taskId: string,
 }
 
 /** Waits until a task has passed a generation, or has ended, for `limits.longPollMs` at the most. */
-async function passed(services: OperationServices, { params, scope, signal }: Admitted<GetTaskRequest>, after: number): Promise<void> {
+async function passed(services: OperationServices, { params, scope, signal, waits }: Admitted<GetTaskRequest>, after: number): Promise<void> {
   const tail = new TaskTail(services, scope, params.id, { signal }).until(() => true)
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await readTaskOrThrow(services.store, scope, params.id)
+    waits?.()
     if (generation <= after && !isTerminal(task.status.state)) await tail.startAfter(generation).drain()
     signal?.throwIfAborted()
   } finally {

@@ -116,8 +116,8 @@ export type RestorableRow = TaskRow & ({ readonly snapshot: string } | { readonl
 export interface StoredTask {
   readonly task: Task & { contextId: string }
   readonly generation: number
-  /** Only of a task with more bytes than `within`, which has neither artifacts nor history: how many messages it has. */
-  readonly messages?: number
+  /** Only of a task with more bytes than `within`, which has neither artifacts nor history: how many messages and bytes it has. */
+  readonly large?: { readonly messages: number; readonly bytes: number }
 }
 
 /** What of a task to read: by default all of its history and artifacts. `historyLength` 0 leaves the history out. */

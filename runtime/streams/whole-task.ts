@@ -6,10 +6,10 @@ import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } fro
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 
 /** With more bytes than this, a task is read in pieces, and its answer is written in pieces. */
-export const LARGE_BYTES = 256 * 1024
+export const LARGE_BYTES = 1024 * 1024
 
-/** How many events one piece has at the most. */
-const EVENTS_A_PIECE = 256
+/** So many events have as many bytes as a piece, be they ever so small. */
+const EVENTS_A_PIECE = 4096
 
 /** Reads a task: a large one in pieces, when there is room for it, so that the event loop is never held for long. */
 export async function readWhole(store: Store, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
@@ -22,15 +22,15 @@ export async function readWhole(store: Store, scope: Scope, taskId: string, opti
  * removed meanwhile.
  */
 export async function completed(store: Store, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
-  if (stored.messages === undefined) return stored
-  await room?.()
-  const { task, generation, messages: count } = stored
+  const { task, generation, large } = stored
+  if (!large) return stored
+  await room?.(large.bytes)
   const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id)
   const messages: MessageRow[] = []
-  while (messages.length < count) {
+  while (messages.length < large.messages) {
     const piece = await store.readTaskMessages(scope, task.id, messages.length, LARGE_BYTES)
     if (piece.length === 0) return undefined
-    messages.push(...piece.slice(0, count - messages.length))
+    messages.push(...piece.slice(0, large.messages - messages.length))
     await turnEnd()
   }
   let next = 0
@@ -51,11 +51,11 @@ export async function completed(store: Store, scope: Scope, stored: StoredTask, 
   return projectTask(record, options)
 }
 
-/** Whether the texts and bytes of a task's artifacts alone make it large. */
-export function isLarge({ artifacts = [] }: Task): boolean {
+/** The bytes of a task's artifacts that are texts and raw, if they alone make it large; else 0. */
+export function largeBytes({ artifacts = [] }: Task): number {
   let length = 0
   for (const { parts } of artifacts) for (const part of parts) length += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 0
-  return length > LARGE_BYTES
+  return length > LARGE_BYTES ? length : 0
 }
 
 /**
@@ -69,7 +69,7 @@ export async function roundsBefore({ store, limits }: { readonly store: Store; r
     const [before] = (await store.readTaskMessages(scope, id, 0, 1)).flatMap(({ message }) => message.referenceTaskIds ?? [])
     const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
     if (!size || (bytes += size.bytes) > limits.referencedBytes) break
-    if (bytes > LARGE_BYTES) await room?.()
+    if (bytes > LARGE_BYTES) await room?.(limits.referencedBytes)
     const read = await readWhole(store, scope, size.taskId)
     if (!read) break
     rounds.unshift(read.task)

@@ -11,9 +11,11 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { Intake } from '../../adapters/websocket/intake.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
+import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
+import { Shares, type Sharer } from '../../runtime/access/shares.ts'
 import { artifact, data, inputRequired, memoryStore, progress, type WorkFunction } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { completed, isLarge, LARGE_BYTES } from '../../runtime/streams/whole-task.ts'
+import { completed, largeBytes, LARGE_BYTES } from '../../runtime/streams/whole-task.ts'
 import { ask, rpc } from '../fixtures/http-agent.ts'
 import { frameOf, RawSocket } from '../fixtures/raw-socket.ts'
 import { refusal, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
@@ -27,7 +29,7 @@ const hard = '"\n\u{1f600}é'.repeat(20_000)
 
 /** Work with a large task: artifacts of several chunks, words, questions and answers; it waits at the end until it is canceled. */
 const large: WorkFunction = async ({ ask, emit: tell }) => {
-  for (let i = 0; i < 600; i += 1) tell(artifact({ artifactId: `a${i % 2}`, parts: [data({ i, text: 'x'.repeat(1000) })] }, { append: i > 1 }))
+  for (let i = 0; i < 2400; i += 1) tell(artifact({ artifactId: `a${i % 2}`, parts: [data({ i, text: 'x'.repeat(1000) })] }, { append: i > 1 }))
   tell(progress('half of it'))
   tell(artifact({ artifactId: 'text', parts: [{ text: hard }] }))
   const message = await ask(inputRequired('And?'))
@@ -46,7 +48,7 @@ async function firstEvent(t: Test, url: string, init: RequestInit): Promise<unkn
   let text = ''
   for await (const bytes of response.body ?? []) if ((text += Buffer.from(bytes).toString('latin1')).endsWith('\n\n')) break
   const [, number, event = ''] = /^id: (\d+)\ndata: (.*)\n\n$/.exec(Buffer.from(text, 'latin1').toString()) ?? []
-  t.ok(Number(number) > 600)
+  t.ok(Number(number) > 2400)
   return JSON.parse(event)
 }
 
@@ -141,16 +143,100 @@ await t.test('large tasks are read one after the other, as fast as their client 
   t.match(await runtime.getTask({ id, historyLength: 0 }), { id })
 })
 
+await t.test('large answers wait until there is room for them, those of one user in their order, and one alone is never too large', async t => {
+  const room = new AnswerRoom(new Shares(100, { principalShare: 0.5, tenantShare: 1 }))
+  const [anna, bob] = [{ user: 'anna' }, { user: 'bob' }]
+  const entered: string[] = []
+  const enter = async (name: string, sharer: Sharer, bytes: number) => {
+    const leave = await room.enter(sharer, bytes)
+    entered.push(name)
+    return leave
+  }
+  const first = await enter('anna 1', anna, 80)
+  const waiting = [enter('anna 2', anna, 30), enter('anna 3', anna, 1), enter('bob 1', bob, 20), enter('bob 2', bob, 1)]
+  await rest()
+  t.strictSame(entered, ['anna 1', 'bob 1'])
+  first()
+  await Promise.all(waiting)
+  t.strictSame(entered, ['anna 1', 'bob 1', 'anna 2', 'anna 3', 'bob 2'])
+})
+
+await t.test('an answer leaves its room once: when its pieces are sent, when its client leaves, or when it is given up', async t => {
+  const shares = new Shares(100, { principalShare: 1, tenantShare: 1 })
+  const room = new AnswerRoom(shares)
+  const space = () => new AnswerSpace(bytes => room.enter({}, bytes))
+  const sent = space()
+  t.notOk(sent.isLarge)
+  await sent.take(60)
+  await sent.take(1000)
+  t.ok(sent.isLarge)
+  t.equal(shares.used, 60)
+  t.strictSame([...sent.sent(['a', 'b'])], ['a', 'b'])
+  t.equal(shares.used, 0)
+  const left = space()
+  await left.take(10)
+  for (const piece of left.sent(['a', 'b'])) if (piece === 'a') break
+  t.equal(shares.used, 0)
+  const given = space()
+  await given.take(10)
+  given.end()
+  given.end()
+  t.equal(shares.used, 0)
+})
+
+await t.test('a large answer leaves the room of all when it is sent, also if it comes to nothing, over every binding', async t => {
+  const { store, id } = await served(t, 'memory')
+  const isGone = { now: false }
+  const flaky: Store = { ...store, readEvents: async (...args) => (isGone.now ? [] : store.readEvents(...args)), close: async () => {} }
+  const { runtime } = start(t, { work: large }, { store: flaky })
+  const at = await serve(runtime, { port: 0, dialects: await legacyDialects(runtime) })
+  t.teardown(() => at.close())
+  const { largeAnswers } = runtime.settings
+  const counts = { inside: 0, entered: 0 }
+  const enter = largeAnswers.enter.bind(largeAnswers)
+  largeAnswers.enter = async (...args) => {
+    const leave = await enter(...args)
+    counts.inside += 1
+    counts.entered += 1
+    return () => {
+      counts.inside -= 1
+      leave()
+    }
+  }
+  const headers = { 'a2a-version': '1.0' }
+  const socket = await JsonSocket.open(t, at.url.replace('http', 'ws'))
+  const asks = [
+    () => socket.next(socket.request('GetTask', { id })),
+    () => rpc(at.url, 'GetTask', { id }),
+    () => ask(`${at.url}tasks/${id}`),
+    () => ask(`${at.url}v1/tasks/${id}`, { headers: { 'a2a-version': '0.3' } }),
+    async () => {
+      const response = await fetch(`${at.url}tasks/${id}:subscribe`, { headers })
+      const reader = response.body?.getReader()
+      await reader?.read()
+      await reader?.cancel()
+    }
+  ]
+  for (const now of [false, true]) {
+    isGone.now = now
+    for (const [i, asked] of asks.entries()) {
+      await asked()
+      await until(() => counts.inside === 0, `the room to be left by answer ${i}`)
+    }
+  }
+  t.equal(counts.entered, 2 * asks.length)
+})
+
 await t.test('what a message is answered with is written in pieces if it is large', async t => {
-  const { runtime } = start(t, { work: () => ({ artifact: hard.repeat(10) }) })
+  const { runtime } = start(t, { work: () => ({ artifact: hard.repeat(11) }) })
   const handler = httpHandler(runtime)
   const at = await serve(runtime, { port: 0 })
   t.teardown(() => at.close())
   const answer = await rpc(at.url, 'SendMessage', say('a'))
   t.equal(answer.headers.get('content-length'), null)
-  t.match(taskIn(answer.json['result'] as never).artifacts, [{ parts: [{ text: hard.repeat(10) }] }])
+  t.match(taskIn(answer.json['result'] as never).artifacts, [{ parts: [{ text: hard.repeat(11) }] }])
   const mounted = await handler(new Request('http://127.0.0.1/message:send', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(say('b')) }))
-  t.match(taskIn((await mounted.json()) as never).artifacts, [{ parts: [{ text: hard.repeat(10) }] }])
+  t.match(taskIn((await mounted.json()) as never).artifacts, [{ parts: [{ text: hard.repeat(11) }] }])
 })
 
 await t.test('a task that is read in pieces has each message where it came', async t => {
@@ -159,13 +245,13 @@ await t.test('a task that is read in pieces has each message where it came', asy
   const said = [{ message: message('first') }, { message: message('last'), generation: 1 }]
   const event = { taskId: 't', generation: 1, update: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const, message: { ...message('between'), role: 'ROLE_AGENT' as const } } } } }
   const store: Store = { ...memoryStore(), readTaskMessages: async () => said, readEvents: async () => [event] }
-  const stored = { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } }, generation: 1, messages: 2 }
+  const stored = { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } }, generation: 1, large: { messages: 2, bytes: 1 } }
   const read = await completed(store, key, stored, {})
   t.strictSame(read?.task.history?.map(({ messageId }) => messageId), ['first', 'last'])
   t.equal(read?.task.status.message?.messageId, 'between')
-  t.ok(isLarge({ ...stored.task, artifacts: [{ artifactId: 'a', parts: [{ raw: 'A'.repeat(LARGE_BYTES) }, { text: 'x' }] }] }))
-  t.notOk(isLarge({ ...stored.task, artifacts: [{ artifactId: 'a', parts: [{ url: 'https://agent.example/' }, { raw: 'AAAA' }] }] }))
-  t.notOk(isLarge(stored.task))
+  t.equal(largeBytes({ ...stored.task, artifacts: [{ artifactId: 'a', parts: [{ raw: 'A'.repeat(LARGE_BYTES) }, { text: 'x' }] }] }), LARGE_BYTES + 1)
+  t.equal(largeBytes({ ...stored.task, artifacts: [{ artifactId: 'a', parts: [{ url: 'https://agent.example/' }, { raw: 'AAAA' }] }] }), 0)
+  t.equal(largeBytes(stored.task), 0)
 })
 
 await t.test('a tap sees that a message was sent in pieces, but not of one that was broken off', async t => {

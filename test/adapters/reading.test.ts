@@ -161,7 +161,7 @@ await t.test('of large messages over several WebSockets and requests one is pars
 
 for (const way of ['WebSocket', 'HTTP']) await t.test(`a message over ${way} that waits for its turn counts as unfinished until it is parsed`, async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName })
-  const { unfinished, reading } = runtime.settings
+  const { unfinished, turns: { reading } } = runtime.settings
   const headers = { 'x-name': 'anna', 'a2a-version': '1.0' }
   const socket = await JsonSocket.open(t, url, { headers })
   let isOver = false

@@ -19,7 +19,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'a large body is parsed at once', file: 'adapters/http/body.ts', unit: 'test/adapters/reading.test.ts', find: 'if (turn) await turn', replace: '' },
   { name: 'a read that took long is charged in full', file: 'adapters/storage/thread/least-cost-queue.ts', unit: 'test/adapters/storage.test.ts', find: 'Math.min(cost, this.#most)', replace: 'cost' },
   { name: 'pipelined bodies have their connection read on', file: 'adapters/entry/listen.ts', unit: 'test/adapters/reading.test.ts', find: `socket.emit('pause')`, replace: '' },
-  { name: 'large tasks of one connection are read all at once', file: 'adapters/websocket/large-answer.ts', unit: 'test/adapters/large-answers.test.ts', find: 'void before.then(() => enter(leave))', replace: 'enter(leave)' },
+  { name: 'large tasks of one connection are read all at once', file: 'adapters/websocket/large-answer.ts', unit: 'test/adapters/large-answers.test.ts', find: 'bytes => this.#own.enter({}, bytes), ', replace: '' },
   { name: 'events over HTTP have no ids', file: 'adapters/http/streaming.ts', find: 'sentEvent(encoding.encode(event), generation)', replace: 'sentEvent(encoding.encode(event), undefined)' },
   { name: 'an absolute target is judged by the Host header', file: 'adapters/entry/admission.ts', unit: 'test/adapters/card-addresses.test.ts', find: '{ scheme, host = headers.host ?? \'\', path } = partsOf(request)', replace: '{ scheme, path } = partsOf(request)\n  const host = headers.host ?? \'\'' },
   { name: 'a card gives the port of the request', file: 'adapters/http/handler.ts', unit: 'test/adapters/card-addresses.test.ts', find: 'originTaken(address.hostname, direct.socket, settings.hosts)', replace: 'address.origin' },

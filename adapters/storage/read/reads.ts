@@ -8,17 +8,27 @@ import { originalText, storedText } from '../rows/stored-text.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 import { openCounts } from './open-counts.ts'
 import { TaskLister } from './task-lister.ts'
-import { fewest, TaskReader } from './task-reader.ts'
+import { fewest, type TaskReader } from './task-reader.ts'
 import { taskSizes } from './task-sizes.ts'
 
 /** Hears of what is left out of an answer because it is damaged. */
 export type ReportDamage = (error: Error) => void
+
+/** The reads of a task's rows as JSON text, for whoever passes it on. */
+export interface TaskTexts {
+  readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): string
+  readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): string
+}
+
+/** The names of the reads that give values. */
+export type ReadName = Exclude<keyof Reads, 'texts'>
 
 /**
  * The reads of the store port, on one connection. What is damaged throws A2AError where it was asked for by its name, and
  * is left out, and reported, where it is one of many.
  */
 export class Reads {
+  readonly texts: TaskTexts
   readonly #reader: TaskReader
   readonly #lister: TaskLister
   readonly #report: ReportDamage
@@ -32,8 +42,12 @@ export class Reads {
   readonly #open
   readonly #openWebhooks: Statement
 
-  constructor(database: Database, tables: Tables, report: ReportDamage) {
-    this.#reader = new TaskReader(database, tables)
+  constructor(database: Database, tables: Tables, reader: TaskReader, report: ReportDamage) {
+    this.#reader = reader
+    this.texts = {
+      readEvents: (scope, taskId, after, limit, bytes) => this.#ofTask(scope, taskId, row => reader.readEvents(row, after, limit, bytes)) ?? '[]',
+      readTaskMessages: (scope, taskId, after, bytes) => this.#ofTask(scope, taskId, row => reader.readMessages(row, after, bytes)) ?? '[]'
+    }
     this.#lister = new TaskLister(database)
     this.#report = report
     this.#find = {
@@ -103,12 +117,12 @@ export class Reads {
     return this.#ofTask(scope, taskId, row => this.#reader.read(scope, row, options))
   }
 
-  readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): TaskEvent[] {
-    return this.#ofTask(scope, taskId, row => this.#reader.readEvents(row, after, limit, bytes)) ?? []
+  readEvents(...args: Parameters<TaskTexts['readEvents']>): TaskEvent[] {
+    return JSON.parse(this.texts.readEvents(...args)) as TaskEvent[]
   }
 
-  readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): MessageRow[] {
-    return this.#ofTask(scope, taskId, row => this.#reader.readMessages(row, after, bytes)) ?? []
+  readTaskMessages(...args: Parameters<TaskTexts['readTaskMessages']>): MessageRow[] {
+    return JSON.parse(this.texts.readTaskMessages(...args)) as MessageRow[]
   }
 
   readJournal(scope: Scope, taskId: string): JournalRow[] {

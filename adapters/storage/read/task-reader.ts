@@ -1,3 +1,4 @@
+import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
 import type { Database, Statement, Value } from '../driver.ts'
@@ -5,13 +6,21 @@ import { DamagedRow } from '../rows/damage.ts'
 import { originalText } from '../rows/stored-text.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 
+/** How many tasks are kept as they were read, and with how many events one is. */
+const KEPT = 32
+const KEPT_FROM = 64
+
+/** A task as it was read, with so many of its messages. */
+interface KeptTask {
+  readonly record: TaskRecord
+  readonly messages: number
+}
+
 /** The most rows that a piece of a task has. */
 const PAGE_ROWS = 1000
 
 /** Reads tasks: makes them of their events and messages, and finds out if one is missing. */
 export class TaskReader {
-  readonly #events
-  readonly #messages
   readonly #page
   readonly #terms
   readonly #status
@@ -22,15 +31,15 @@ export class TaskReader {
   readonly #bytes: Statement
   readonly #eventBytes: Statement
   readonly #messageBytes: Statement
+  /** Tasks of many events, which are not read anew for what is added to them. */
+  readonly #kept = new LruCache<KeptTask>(KEPT)
 
   constructor(database: Database, { events, messages, snapshots }: Tables) {
-    this.#events = events.reading(['task'], 'ORDER BY generation')
     this.#page = events.reading(['task'], 'AND generation > ? ORDER BY generation LIMIT ?')
     this.#terms = events.reading(['task'], 'AND isTerm = 1 ORDER BY generation')
     this.#status = events.reading(['task', 'generation'])
     this.#snapshot = snapshots.reading(['task'])
     this.#snapshotBytes = database.prepare('SELECT octet_length(snapshot) AS bytes FROM snapshots WHERE task = ?')
-    this.#messages = messages.reading(['task'], 'ORDER BY number')
     this.#messagePage = messages.reading(['task'], 'ORDER BY number LIMIT ? OFFSET ?')
     this.#eventBytes = database.prepare('SELECT octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?')
     this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?')
@@ -45,8 +54,14 @@ export class TaskReader {
     if (row.endedAtMs === null) this.snapshotOf(row)
     const key = { tenant: scope.tenant, principal: scope.principal, contextId: originalText(row.contextId) }
     if (historyLength === 0 && artifacts === false) return projectTask(this.#statusOf(key, row), options)
-    if (within === undefined || this.bytesOf(row.task) <= within) return projectTask(this.#wholeOf(key, row), options)
-    return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), messages: row.messages }
+    const bytes = within === undefined ? 0 : this.bytesOf(row.task)
+    if (within === undefined || bytes <= within) return projectTask(this.#wholeOf(key, row), options)
+    return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), large: { messages: row.messages, bytes } }
+  }
+
+  /** Forgets what was read: tasks have been removed. */
+  forget(): void {
+    this.#kept.clear()
   }
 
   /** The snapshot of a task that has not ended. */
@@ -66,20 +81,20 @@ export class TaskReader {
     return Number(this.#bytes.get(task, task)?.bytes)
   }
 
-  /** A task's events after a generation. */
-  readEvents({ task, generation }: StoredTaskRow, after: number, limit: number, bytes?: number): TaskEvent[] {
+  /** A task's events after a generation, as JSON. */
+  readEvents({ task, generation }: StoredTaskRow, after: number, limit: number, bytes?: number): string {
     const most = bytes === undefined ? limit : fewest(this.#eventBytes.all(task, after, limit), bytes)
     const rows = this.#page.all(task, after, most)
     checkCount(rows, Math.min(most, generation - after))
-    return rows.map(eventOf)
+    return listOf(rows)
   }
 
-  /** A task's messages but for the first ones. */
-  readMessages({ task, messages }: StoredTaskRow, after: number, bytes: number): MessageRow[] {
+  /** A task's messages but for the first ones, as JSON. */
+  readMessages({ task, messages }: StoredTaskRow, after: number, bytes: number): string {
     const most = fewest(this.#messageBytes.all(task, PAGE_ROWS, after), bytes)
     const rows = this.#messagePage.all(task, most, after)
     checkCount(rows, Math.min(most, messages - after))
-    return rows.map(({ body }) => JSON.parse(body) as MessageRow)
+    return listOf(rows)
   }
 
   /** What a task is without history and artifacts, of the few rows that say it. */
@@ -92,13 +107,14 @@ export class TaskReader {
     return record
   }
 
-  /** What a task is: each message comes at the generation that it met. */
+  /** What a task is: each message comes at the generation that it met. What was read of it lately is not read again. */
   #wholeOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
-    const record = newTaskRecord(key, originalText(row.taskId))
-    const events = this.#events.all(row.task)
-    const messages = this.#messages.all(row.task).map(({ body }) => JSON.parse(body) as MessageRow)
-    checkCount(events, row.generation)
-    checkCount(messages, row.messages)
+    const { record, messages: known } = this.#kept.get(row.taskId, () => ({ record: newTaskRecord(key, originalText(row.taskId)), messages: 0 }))
+    this.#kept.delete(row.taskId)
+    const events = this.#page.all(row.task, record.generation, row.generation)
+    const messages = this.#messagePage.all(row.task, row.messages, known).map(({ body }) => JSON.parse(body) as MessageRow)
+    checkCount(events, row.generation - record.generation)
+    checkCount(messages, row.messages - known)
     let next = 0
     for (const event of events.map(eventOf)) {
       for (let message = messages[next]; message && (message.generation ?? 0) < event.generation; message = messages[next]) {
@@ -108,6 +124,7 @@ export class TaskReader {
       applyEvent(record, event)
     }
     for (const message of messages.slice(next)) applyMessage(record, message)
+    if (row.generation >= KEPT_FROM) this.#kept.set(row.taskId, { record, messages: row.messages })
     return record
   }
 }
@@ -117,6 +134,11 @@ export function fewest(rows: readonly Record<string, Value>[], bytes: number): n
   let left = bytes
   const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
   return end < 0 ? Math.max(1, rows.length) : end + 1
+}
+
+/** The list of some rows' bodies as JSON. */
+function listOf(rows: readonly { readonly body: string }[]): string {
+  return `[${rows.map(({ body }) => body).join()}]`
 }
 
 function eventOf({ body }: EventRow): TaskEvent {

@@ -82,9 +82,14 @@ function answerReads(): void {
   tell({ reads: answers, weight })
 }
 
+type Read<Result> = (...args: readonly unknown[]) => Result
+
 /** A read's result as JSON: a text crosses threads at less cost than what it says. */
 function read({ name, args }: ReadCall): string | undefined {
-  return JSON.stringify(engine.read(reads => (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])))
+  return engine.read(reads => {
+    if (name === 'readEvents' || name === 'readTaskMessages') return (reads.texts[name] as Read<string>)(...args)
+    return JSON.stringify((reads[name] as Read<unknown>).apply(reads, [...args]))
+  })
 }
 
 function written({ commits, change }: Writes): Told {

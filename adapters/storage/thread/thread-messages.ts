@@ -1,14 +1,14 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { SweepBounds, Erasure } from '../../../runtime/store/store.ts'
 import type { DriverName } from '../driver.ts'
-import type { Reads } from '../read/reads.ts'
+import type { ReadName } from '../read/reads.ts'
 import type { CommitRows } from '../rows/commit-rows.ts'
 import { StorageError } from '../storage-error.ts'
 import type { WebhookChange, WebhookWriter } from '../write/webhook-writer.ts'
 
 /** A read. */
 export interface ReadCall {
-  readonly name: keyof Reads
+  readonly name: ReadName
   readonly args: readonly unknown[]
 }
 

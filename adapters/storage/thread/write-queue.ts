@@ -5,8 +5,8 @@ import { valueOf, type Change, type Changed, type Outcome } from './thread-messa
 /** Above this no more commits share a batch, so that what comes behind it need not wait long. */
 const COMMITS_A_BATCH = 256
 
-/** The same for their texts, in characters: so much is written and synced in some 20 ms. */
-const CHARACTERS_A_BATCH = 1024 * 1024
+/** The same for their texts, in characters: so much is written and synced in some 5 ms. */
+const CHARACTERS_A_BATCH = 256 * 1024
 
 /** Who waits for an outcome. */
 export interface Waiting<T> {

@@ -11,7 +11,7 @@ function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
   const { within = Infinity } = options
   if (task.bytes <= within) return projectTask(task, options)
   const messages = task.context.messages.filter(({ taskId }) => taskId === task.taskId).length
-  return { ...projectTask(task, { historyLength: 0, artifacts: false }), messages }
+  return { ...projectTask(task, { historyLength: 0, artifacts: false }), large: { messages, bytes: task.bytes } }
 }
 
 /** The first rows, as few as have so many bytes together. */
