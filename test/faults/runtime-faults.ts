@@ -18,7 +18,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'an agent is taken for a runtime', file: 'runtime/runtime-options.ts', unit: 'test/adapters/options.test.ts', find: "if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return", replace: 'if (isObject(given)) return' },
   { name: 'posts to webhooks know no tenants', file: 'runtime/webhooks/delivery-queue.ts', unit: 'test/runtime/push.test.ts', find: 'services.sharesByTenant ?', replace: 'false as boolean ?' },
   { name: 'history is read whatever it holds', file: 'runtime/work/context-history.ts', unit: 'test/runtime/work-again.test.ts', find: 'if (bytes > left) break', replace: '' },
-  { name: 'tasks keep what their clients send, however much', file: 'runtime/operations/route-message.ts', unit: 'test/runtime/shares.test.ts', find: 'contexts.makeRoomIn(live)\n      return request(', replace: 'return request(' },
+  { name: 'tasks keep what their clients send, however much', file: 'runtime/operations/route-message.ts', unit: 'test/runtime/shares.test.ts', find: 'contexts.makeRoomIn(live)\n      terms.waits?.()\n      return request(', replace: 'return request(' },
   { name: 'a user with a large message takes every turn', file: 'runtime/access/fair-queue.ts', unit: 'test/adapters/reading.test.ts', find: 'if (debt > 0) this.#debts.set(user, debt)', replace: '' },
   {
     name: 'a turn is told before it is written', file: PIPELINE,
