@@ -28,7 +28,7 @@ export interface Found {
   readonly attacks: readonly Told[]
   /** The most while it was attacked. */
   readonly peaks: Peaks
-  /** The most in a second, ten seconds after the attack. */
+  /** The most in a second, ten seconds after the attack and after a garbage collection. */
   readonly after: Peaks
   /** CPU time of the server as a part of the time; 1 is one core. */
   readonly busy: number
@@ -66,6 +66,8 @@ export async function siege(options: SiegeOptions, say: (line: string) => void):
     const attacks = await attacker.stop()
     const peaks = server.takePeaks()
     await observed(AFTER_MS)
+    server.collectGarbage()
+    await observed(1000)
     server.takePeaks()
     await observed(1000)
     const after = server.takePeaks()

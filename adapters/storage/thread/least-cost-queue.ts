@@ -33,10 +33,15 @@ export class LeastCostQueue<T> {
     else this.#waiting.set(name, { items: [item], cost: Math.max(this.#least, this.#costs.get(name) ?? 0) })
   }
 
-  /** The next item. What it costs is said with {@link charge}. */
+  /** The next item, and its user. It stays. */
+  get next(): { readonly user: string; readonly item: T } | undefined {
+    const found = this.#cheapest()
+    return found && { user: found.name, item: found.user.items[0] as T }
+  }
+
+  /** Takes the next item. What it costs is said with {@link charge}. */
   take(): T | undefined {
-    this.#last = undefined
-    for (const [name, user] of this.#waiting) if (!this.#last || user.cost < this.#last.user.cost) this.#last = { name, user }
+    this.#last = this.#cheapest()
     if (!this.#last) return undefined
     const { name, user } = this.#last
     this.#least = user.cost
@@ -44,6 +49,13 @@ export class LeastCostQueue<T> {
     const item = user.items.shift()
     if (user.items.length === 0) this.#waiting.delete(name)
     return item
+  }
+
+  /** The user whose item is next. */
+  #cheapest(): { readonly name: string; readonly user: User<T> } | undefined {
+    let cheapest: { readonly name: string; readonly user: User<T> } | undefined
+    for (const [name, user] of this.#waiting) if (!cheapest || user.cost < cheapest.user.cost) cheapest = { name, user }
+    return cheapest
   }
 
   /** Charges the user of the item that was taken last. */

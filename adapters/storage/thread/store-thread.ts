@@ -6,8 +6,9 @@ import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Chan
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
 
-/** How long reads go on before their answers are sent, in milliseconds. Writes and new requests come next. */
+/** How long the reads of one user go on before the answers are sent, in milliseconds, and those of all. Writes and new requests come next. */
 const READING_MS = 10
+const READING_ALL_MS = 40
 
 /** What each read costs at least, in milliseconds. */
 const READ_MS = 0.01
@@ -65,15 +66,19 @@ function close(): void {
 function answerReads(): void {
   const answers: Answered[] = []
   let nowMs = performance.now()
-  const untilMs = nowMs + READING_MS
+  const untilMs = nowMs + READING_ALL_MS
+  const readMs = new Map<string, number>()
+  const mayRead = (user: string) => nowMs < untilMs && (readMs.get(user) ?? 0) < READING_MS
   let characters = 0
-  for (let call = reads.take(); call; call = nowMs < untilMs ? reads.take() : undefined) {
-    const { number, name, args } = call
+  for (let next = reads.next; next && mayRead(next.user); next = reads.next) {
+    const { user, item: { number, name, args } } = next
+    reads.take()
     const outcome = outcomeOf(() => read({ name, args }))
     if ('failure' in outcome && outcome.code === 'InternalError') tell({ damage: outcome.failure })
     const beganMs = nowMs
     nowMs = performance.now()
     reads.charge(nowMs - beganMs + READ_MS)
+    readMs.set(user, (readMs.get(user) ?? 0) + nowMs - beganMs)
     characters += 'value' in outcome ? (outcome.value?.length ?? 0) : 0
     answers.push([number, outcome])
   }

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { CommitRows } from '../rows/commit-rows.ts'
 import { StorageError } from '../storage-error.ts'
 import type { Batch, Change, Changed, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
-import { rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
+import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
 
 /**
  * How many batches of writes the thread has at once: one to work on and one to go on with. Whatever comes meanwhile makes
@@ -65,7 +65,7 @@ export class ThreadLink {
   async close(): Promise<void> {
     if (!this.#end) {
       this.#end = new TypeError('The store is closed.')
-      this.#flush(Infinity)
+      this.#flush(Infinity, Infinity)
       this.#worker.ref()
       this.#say('close')
     }
@@ -86,14 +86,19 @@ export class ThreadLink {
     setImmediate(() => this.#flush())
   }
 
+  /** The characters of the writes that the thread has. */
+  get #charactersSent(): number {
+    return this.#sentWrites.reduce((sum, { characters }) => sum + characters, 0)
+  }
+
   /** Sends what has come together, of the writes at most so many batches that the thread has enough to do. */
-  #flush(ahead = BATCHES_AHEAD): void {
+  #flush(ahead = BATCHES_AHEAD, characters = CHARACTERS_A_BATCH): void {
     this.#isScheduled = false
     if (this.#calls.length > 0) {
       this.#post({ reads: this.#calls })
       this.#calls = []
     }
-    while (this.#sentWrites.length < ahead) {
+    while (this.#sentWrites.length < ahead && this.#charactersSent < characters) {
       const batch = this.#writes.take()
       if (!batch) return
       this.#post({ commits: batch.commits, change: batch.change?.what })

@@ -6,7 +6,7 @@ import { valueOf, type Change, type Changed, type Outcome } from './thread-messa
 const COMMITS_A_BATCH = 256
 
 /** The same for their texts, in characters: so much is written and synced in some 5 ms. */
-const CHARACTERS_A_BATCH = 256 * 1024
+export const CHARACTERS_A_BATCH = 256 * 1024
 
 /** Who waits for an outcome. */
 export interface Waiting<T> {
@@ -16,55 +16,48 @@ export interface Waiting<T> {
 
 /** Commits that go to the thread together, what is changed after them, and who waits. */
 export interface WriteBatch {
+  /** Characters of the commits; a change counts like a whole batch. */
+  characters: number
   readonly commits: CommitRows[]
   readonly waiting: Waiting<boolean>[]
   change: { readonly what: Change; readonly waiting: Waiting<Changed> } | undefined
 }
 
-/** Commits that wait, and the change that follows them. */
-interface Section {
-  readonly commits: LeastCostQueue<{ readonly rows: CommitRows; readonly waiting: Waiting<boolean> }>
-  change: WriteBatch['change']
-}
+/** A commit that waits, or a change. */
+type Write = { readonly rows: CommitRows; readonly waiting: Waiting<boolean> } | { readonly what: Change; readonly waiting: Waiting<Changed> }
 
 /**
- * The writes that have not gone to the thread. Principals take turns, by the size of their commits. The commits of one principal keep
- * their order, and a change comes after all commits that were there before it.
+ * The writes that have not gone to the thread. Principals take turns, by the size of their commits; a change, which is written and
+ * synced by itself, counts like a whole batch. The writes of one principal keep their order. What is swept, and noted of webhooks, is the runtime's own.
  */
 export class WriteQueue {
-  readonly #sections: Section[] = []
+  readonly #writes = new LeastCostQueue<Write>()
 
   addCommit(rows: CommitRows, waiting: Waiting<boolean>): void {
-    const last = this.#sections.at(-1)
-    const { commits } = last && !last.change ? last : this.#addSection()
-    commits.add(userName(rows), { rows, waiting })
+    this.#writes.add(userName(rows), { rows, waiting })
   }
 
-  /** Adds what is to be changed after all commits that are here, and before those that come. */
   addChange(what: Change, waiting: Waiting<Changed>): void {
-    const last = this.#sections.at(-1)
-    const section = last && !last.change ? last : this.#addSection()
-    section.change = { what, waiting }
+    this.#writes.add(changerOf(what), { what, waiting })
   }
 
-  /** The next batch, if there is one. */
+  /** The next batch, if there is one: commits, and at the most one change after them. */
   take(): WriteBatch | undefined {
-    const [section] = this.#sections
-    if (!section) return undefined
-    const batch: WriteBatch = { commits: [], waiting: [], change: undefined }
-    for (let characters = 0; characters < CHARACTERS_A_BATCH && batch.commits.length < COMMITS_A_BATCH;) {
-      const commit = section.commits.take()
-      if (!commit) break
-      const cost = charactersIn(commit.rows)
-      section.commits.charge(cost)
-      characters += cost
-      batch.commits.push(commit.rows)
-      batch.waiting.push(commit.waiting)
+    const batch: WriteBatch = { characters: 0, commits: [], waiting: [], change: undefined }
+    for (let next = this.#writes.next; next && batch.commits.length < COMMITS_A_BATCH && !batch.change; next = this.#writes.next) {
+      const write = next.item
+      const cost = 'rows' in write ? charactersIn(write.rows) : CHARACTERS_A_BATCH
+      // A large one has a batch of its own: nobody else waits for it.
+      if (batch.characters > 0 && batch.characters + cost > CHARACTERS_A_BATCH) break
+      this.#writes.take()
+      this.#writes.charge(cost)
+      batch.characters += cost
+      if ('rows' in write) {
+        batch.commits.push(write.rows)
+        batch.waiting.push(write.waiting)
+      } else batch.change = write
     }
-    if (section.commits.size > 0) return batch
-    this.#sections.shift()
-    batch.change = section.change
-    return batch
+    return batch.commits.length > 0 || batch.change ? batch : undefined
   }
 
   /** Every batch that is left. */
@@ -73,17 +66,17 @@ export class WriteQueue {
     for (let batch = this.take(); batch; batch = this.take()) batches.push(batch)
     return batches
   }
-
-  #addSection(): Section {
-    const section: Section = { commits: new LeastCostQueue(), change: undefined }
-    this.#sections.push(section)
-    return section
-  }
 }
 
 /** What stands for a principal of a tenant. */
 export function userName({ tenant, principal }: { readonly tenant: string; readonly principal: string }): string {
   return `${tenant}\n${principal}`
+}
+
+/** The principal for whom something is changed; empty for what the runtime does by itself. */
+function changerOf(change: Change): string {
+  if ('erase' in change) return userName(change.erase)
+  return 'webhooks' in change && 'scope' in change.webhooks ? userName(change.webhooks.scope) : ''
 }
 
 function charactersIn({ snapshot, log, tasks, journal, sends }: CommitRows): number {
