@@ -113,8 +113,8 @@ export class LiveContext implements LiveActors {
   }
 
   /** Has the context decide upon a request: a message that addresses no task. Resolves when what became of it is committed. */
-  async receive(request: ContextRequest, terms: CallTerms): Promise<CallOutcome> {
-    if (this.#pipeline.isOver) throw this.#pipeline.error
+  receive(request: ContextRequest, terms: CallTerms): Promise<CallOutcome> {
+    if (this.#pipeline.isOver) return Promise.reject(this.#pipeline.error)
     const outcome = this.#calls.add(request.callId, terms)
     this.#root.send({ type: 'request.received', request })
     return outcome

@@ -43,7 +43,7 @@ export type Outcome = { readonly message: Message } | Routed
  * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
  * answered or opens a task. Resolves when the outcome is committed.
  */
-export async function routeMessage(services: OperationServices, scope: Scope, message: Message, terms: SendTerms): Promise<Outcome> {
+export function routeMessage(services: OperationServices, scope: Scope, message: Message, terms: SendTerms): Promise<Outcome> {
   const { taskId } = message
   if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms)
   const { contexts, ids, opening, negotiation, clock, metering } = services

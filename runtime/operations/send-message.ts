@@ -73,14 +73,14 @@ function checkOutput({ feeds }: OperationServices, { id, status }: Task): void {
 }
 
 /** Checks a message and brings it to where it belongs. */
-async function route(services: OperationServices, call: Call): Promise<Outcome> {
+function route(services: OperationServices, call: Call): Promise<Outcome> {
   const { message, configuration } = call.params
   if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
   const config = configuration?.taskPushNotificationConfig
   if (config) pushOf(services)
   checkInputModes(message, services.inputModes)
   services.metering.message(call.scope)
-  return routeOnce(services, call, config && (await webhookOfMessage(services, call, config)))
+  return config ? webhookOfMessage(services, call, config).then(webhook => routeOnce(services, call, webhook)) : routeOnce(services, call, undefined)
 }
 
 /** Brings a message to where it belongs; once only, if the client or the runtime wants that. */
