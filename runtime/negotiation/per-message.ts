@@ -75,16 +75,16 @@ export async function answering<Answer>(
   const timer = clock.setTimeout(() => late.abort(new DOMException(`There was no answer within ${negotiationMs} ms.`, 'TimeoutError')), negotiationMs)
   const stopListening = onAbort(stopped, () => clock.clearTimeout(timer))
   const tooLate = new Promise<never>((_, reject) => void onAbort(late.signal, () => reject(late.signal.reason)))
-  try {
-    const signal = AbortSignal.any([stopped, late.signal])
-    const given: NegotiationArguments = { contextId, message, request: details, extensions, history: limit => host.readMessages(limit), signal }
-    const inTime = () => Promise.race([answer(given), tooLate])
-    return await (host.traces ? host.traces.negotiated(trace, inTime) : inTime())
-  } catch (error) {
+  const signal = AbortSignal.any([stopped, late.signal])
+  const given: NegotiationArguments = { contextId, message, request: details, extensions, history: limit => host.readMessages(limit), signal }
+  const inTime = () => Promise.race([answer(given), tooLate])
+  const answered = async () => (host.traces ? host.traces.negotiated(trace, inTime) : inTime())
+  const failed = (error: unknown) => {
     host.logger.error('the negotiation of a message failed', { contextId, error })
     return failing({ decision: 'failed', ...(late.signal.aborted && { isLate: true }) })
-  } finally {
+  }
+  return answered().catch(failed).finally(() => {
     clock.clearTimeout(timer)
     stopListening()
-  }
+  })
 }

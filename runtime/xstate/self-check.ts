@@ -49,7 +49,7 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
   const seen: unknown[] = []
   let snapshot: AnyMachineSnapshot | undefined
   for (const [n, event] of EVENTS.entries()) {
-    const actor = createActor(forms[n % forms.length] ?? probe, {
+    const actor = createActor(forms[n % forms.length] as AnyStateMachine, {
       id: 'probe',
       input: { n: 1 },
       clock: { setTimeout: () => 0, clearTimeout: () => {} },

@@ -7,7 +7,7 @@ import { EventStream, KEEP_ALIVE_MS, sentPieces } from '../../adapters/http/even
 import type { Sink } from '../../adapters/http/sinks.ts'
 import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
 import { httpHandler, serve } from '../../adapters/serve/serve.ts'
-import { sqliteStore } from '../../adapters/storage/sqlite.ts'
+import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { Intake } from '../../adapters/websocket/intake.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
@@ -289,6 +289,18 @@ for (const engine of ['memory', 'SQLite'] as const) {
     t.equal((await runtime.listTasks({ includeArtifacts: true, pageSize: 1 })).tasks.length, 1)
   })
 }
+
+await t.test('who reads the file alone reads pieces of tasks as the store does', async t => {
+  const file = join(t.testdir(), 'tasks.db')
+  const store = sqliteStore(file)
+  const { runtime } = start(t, { work: () => ({ artifact: 'done' }) }, { store })
+  const { id } = taskIn(await runtime.sendMessage(say('hello')))
+  const reader = readSqlite(file)
+  t.teardown(() => reader.close())
+  const scope = { tenant: '', principal: 'anonymous' }
+  t.strictSame(await reader.readTaskMessages(scope, id, 0, 1000), await store.readTaskMessages(scope, id, 0, 1000))
+  t.strictSame(await reader.readEvents(scope, id, 0, 10, 1000), await store.readEvents(scope, id, 0, 10, 1000))
+})
 
 await t.test('JSON in pieces is the JSON whole', t => {
   const deep = { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: [1] } } } } } } } } } }

@@ -191,7 +191,9 @@ await t.test('the rounds of an id are as many as a message may refer to, and fit
   t.strictSame([await artifacts(`e${long}`), await artifacts(`f${long}`)], [['c', 'd', 'e'], ['d', 'e', 'f']])
   t.strictSame(await artifacts('g'), ['f', 'g'], 'of e there is no room')
   let rooms = 0
-  await call(dialect, 'tasks/get', { id: 'r' }, { room: () => void (rooms += 1) })
+  const { dialect: large } = startDialect(t, { limits: { referencedTasks: 2 } })
+  for (const text of ['a', 'b', 'c']) await call(large, 'tasks/send', sending('r', text + 'x'.repeat(500_000)))
+  await call(large, 'tasks/get', { id: 'r' }, { room: () => void (rooms += 1) })
   t.equal(rooms, 1, 'a large answer waits for its turn')
 
   const store = memoryStore()

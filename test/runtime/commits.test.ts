@@ -556,7 +556,9 @@ await t.test('a lost race', async t => {
       const answers = await Promise.all(both.map(({ runtime }, i) => runtime.sendMessage(say(`${round}.${i}`, inC))))
       t.strictSame(answers.map(answer => textOf(messageIn(answer))), [`re ${round}.0`, `re ${round}.1`])
     }
-    t.equal((await store.readMessages({ ...anyone, ...inC }, 100)).length, 20)
+    // A message that one has begun to answer may be found by the other, and answered by both.
+    const said = (await store.readMessages({ ...anyone, ...inC }, 100)).map(({ message }) => textOf(message))
+    t.strictSame([...new Set(said)].toSorted(), Array.from({ length: 10 }, (_, i) => `${Math.floor(i / 2)}.${i % 2}`).flatMap(text => [text, `re ${text}`]).toSorted())
   })
 })
 

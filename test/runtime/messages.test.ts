@@ -377,7 +377,7 @@ await t.test('the card tells what is served, beside what the author said', async
 
 await t.test('the settings hold what servers keep to, and only what was given', async t => {
   const { runtime } = start(t, { work: echo })
-  t.strictSame(Object.keys(runtime.settings).toSorted(), ['capabilities', 'clock', 'countStray', 'extensions', 'hasTenants', 'limits', 'logger', 'opensTasks', 'reading', 'sharerOf', 'unfinished'])
+  t.strictSame(Object.keys(runtime.settings).toSorted(), ['capabilities', 'clock', 'countStray', 'extensions', 'hasTenants', 'largeAnswers', 'limits', 'logger', 'opensTasks', 'sharerOf', 'turns', 'unfinished'])
   t.equal(runtime.settings.limits.bufferedEvents, 64)
   const given = { authenticate: () => undefined, origins: ['https://example.com'], hosts: ['example.com'], publicUrl: '', limits: { jsonDepth: 3 } }
   const { settings } = start(t, { work: echo }, given).runtime

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
-import { fromTransition, type AnyStateMachine } from 'xstate'
+import { createMachine, fromTransition, type AnyStateMachine } from 'xstate'
 import { compiled } from '../../runtime/xstate/compiled-machine.ts'
 import { isTrusted, TESTED_MINOR, versionIn } from '../../runtime/xstate/self-check.ts'
 
@@ -43,6 +43,13 @@ await t.test('with a newer minor, a prerelease, or a version that is not known, 
     t.equal(count, 1, 'it is checked')
   }
   t.strictSame(warned(), [])
+  t.end()
+})
+
+await t.test('where charts are not trusted compiled they stay as they are', t => {
+  const machine = createMachine({ initial: 'on', states: { on: { on: { next: 'off' } }, off: {} } })
+  t.equal(compiled(machine, false), machine)
+  t.not(compiled(machine, true), machine)
   t.end()
 })
 

@@ -398,6 +398,18 @@ await t.test('turns', async t => {
     t.ok(ends.indexOf('quiet') < 64, `it was number ${ends.indexOf('quiet')}`)
   })
 
+  await t.test('are free again while a call waits for something else than the store', async t => {
+    const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
+    const asking = taskIn(await runtime.sendMessage(say('ask'), anna))
+    const reliable = { ...anna, extensions: [RELIABILITY_EXTENSION] }
+    const gone = new AbortController()
+    const polls = Array.from({ length: 300 }, () => runtime.getTask({ id: asking.id }, { ...reliable, conditions: { currentGeneration: 1000 }, signal: gone.signal }).catch(() => {}))
+    t.equal((await runtime.getTask({ id: asking.id }, anna)).id, asking.id)
+    t.equal(taskIn(await runtime.sendMessage(say('red', { taskId: asking.id }), anna)).id, asking.id)
+    gone.abort()
+    await Promise.all(polls)
+  })
+
   await t.test('are not used by calls whose client has left meanwhile: they do nothing', async t => {
     const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
     const gone = new AbortController()

@@ -47,7 +47,7 @@ function judgeRequest({ config, ledger, violations, pending, isTroubled, contest
   if ('error' in outcome) {
     const code = codeOf(outcome.error)
     if (CUT_OFF.test(String(outcome.error))) violations.add(`I11: request ${number} (${what}) was cut off, and the client did not go on with it`)
-    const allowed = [...codes, ...(isTroubled ? ['Overloaded'] : []), ...(config.readFaults > 0 ? ['InternalError'] : []), ...(message && contested.has(message.messageId) ? ['IdempotencyConflict'] : [])]
+    const allowed = [...codes, ...(isTroubled ? ['Overloaded'] : []), ...(config.liveContexts < 10 ? ['RateLimited'] : []), ...(config.readFaults > 0 ? ['InternalError'] : []), ...(message && contested.has(message.messageId) ? ['IdempotencyConflict'] : [])]
     if (!allowed.includes(code)) violations.add(`request ${number} (${what}) gets ${code}: ${String(outcome.error)}`)
     return
   }
