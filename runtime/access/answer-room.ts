@@ -56,7 +56,7 @@ export class AnswerSpace {
     return this.#isLarge
   }
 
-  /** Resolves when there is room for the answer. What it asks for later it has at once. */
+  /** Resolves when there is room for the answer. Further calls for the same answer resolve at once. */
   readonly take: Room = async bytes => {
     if (this.#isLarge) return
     this.#isLarge = true

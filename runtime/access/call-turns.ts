@@ -9,8 +9,8 @@ const MOST_WAITING = 16
 type User = object | string
 
 /**
- * The turns of calls: to be parsed, and to begin. A user with many calls that look something up in the store gets no more turns
- * until some of them are done, so that what these calls keep in memory is bounded. Its clients are not read meanwhile.
+ * The turns of calls: to be parsed, and to begin. A user with many calls that look something up in the store gets no turns until
+ * some of them are done. This bounds the memory of these calls. The user's clients are not read meanwhile.
  */
 export class CallTurns {
   /** Turns to parse messages and bodies, by {@link readingCost}. */

@@ -31,7 +31,7 @@ export class TaskReader {
   readonly #bytes: Statement
   readonly #eventBytes: Statement
   readonly #messageBytes: Statement
-  /** Tasks of many events, which are not read anew for what is added to them. */
+  /** Tasks with many events, by their ids: a later read adds their new rows. */
   readonly #kept = new LruCache<KeptTask>(KEPT)
 
   constructor(database: Database, { events, messages, snapshots }: Tables) {
@@ -107,7 +107,7 @@ export class TaskReader {
     return record
   }
 
-  /** What a task is: each message comes at the generation that it met. What was read of it lately is not read again. */
+  /** A task as its rows make it: each message comes at the generation that it met. Of a task that is kept only new rows are read. */
   #wholeOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
     const { record, messages: known } = this.#kept.get(row.taskId, () => ({ record: newTaskRecord(key, originalText(row.taskId)), messages: 0 }))
     this.#kept.delete(row.taskId)

@@ -27,8 +27,8 @@ export interface WriteBatch {
 type Write = { readonly rows: CommitRows; readonly waiting: Waiting<boolean> } | { readonly what: Change; readonly waiting: Waiting<Changed> }
 
 /**
- * The writes that have not gone to the thread. Principals take turns, by the size of their commits; a change, which is written and
- * synced by itself, counts like a whole batch. The writes of one principal keep their order. What is swept, and noted of webhooks, is the runtime's own.
+ * The writes that have not gone to the thread. Principals take turns, by the size of their commits. A change is synced by itself, so it
+ * counts like a whole batch. The writes of one principal keep their order. Sweeps and notes of webhooks belong to the runtime itself.
  */
 export class WriteQueue {
   readonly #writes = new LeastCostQueue<Write>()
