@@ -1,7 +1,7 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
 import type { AnswerSpace } from '../../runtime/access/answer-room.ts'
-import type { CallContext } from '../../runtime/access/call-context.ts'
+import type { CallContext, Room } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
 import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
@@ -61,7 +61,13 @@ export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
   const { size, space, principal, tenant, terms, interfaces, traced } = call
   const { version, extensions, conditions } = terms
-  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room: space.take, connection: connectionOf(call.served), ...(streamTerms ?? { signal: goneSignal(call) }) }
+  const { signal = goneSignal(call), ...more }: Partial<StreamTerms> = streamTerms ?? {}
+  const room: Room = async bytes => {
+    await space.take(bytes)
+    // Nothing is read for a client that has left.
+    signal.throwIfAborted()
+  }
+  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room, connection: connectionOf(call.served), signal, ...more }
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
 }
 

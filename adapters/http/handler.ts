@@ -10,7 +10,7 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from '../entry/admission.ts'
 import { refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
-import type { Handler, NodeResponse } from '../entry/connection.ts'
+import { connectionOf, type Handler, type NodeResponse } from '../entry/connection.ts'
 import { crossOrigin, preflight } from '../entry/cross-origin.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH } from '../entry/listen.ts'
@@ -81,7 +81,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
       return refuse(over ? refusalOf(over) : refused)
     }
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
-    const call: HttpCall = { request, served, size: { bytes: 0 }, space: new AnswerSpace(bytes => settings.largeAnswers.enter(settings.sharerOf(principal, asked), bytes)), path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    const call: HttpCall = { request, served, size: { bytes: 0 }, space: new AnswerSpace(bytes => settings.largeAnswers.enter({ user: connectionOf(served) ?? request, ...settings.sharerOf(principal, asked) }, bytes)), path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
     await turnEnd()
     return answer

@@ -108,7 +108,7 @@ export class Connection {
     this.#intake = new Intake(socket)
     this.#inbox = new Inbox({ turns: runtime.settings.turns.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
     this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
-    this.#largeAnswers = new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, sharer)
+    this.#largeAnswers = new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer })
     this.#refusals = new Refusals(this.#intake, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity

@@ -8,6 +8,7 @@ import type { Sink } from '../../adapters/http/sinks.ts'
 import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
 import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
+import { WriteQueue } from '../../adapters/storage/thread/write-queue.ts'
 import { Intake } from '../../adapters/websocket/intake.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
@@ -152,13 +153,28 @@ await t.test('large answers wait until there is room for them, those of one user
     entered.push(name)
     return leave
   }
-  const first = await enter('anna 1', anna, 80)
-  const waiting = [enter('anna 2', anna, 30), enter('anna 3', anna, 1), enter('bob 1', bob, 20), enter('bob 2', bob, 1)]
+  const first = await enter('anna 1', anna, 30)
+  const waiting = [enter('anna 2', anna, 70), enter('anna 3', anna, 1), enter('bob 1', bob, 20), enter('bob 2', bob, 1)]
   await rest()
-  t.strictSame(entered, ['anna 1', 'bob 1'])
+  t.strictSame(entered, ['anna 1', 'bob 1', 'bob 2'])
   first()
+  const leave = await waiting[0]
+  leave?.()
   await Promise.all(waiting)
-  t.strictSame(entered, ['anna 1', 'bob 1', 'anna 2', 'anna 3', 'bob 2'])
+  t.strictSame(entered, ['anna 1', 'bob 1', 'bob 2', 'anna 2', 'anna 3'])
+})
+
+await t.test('a large commit has a batch of its own, and a change waits for nobody else’s commits', t => {
+  const queue = new WriteQueue()
+  const waiting = { resolve() {}, reject() {} }
+  const commit = (principal: string, characters: number) => queue.addCommit({ tenant: '', principal, snapshot: 'x'.repeat(characters), log: [], tasks: [], journal: [], sends: [] } as never, waiting)
+  for (const characters of [10, 300_000, 300_000]) commit('anna', characters)
+  queue.addChange({ webhooks: { delete: 'w', scope: { tenant: '', principal: 'bob' }, taskId: 't' } }, waiting)
+  commit('bob', 20)
+  const batches = queue.takeAll().map(({ commits, change }) => [...commits.map(({ snapshot }) => snapshot.length), ...(change ? ['change'] : [])])
+  t.ok(batches.findIndex(batch => batch.includes('change')) < 2, JSON.stringify(batches))
+  for (const batch of batches) if (batch.includes(300_000)) t.strictSame(batch, [300_000])
+  t.end()
 })
 
 await t.test('an answer leaves its room once: when its pieces are sent, when its client leaves, or when it is given up', async t => {
@@ -289,6 +305,56 @@ for (const engine of ['memory', 'SQLite'] as const) {
     t.equal((await runtime.listTasks({ includeArtifacts: true, pageSize: 1 })).tasks.length, 1)
   })
 }
+
+await t.test('a task of many events that is read again and again is what a reader of its file sees', async t => {
+  const file = join(t.testdir(), 'tasks.db')
+  const store = sqliteStore(file)
+  const work: WorkFunction = async ({ ask, emit: tell }) => {
+    for (;;) {
+      for (let i = 0; i < 70; i += 1) tell(artifact({ artifactId: 'a', parts: [data(i)] }, { append: true }))
+      await ask(inputRequired('And?'))
+    }
+  }
+  const { runtime } = start(t, { work }, { store })
+  const { id } = taskIn(await runtime.sendMessage(say('first')))
+  const scope = { tenant: '', principal: 'anonymous' }
+  for (const text of ['second', 'third', 'fourth']) {
+    await store.readTask(scope, id)
+    await runtime.sendMessage(say(text, { taskId: id }))
+    const reader = readSqlite(file)
+    const seen = await reader.readTask(scope, id)
+    await reader.close()
+    t.strictSame(await store.readTask(scope, id), seen)
+    t.ok(JSON.stringify(seen?.task.history).includes(text))
+  }
+  await store.erase(scope)
+  t.equal(await store.readTask(scope, id), undefined)
+})
+
+await t.test('nothing is read for an HTTP client that has left while its large answer waited for room', async t => {
+  const { store, id } = await served(t, 'memory')
+  const counts = { reads: 0 }
+  const counted: Store = { ...store, readEvents: (...args) => ((counts.reads += 1), store.readEvents(...args)), close: async () => {} }
+  const { runtime } = start(t, { work: large }, { store: counted, limits: { answerBytes: 1 } })
+  const at = await serve(runtime, { port: 0 })
+  t.teardown(() => at.close())
+  const { largeAnswers } = runtime.settings
+  const leave = await largeAnswers.enter({}, 1)
+  let entered = 0
+  const enter = largeAnswers.enter.bind(largeAnswers)
+  largeAnswers.enter = (...args) => ((entered += 1), enter(...args))
+  const gone = new AbortController()
+  const asked = fetch(`${at.url}tasks/${id}`, { headers: { 'a2a-version': '1.0' }, signal: gone.signal }).catch(() => {})
+  await until(() => entered === 1, 'the answer to wait')
+  gone.abort()
+  await asked
+  await rest()
+  leave()
+  const leaveAgain = await enter({}, 1000)
+  leaveAgain()
+  await rest()
+  t.equal(counts.reads, 0)
+})
 
 await t.test('who reads the file alone reads pieces of tasks as the store does', async t => {
   const file = join(t.testdir(), 'tasks.db')

@@ -110,6 +110,7 @@ export class TaskReader {
   /** A task as its rows make it: each message comes at the generation that it met. Of a task that is kept only new rows are read. */
   #wholeOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
     const { record, messages: known } = this.#kept.get(row.taskId, () => ({ record: newTaskRecord(key, originalText(row.taskId)), messages: 0 }))
+    // It is kept again when all of its rows are applied: a damaged one throws.
     this.#kept.delete(row.taskId)
     const events = this.#page.all(row.task, record.generation, row.generation)
     const messages = this.#messagePage.all(row.task, row.messages, known).map(({ body }) => JSON.parse(body) as MessageRow)

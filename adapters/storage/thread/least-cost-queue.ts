@@ -33,29 +33,17 @@ export class LeastCostQueue<T> {
     else this.#waiting.set(name, { items: [item], cost: Math.max(this.#least, this.#costs.get(name) ?? 0) })
   }
 
-  /** The next item, and its user. It stays. */
-  get next(): { readonly user: string; readonly item: T } | undefined {
-    const found = this.#cheapest()
-    return found && { user: found.name, item: found.user.items[0] as T }
-  }
-
-  /** Takes the next item. What it costs is said with {@link charge}. */
-  take(): T | undefined {
-    this.#last = this.#cheapest()
-    if (!this.#last) return undefined
+  /** Takes the next item, if it is wanted. What it costs is said with {@link charge}. */
+  take(isWanted: (item: T) => boolean = () => true): T | undefined {
+    this.#last = undefined
+    for (const [name, user] of this.#waiting) if (!this.#last || user.cost < this.#last.user.cost) this.#last = { name, user }
+    if (!this.#last || !isWanted(this.#last.user.items[0] as T)) return undefined
     const { name, user } = this.#last
     this.#least = user.cost
     this.#size -= 1
     const item = user.items.shift()
     if (user.items.length === 0) this.#waiting.delete(name)
     return item
-  }
-
-  /** The user whose item is next. */
-  #cheapest(): { readonly name: string; readonly user: User<T> } | undefined {
-    let cheapest: { readonly name: string; readonly user: User<T> } | undefined
-    for (const [name, user] of this.#waiting) if (!cheapest || user.cost < cheapest.user.cost) cheapest = { name, user }
-    return cheapest
   }
 
   /** Charges the user of the item that was taken last. */

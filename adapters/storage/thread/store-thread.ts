@@ -68,11 +68,10 @@ function answerReads(): void {
   let nowMs = performance.now()
   const untilMs = nowMs + READING_ALL_MS
   const readMs = new Map<string, number>()
-  const mayRead = (user: string) => nowMs < untilMs && (readMs.get(user) ?? 0) < READING_MS
+  const mayRead = ({ user }: NumberedRead) => nowMs < untilMs && (readMs.get(user) ?? 0) < READING_MS
   let characters = 0
-  for (let next = reads.next; next && mayRead(next.user); next = reads.next) {
-    const { user, item: { number, name, args } } = next
-    reads.take()
+  for (let call = reads.take(mayRead); call; call = reads.take(mayRead)) {
+    const { user, number, name, args } = call
     const outcome = outcomeOf(() => read({ name, args }))
     if ('failure' in outcome && outcome.code === 'InternalError') tell({ damage: outcome.failure })
     const beganMs = nowMs

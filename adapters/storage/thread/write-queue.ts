@@ -23,8 +23,8 @@ export interface WriteBatch {
   change: { readonly what: Change; readonly waiting: Waiting<Changed> } | undefined
 }
 
-/** A commit that waits, or a change. */
-type Write = { readonly rows: CommitRows; readonly waiting: Waiting<boolean> } | { readonly what: Change; readonly waiting: Waiting<Changed> }
+/** A commit that waits, or a change. Its cost is in characters. */
+type Write = { readonly cost: number } & ({ readonly rows: CommitRows; readonly waiting: Waiting<boolean> } | { readonly what: Change; readonly waiting: Waiting<Changed> })
 
 /**
  * The writes that have not gone to the thread. Principals take turns, by the size of their commits. A change is synced by itself, so it
@@ -34,24 +34,23 @@ export class WriteQueue {
   readonly #writes = new LeastCostQueue<Write>()
 
   addCommit(rows: CommitRows, waiting: Waiting<boolean>): void {
-    this.#writes.add(userName(rows), { rows, waiting })
+    this.#writes.add(userName(rows), { cost: charactersIn(rows), rows, waiting })
   }
 
   addChange(what: Change, waiting: Waiting<Changed>): void {
-    this.#writes.add(changerOf(what), { what, waiting })
+    this.#writes.add(changerOf(what), { cost: CHARACTERS_A_BATCH, what, waiting })
   }
 
   /** The next batch, if there is one: commits, and at the most one change after them. */
   take(): WriteBatch | undefined {
     const batch: WriteBatch = { characters: 0, commits: [], waiting: [], change: undefined }
-    for (let next = this.#writes.next; next && batch.commits.length < COMMITS_A_BATCH && !batch.change; next = this.#writes.next) {
-      const write = next.item
-      const cost = 'rows' in write ? charactersIn(write.rows) : CHARACTERS_A_BATCH
-      // A large one has a batch of its own: nobody else waits for it.
-      if (batch.characters > 0 && batch.characters + cost > CHARACTERS_A_BATCH) break
-      this.#writes.take()
-      this.#writes.charge(cost)
-      batch.characters += cost
+    // A large one has a batch of its own: nobody else waits for it.
+    const fits = ({ cost }: Write) => batch.characters === 0 || batch.characters + cost <= CHARACTERS_A_BATCH
+    while (batch.commits.length < COMMITS_A_BATCH && !batch.change) {
+      const write = this.#writes.take(fits)
+      if (!write) break
+      this.#writes.charge(write.cost)
+      batch.characters += write.cost
       if ('rows' in write) {
         batch.commits.push(write.rows)
         batch.waiting.push(write.waiting)
