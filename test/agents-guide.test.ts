@@ -14,7 +14,7 @@ import { TestClock } from './fixtures/test-clock.ts'
 
 const execute = promisify(execFile)
 const root = process.cwd()
-const guides = ['agents', 'negotiating', 'refining', 'delegating', 'models', 'traces', 'typed']
+const guides = ['agents', 'negotiation', 'refinement', 'delegation', 'models', 'traces', 'types']
 const blocks = guides.flatMap(guide => {
   const text = readFileSync(`docs/${guide}.md`, 'utf8')
   return Array.from(text.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = ''], i) => ({ name: `${guide}-${i}`, text }))

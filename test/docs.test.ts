@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readEnvelope } from '../adapters/json-rpc/envelope.ts'
 import { CLOSE_CODES } from '../adapters/websocket/close-codes.ts'
@@ -61,5 +62,23 @@ await t.test('its samples are frames that the server reads', async t => {
   for (const sample of samples) {
     const { method } = JSON.parse(sample) as { method?: string }
     if (method) t.match(readEnvelope(sample, defaultLimits), { kind: 'request', method })
+  }
+})
+
+const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md', 'examples/README.md', ...readdirSync('docs').filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
+
+/** The anchors of a page, as GitHub makes them of its headings. */
+function anchorsOf(page: string): Set<string> {
+  const headings = readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)
+  return new Set(Array.from(headings, ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\w\- ]/g, '').replaceAll(' ', '-')))
+}
+
+await t.test('every link of the pages leads to a file, and to a heading that it has', async t => {
+  for (const page of pages) {
+    for (const [, link = ''] of readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
+      const [path = '', anchor] = link.split('#')
+      const target = path ? join(dirname(page), path) : page
+      t.ok(existsSync(target) && (!anchor || anchorsOf(target).has(anchor)), `${page}: ${link}`)
+    }
   }
 })

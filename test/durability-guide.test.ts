@@ -12,7 +12,7 @@ import { lives } from './fixtures/lives.ts'
 import { open, rest, say, stateName, taskIn, textOf } from './fixtures/runtime-helpers.ts'
 
 const root = process.cwd()
-const guide = readFileSync('docs/recovery.md', 'utf8')
+const guide = readFileSync('docs/durability.md', 'utf8')
 const blocks = Array.from(guide.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
 const written = blocks.filter(({ language }) => language === 'ts')
 

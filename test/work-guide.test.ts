@@ -11,7 +11,7 @@ import { reaches, rejection, rest, say, stateName, taskIn, textOf } from './fixt
 import { TestClock } from './fixtures/test-clock.ts'
 
 const root = process.cwd()
-const guide = readFileSync('docs/writing-work.md', 'utf8')
+const guide = readFileSync('docs/work.md', 'utf8')
 const blocks = Array.from(guide.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
 
 const folder = t.testdir(
