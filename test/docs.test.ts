@@ -1,14 +1,21 @@
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import { WebSocket } from 'ws'
 import { readEnvelope } from '../adapters/json-rpc/envelope.ts'
+import { serveWebSocket } from '../adapters/serve/serve-websocket.ts'
 import { CLOSE_CODES } from '../adapters/websocket/close-codes.ts'
 import { PING_INTERVAL_MS } from '../adapters/websocket/heartbeat.ts'
 import { HIGH_WATER_BYTES, STUCK_MS } from '../adapters/websocket/outbox.ts'
+import { isObject } from '../machines/protocol/codec/json.ts'
 import { ERRORS } from '../machines/protocol/errors.ts'
 import { OPERATIONS } from '../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL } from '../machines/protocol/uris.ts'
 import { defaultLimits } from '../runtime/access/limits.ts'
+import { createRuntime, type Agent } from '../runtime/index.ts'
 
 const binding = readFileSync('docs/websocket-binding.md', 'utf8')
 
@@ -56,13 +63,39 @@ await t.test('its numbers are those of the code', async t => {
   t.match(words, `for ${defaultLimits.longPollMs / 1000} seconds at the most`)
 })
 
+const samples = binding.slice(binding.indexOf('## Samples')).split('\n').filter(line => line.startsWith('{'))
+
 await t.test('its samples are frames that the server reads', async t => {
-  const samples = binding.slice(binding.indexOf('## Samples')).split('\n').filter(line => line.startsWith('{'))
   t.equal(samples.length, 6)
   for (const sample of samples) {
     const { method } = JSON.parse(sample) as { method?: string }
     if (method) t.match(readEnvelope(sample, defaultLimits), { kind: 'request', method })
   }
+})
+
+await t.test('its first sample is answered by a stream as the samples show', async t => {
+  const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
+  const runtime = createRuntime({ agent })
+  t.teardown(() => runtime.close())
+  const served = await serveWebSocket(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const socket = new WebSocket(served.url)
+  await once(socket, 'open')
+  const frames: Record<string, unknown>[] = []
+  const ended = new Promise<void>(resolveEnd => {
+    socket.on('message', (data: Buffer) => {
+      const frame = JSON.parse(data.toString()) as Record<string, unknown>
+      frames.push(frame)
+      if ('streamEnd' in frame) resolveEnd()
+    })
+  })
+  socket.send(samples[0] ?? '')
+  await ended
+  socket.close()
+  t.same([...new Set(frames.map(({ id }) => id))], [1])
+  const kinds = frames.map(({ result }) => (isObject(result) ? Object.keys(result)[0] : 'streamEnd'))
+  t.equal(kinds[0], 'task')
+  t.same([...new Set(kinds.slice(1))], ['statusUpdate', 'artifactUpdate', 'streamEnd'])
 })
 
 const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md', 'examples/README.md', ...readdirSync('docs').filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
@@ -80,5 +113,24 @@ await t.test('every link of the pages leads to a file, and to a heading that it 
       const target = path ? join(dirname(page), path) : page
       t.ok(existsSync(target) && (!anchor || anchorsOf(target).has(anchor)), `${page}: ${link}`)
     }
+  }
+})
+
+/** The words of the last column of the table of terms, with the term to write instead. */
+const FORBIDDEN = Array.from(readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| ([^|]+) \| [^|]+ \| ((?:`[^|`]+`(?:, )?)+) \|$/gm)).flatMap(([, term = '', words = '']) =>
+  Array.from(words.matchAll(/`([^`]+)`/g), ([, word = '']) => ({ term, word, found: new RegExp(`(?<![\\w-])${word.replaceAll(' ', '\\s+')}(?![\\w-])`, 'i') }))
+)
+
+/** What a reader reads of a page: neither blocks of code nor code in a line. */
+const proseOf = (page: string) => readFileSync(page, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`]*`/g, '')
+
+/** Pages that still have such words. */
+const UNREAD: string[] = []
+
+await t.test('the pages have only the terms of the table in docs/architecture.md', async t => {
+  t.ok(FORBIDDEN.length > 20)
+  for (const page of pages.filter(page => /^README|^docs/.test(page) && !UNREAD.includes(page))) {
+    const prose = proseOf(page)
+    for (const { term, word, found } of FORBIDDEN) t.notMatch(prose, found, `${page} has "${word}": write "${term}"`)
   }
 })

@@ -32,8 +32,8 @@ await t.test('the numbers of the guide are those of the code', t => {
   const { webhooksPerTask, webhooksPerPrincipal, webhooksAtOnce, webhooksAtOncePerHost, webhookTimeoutMs, webhookTriesMs } = defaultLimits
   const words = guide.replaceAll(/\s+/g, ' ')
   for (const text of [
-    `\`webhooksPerTask\` (${webhooksPerTask})`, `(${webhooksPerPrincipal.toLocaleString('en')})`, `\`webhooksAtOnce\` (${webhooksAtOnce} posts`, `\`webhooksAtOncePerHost\` (${webhooksAtOncePerHost})`,
-    `\`webhookTimeoutMs\` (${webhookTimeoutMs / 1000} seconds)`, `\`webhookTriesMs\` (${webhookTriesMs / 86_400_000} days)`
+    `\`webhooksPerTask\` | ${webhooksPerTask} |`, `| ${webhooksPerPrincipal.toLocaleString('en')} |`, `\`webhooksAtOnce\` | ${webhooksAtOnce} posts`, `\`webhooksAtOncePerHost\` | ${webhooksAtOncePerHost} |`,
+    `\`webhookTimeoutMs\` | ${webhookTimeoutMs / 1000} seconds |`, `\`webhookTriesMs\` | ${webhookTriesMs / 86_400_000} days |`
   ]) t.match(words, text)
   t.end()
 })

@@ -13,7 +13,7 @@ import { CARD_BY_HTTP, REST_ONLY } from './reasons.ts'
 
 const EXTENDED = { description: 'For those who are known.' }
 const onlyAnn: Authorize = ({ principal }) => principal === 'ann'
-const OUR_CLIENT = only(['WebSocket'], 'about our client, which is tried over WebSocket')
+const OUR_CLIENT = only(['WebSocket'], 'about the client of taskchart, which is tested over WebSocket')
 
 /** §10.8: the agent card. */
 export const card: readonly Row[] = [
@@ -37,7 +37,7 @@ export const card: readonly Row[] = [
       { url: address, protocolBinding: 'HTTP+JSON', protocolVersion }
     ]))
   }, CARD_BY_HTTP),
-  row(119, 'M', '8.3.2', 'Our client takes the first interface that it speaks, at its address', async t => {
+  row(119, 'M', '8.3.2', 'The client takes the first interface that it speaks, at its address', async t => {
     const [chosen, other] = [await pretend(t), await pretend(t)]
     const own = { protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }
     const { cardUrl } = await pretend(t, undefined, [
@@ -97,7 +97,7 @@ export const card: readonly Row[] = [
     await t.rejects(verify({ ...card, name: 'Another' }, ''), /was changed/)
     await t.rejects(cardVerifier(trusted('later'))(card, ''), /not among those that are trusted/)
   }, OUR_CLIENT),
-  row(127, 'S', '8.4.3', 'Our client can check a signature before it trusts a card', async (t, { serve }) => {
+  row(127, 'S', '8.4.3', 'The client can check a signature before it trusts a card', async (t, { serve }) => {
     const { address } = await serve(t, { signCard: cardSigner({ key: privateKey, kid: 'now' }) })
     const client = await connect(address, { verifyCard: cardVerifier(trusted('now')) })
     await client.close()

@@ -41,7 +41,7 @@ export const customBinding: readonly Row[] = [
     t.match(await without.call('ListTasks', {}, { [PARAMETERS]: { 'a2a-version': '1.0' } }), { result: Object })
     t.match(await without.call('ListTasks', {}), { error: { code: ERRORS.VersionNotSupported.code } })
   }, WEBSOCKET_ONLY),
-  row(146, 'M', '5.4, 12.4', 'All errors of A2A and of JSON-RPC are told apart, with their details, and are in the text', async (t, column) => {
+  row(146, 'M', '5.4, 12.4', 'All errors of A2A and of JSON-RPC differ, with their details, and are in the text', async (t, column) => {
     const text = readFileSync('docs/websocket-binding.md', 'utf8')
     for (const [name, { code, reason }] of Object.entries(ERRORS)) t.match(text, `| ${name} | ${code} | \`${reason}\``)
     t.equal(new Set(Object.values(ERRORS).map(({ code }) => code)).size, Object.keys(ERRORS).length)

@@ -85,7 +85,7 @@ export const envelope: readonly Row[] = [
     t.same(members, ['task', 'statusUpdate', 'statusUpdate', 'artifactUpdate', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
     t.same(await eventIds(`${address}/message:stream`, say('count 2')), GENERATIONS)
   }, REST_ONLY),
-  row(23, 'M', '10.1, 10.7', 'gRPC is lf.a2a.v1.A2AService, with streams from the server; whoever serves it adds TLS', async (t, { client }) => {
+  row(23, 'M', '10.1, 10.7', 'gRPC is lf.a2a.v1.A2AService, with streams from the server; the app that serves it adds TLS', async (t, { client }) => {
     t.equal((await client.task('x')).status.state, 'TASK_STATE_COMPLETED')
     const stream = client.stream('x')
     t.ok(await stream.next())

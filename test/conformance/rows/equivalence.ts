@@ -58,7 +58,7 @@ export const equivalence: readonly Row[] = [
       const nobody = Promise.resolve(other.open(t, address, { credentials: 'nobody' })).then(caller => clientOf(caller, []).get(id))
       t.match(String(await nobody.catch((error: unknown) => error)), /401|credentials/i)
     }
-  }, except(['gRPC'], 'over the official gRPC server the app\'s userBuilder says who calls, and whether to let them in'))
+  }, except(['gRPC'], 'over the official gRPC server the app\'s userBuilder identifies the caller and decides about access'))
 ]
 
 /** One good request for each operation. */

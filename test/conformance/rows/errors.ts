@@ -18,7 +18,7 @@ const NAMES: Readonly<Record<string, readonly [rpc: string, rest: string, grpc: 
   INVALID_PARAMS: ['-32602', '400 INVALID_ARGUMENT', 'INVALID_ARGUMENT']
 }
 
-const APP_AUTHENTICATES = except(['gRPC'], 'over the official gRPC server the app\'s userBuilder says who calls, and whether to let them in')
+const APP_AUTHENTICATES = except(['gRPC'], 'over the official gRPC server the app\'s userBuilder identifies the caller and decides about access')
 
 /** §10.6: errors. */
 export const errors: readonly Row[] = [
@@ -80,7 +80,7 @@ export const errors: readonly Row[] = [
       t.same(shown(foreign).replaceAll(id, 'made-up'), shown(missing), method)
     }
   }),
-  row(103, 'S', '3.3.2', 'Errors that pass are told from those that stay, and may say when to try again', async (t, { binding, serve }) => {
+  row(103, 'S', '3.3.2', 'Temporary errors differ from permanent ones, and may say when to retry', async (t, { binding, serve }) => {
     const { open, runtime, clock } = await serve(t, { limits: { tasksPerContext: 1 } })
     const client = await open()
     await client.task('wait', { contextId: 'full' }, { returnImmediately: true })

@@ -108,7 +108,7 @@ export const push: readonly Row[] = [
     await until(async () => (await store.readOpenWebhooks(2, 0)).map(({ row: { webhook } }) => webhook.url).join() === second.url)
     t.pass('the other one is tried again')
   }),
-  row(90, 'S', '4.3.3, 13.2', 'It is tried again with growing pauses, each try for 10 to 30 seconds', async (t, column) => {
+  row(90, 'S', '4.3.3, 13.2', 'It is retried with growing pauses, each attempt for 10 to 30 seconds', async (t, column) => {
     const { client, clock, runtime } = await pushing(t, column)
     const timeoutMs = runtime.settings.limits.webhookTimeoutMs
     t.ok(timeoutMs >= 10_000 && timeoutMs <= 30_000)

@@ -7,15 +7,15 @@ import { byName } from '../column.ts'
 import { except, nowhere, row, type Row } from '../row.ts'
 import { NO_LIST } from './reasons.ts'
 
-const APP_AUTHENTICATES = except(['gRPC'], 'over the official gRPC server the app\'s userBuilder says who calls, and whether to let them in')
+const APP_AUTHENTICATES = except(['gRPC'], 'over the official gRPC server the app\'s userBuilder identifies the caller and decides about access')
 
 /** §10.10: security. */
 export const security: readonly Row[] = [
-  row(132, 'M', '7.1, 13.4', 'In production there is TLS: whoever serves adds it, and without authenticate only loopback is served', async t => {
+  row(132, 'M', '7.1, 13.4', 'In production there is TLS, added by the operator; without authenticate only loopback is served', async t => {
     const { runtime } = start(t, obedientAgent().definition)
     await t.rejects(serveHttp(runtime, { port: 0, host: '0.0.0.0' }), TypeError)
   }, APP_AUTHENTICATES),
-  row(133, 'M', '7.4', 'Every request shows who calls, every frame of a connection too', async (t, { serve, binding }) => {
+  row(133, 'M', '7.4', 'Every request identifies its caller, every frame of a connection too', async (t, { serve, binding }) => {
     let asked = 0
     const expiresAtMs = Date.parse('2026-01-02T03:04:15Z')
     const { open, clock } = await serve(t, { authenticate: credentials => {
@@ -32,7 +32,7 @@ export const security: readonly Row[] = [
     await t.rejects(client.call('GetTask', { id: 'x' }), /credentials|closed: 4401/i)
     if (binding.name.includes('WebSocket')) await t.rejects(read(stream), /credentials/)
   }, APP_AUTHENTICATES),
-  row(134, 'M', '13.1', 'Each operation is checked for who calls, before anything is looked up or done', async (t, { serve }) => {
+  row(134, 'M', '13.1', 'Each operation is checked for its caller, before anything is looked up or done', async (t, { serve }) => {
     const { open, commits } = await serve(t, { authenticate: byName })
     const [ann, bob] = [await open({ credentials: 'ann' }), await open({ credentials: 'bob' })]
     const asked = await ann.task('ask', { contextId: 'hers' })

@@ -116,7 +116,7 @@ export const sendMessage: readonly Row[] = [
     t.match(done, { status: { state: 'TASK_STATE_COMPLETED' } })
     t.same(done.artifacts?.map(textOf), ['blue'])
   }),
-  row(45, 'D', '3.3.1', 'One messageId twice opens two tasks, unless messages are to be taken once', async (t, { client, serve }) => {
+  row(45, 'D', '3.3.1', 'One messageId twice opens two tasks, unless the client asks for one', async (t, { client, serve }) => {
     const message = userMessage('x')
     const ids = async (open: typeof client.task) => [(await open('x', message)).id, (await open('x', message)).id]
     t.equal(new Set(await ids(client.task)).size, 2)

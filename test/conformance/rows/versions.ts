@@ -7,7 +7,7 @@ import { except, failing, newer, only, row, type Row } from '../row.ts'
 import { CARD, pretend } from './pretended-agent.ts'
 import { NO_TENANT } from './reasons.ts'
 
-const OURS = only(['WebSocket'], 'about our client, which is tried over WebSocket')
+const OURS = only(['WebSocket'], 'about the client of taskchart, which is tested over WebSocket')
 
 /** §10.7: versions, extensions and tenants. */
 export const versions: readonly Row[] = [
@@ -33,7 +33,7 @@ export const versions: readonly Row[] = [
     const { supportedInterfaces } = runtime.agentCard(CARD.supportedInterfaces)
     for (const { protocolVersion } of supportedInterfaces) t.match(protocolVersion, /^\d+\.\d+$/)
   }), ['gRPC'], 'the official gRPC server compares versions as they are written'),
-  row(108, 'M', '3.6.1', 'Our client names its version with every request; servers take it from the query too', async (t, { address, binding }) => {
+  row(108, 'M', '3.6.1', 'The client names its version with every request; servers take it from the query too', async (t, { address, binding }) => {
     const query = '?A2A-Version=1.0'
     if (binding.name === 'REST') t.match((await exchange(`${address}/tasks${query}`, {})).json, { tasks: [] })
     else if (binding.name === 'JSON-RPC') {
@@ -82,7 +82,7 @@ export const versions: readonly Row[] = [
     t.equal(extensions, RELIABILITY_EXTENSION)
     t.match(taskIn(result as never).metadata, { [RELIABILITY_EXTENSION]: { generation: Number } })
   }),
-  row(113, 'M', '8.3.2', 'Our client sends the tenant of the interface exactly, and none where there is none', async t => {
+  row(113, 'M', '8.3.2', 'The client sends the tenant of the interface exactly, and none where there is none', async t => {
     for (const tenant of [undefined, 'Acme/ 1']) {
       const agent = await pretend(t, tenant)
       const client = await connect(agent.cardUrl)
@@ -102,7 +102,7 @@ export const versions: readonly Row[] = [
     }
     t.equal((await client.list({ contextId: 'shared', tenant: 'north' })).totalSize, 1)
   }, NO_TENANT),
-  row(115, 'M', '3.6.3', 'Our client speaks one version, and does not fall back to another silently', async t => {
+  row(115, 'M', '3.6.3', 'The client speaks one version, and does not fall back to another silently', async t => {
     const agent = await pretend(t, undefined, [{ url: 'ws://127.0.0.1:9/', protocolBinding: WEBSOCKET_BINDING, protocolVersion: '0.3' }])
     await t.rejects(connect(agent.cardUrl), { code: 'UnsupportedOperation', message: /1\.0/ })
     t.same(agent.frames, [])
