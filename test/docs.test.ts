@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { WebSocket } from 'ws'
 import { readEnvelope } from '../adapters/json-rpc/envelope.ts'
@@ -16,6 +16,7 @@ import { OPERATIONS } from '../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION, WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL } from '../machines/protocol/uris.ts'
 import { defaultLimits } from '../runtime/access/limits.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
+import { runCommand } from './fixtures/run-command.ts'
 
 const binding = readFileSync('docs/websocket-binding.md', 'utf8')
 
@@ -124,13 +125,20 @@ const FORBIDDEN = Array.from(readFileSync('docs/architecture.md', 'utf8').matchA
 /** What a reader reads of a page: neither blocks of code nor code in a line. */
 const proseOf = (page: string) => readFileSync(page, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`]*`/g, '')
 
-/** Pages that still have such words. */
-const UNREAD: string[] = []
+/** Fails for each forbidden word of a text. */
+function hasOnlyTerms(t: Test, name: string, text: string): void {
+  for (const { term, word, found } of FORBIDDEN) t.notMatch(text, found, `${name} has "${word}": write "${term}"`)
+}
 
 await t.test('the pages have only the terms of the table in docs/architecture.md', async t => {
   t.ok(FORBIDDEN.length > 20)
-  for (const page of pages.filter(page => /^README|^docs/.test(page) && !UNREAD.includes(page))) {
-    const prose = proseOf(page)
-    for (const { term, word, found } of FORBIDDEN) t.notMatch(prose, found, `${page} has "${word}": write "${term}"`)
-  }
+  for (const page of pages.filter(page => /^README|^docs/.test(page))) hasOnlyTerms(t, page, proseOf(page))
+})
+
+await t.test('so has the help of every command', async t => {
+  const { stdout } = await runCommand(['help'])
+  hasOnlyTerms(t, 'taskchart help', stdout)
+  const names = Array.from(stdout.matchAll(/^ {2}taskchart ([a-z]+) /gm), ([, name = '']) => name)
+  t.ok(names.length > 10)
+  for (const name of names) hasOnlyTerms(t, `taskchart help ${name}`, (await runCommand(['help', name])).stdout)
 })

@@ -57,11 +57,11 @@ export const EXIT = {
 /** The exit codes, as help explains them. */
 export const EXIT_CODES = `Exit codes:
   0    answered, or the task is completed
-  1    an error: nobody there, refused, or another that is written to stderr
+  1    an error: no connection, a refusal, or another that is written to stderr
   2    wrong usage
   3    the task failed, or was rejected or canceled
   4    the task waits for input or authorization
-  130  stopped with Ctrl-C; the task goes on
+  130  stopped with Ctrl-C; the task continues
 `
 
 /** A command that cannot do its work, and what the user can do about it. With the exit code `usage` the usage is shown too. */

@@ -15,16 +15,16 @@ export const graphCommand: Command = {
   summary: 'draw the charts of an agent',
   usage: 'taskchart graph AGENT.ts|js [--format svg|mermaid|xstate|json] [--chart NAME] [--out DIR]',
   details: `Draws every chart of the agent: that of its work, if that is a statechart, with those of the actors that it starts
-(child:NAME); that of its negotiation, if that lasts; and those of ours that its tasks and conversations live by. Each is a
-file in a folder, named after the chart: charts/work.svg. What this command wrote before is written again; of other files
-with these names none is touched, and nothing is written.
+(child:NAME); that of its negotiation(…), if it has one; and those of taskchart for tasks and contexts. Each is a
+file in a folder, named after the chart: charts/work.svg. Files that this command wrote before are overwritten. If another
+file has one of these names, nothing is written.
 
-  --format svg      a drawing that needs nothing else, in light and dark surroundings (the default; needs elkjs)
+  --format svg      a drawing that needs no other file, for light and dark pages (the default; needs elkjs)
   --format mermaid  text that mermaid draws, as in Markdown on GitHub
   --format xstate   a module with createMachine, which Stately's editor imports: names of actions and guards, no code
-  --format json     states and transitions, for what draws by itself
+  --format json     states and transitions, for your own drawing
   --chart NAME      only this one, to stdout unless there is --out: work, negotiation, task, context or child:NAME
-  --out DIR         the folder for the files (default charts); it is made
+  --out DIR         the folder for the files (default charts); created if it does not exist
 
 Exit codes: 0 drawn, 1 an error, 2 wrong usage.
 `,

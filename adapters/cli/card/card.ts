@@ -9,25 +9,25 @@ import { verifyCard } from './card-verify.ts'
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
   name: 'card',
-  summary: "show an agent's card: who it is, where it is and what it can do; sign or verify one",
+  summary: "show an agent's card: its name, address and abilities; sign or verify a card",
   usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js --key FILE',
   details: `URL is the address of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --json          write the card as one line of JSON
 
-verify tells whether a card is to be trusted: whether one of its signatures is of one of these keys, and of the card as it
-is. Nothing that the card says of keys is looked at.
+verify says whether a card is to be trusted: whether one of its signatures is valid for one of these keys and for this
+content. Keys and key addresses in the card are ignored.
 
   --keys KEYS     the public keys that are trusted: a file with a JWK set, a JWK or PEM, or the https: address of a JWK set
   --json          write one line of JSON, { name, kid, alg, left }; left are members that were not signed
 
-sign writes a card with a signature more to stdout. An agent that is served signs its card itself: taskchart serve AGENT
+sign writes the card with one more signature to stdout. An agent that is served signs its card itself: taskchart serve AGENT
 --card-key FILE.
 
   --key FILE      the private key, PEM or JWK: EC, RSA or Ed25519
   --kid ID        the name of the key. Default that of the JWK, else the thumbprint of the key
   --alg ALG       the algorithm. Default that of the JWK, else ES256, ES384, ES512, RS256 or EdDSA, as fits the key
-  --jku URL       where the public keys are, for who wants to look
+  --jku URL       the address of the public keys, for information
   --url URL       the address at which the agent of a module is served
 
 Both need the packages @a2a-js/sdk and jose.

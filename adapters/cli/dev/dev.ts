@@ -27,11 +27,11 @@ export const devCommand: Command = {
   usage: 'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
   details: `Serves the agent of a module as taskchart serve does, with a page on the same address that shows its tasks, its charts and what
 its actors do. /stately shows the actors in Stately's inspector. When the module is saved, or a file that it imports, it
-is loaded again: its tasks go on as after a restart, and clients connect again by themselves. One that does not load
-changes nothing, and why is said on stderr and on the page.
+is loaded again: its tasks continue as after a restart, and clients reconnect by themselves. If it does not load,
+nothing changes, and stderr and the page show the error.
 
-The page lets in everyone on this machine. With --api-key or an export authenticate, and on another --host, it lets in only
-who has its address with the token, which is shown here; it is another with each start.
+The page is open to everyone on this machine. With --api-key or an export authenticate, and on another --host, it requires the
+printed URL, whose token changes on every start.
 
 ${SERVE_OPTIONS}
 Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by a second Ctrl-C or SIGTERM.

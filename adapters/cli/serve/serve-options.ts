@@ -34,22 +34,22 @@ const OPTIONS = {
 
 /** What they are, for help. */
 export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes a free port. Default 4242
-  --host HOST     bind this address. Default 127.0.0.1; others need authenticate or --api-key, and 0.0.0.0 and :: also --public-url
+  --host HOST     listen on this address. Default 127.0.0.1; others need authenticate or --api-key, and 0.0.0.0 and :: also --public-url
                   or --hosts
-  --api-key KEY   let in only who knows this key (Authorization: Bearer KEY)
-  --public-url URL  the address that the card gives, where others reach the agent: behind a proxy, say
+  --api-key KEY   require this key of every caller (Authorization: Bearer KEY)
+  --public-url URL  the address that the card gives, for example that of a proxy in front
   --hosts NAME[:PORT]  accept requests for this host, and no others. The card gives it with PORT, or else the port of --port. May be
                   given several times
   --card-key FILE  sign the card by this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
-  --card-jku URL  where the public key is, as the signature says
+  --card-jku URL  the address of the public key, to put in the signature
   --legacy        speak A2A 0.3 and 0.1 beside 1.0; needs the package @a2a-js/sdk
-  --no-push       offer no push notifications. Otherwise clients may have the updates of their tasks posted to webhooks
-  --allow-loopback-webhooks  also post to receivers on this machine, by http: too: for development. Otherwise only to https:
+  --no-push       offer no push notifications. Without it clients may register webhooks for the updates of their tasks
+  --allow-loopback-webhooks  for development: also post to receivers on this machine, over http: too. Without it only to https:
                   addresses of the public internet
-  --db FILE       keep tasks in this SQLite file, made if it is not there: after a restart they go on
+  --db FILE       store tasks in this SQLite file, created if it does not exist: after a restart they continue
   --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
-  --log FORM      how the log on stderr is written: text for people (the default), or json, a line of
-                  { time, level, message, details } each; secrets are left out of both
+  --log FORM      the form of the log on stderr: text for people (the default), or json, a line of
+                  { time, level, message, details } for each entry; both are without secrets
 `
 
 /** What they come to. */

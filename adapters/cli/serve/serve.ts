@@ -20,10 +20,10 @@ export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket and HTTP',
   usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
-  details: `The module's default export is the agent, made with defineAgent. If it exports authenticate too, that tells who
-calls, and authorize tells who may. Tasks live in the memory of the process, or in the file that --db names. Ctrl-C or
-SIGTERM stops it within 10 seconds: clients are told, and works that clean up may finish that. A second one stops it at
-once. Where a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--import ./otel.js'), it is traced.
+  details: `The module's default export is the agent, made with defineAgent. If it also exports authenticate, that identifies
+callers, and authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or
+SIGTERM stops it within 10 seconds: clients are notified, and work may finish its clean-up. A second one stops it at
+once. If a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--import ./otel.js'), it is traced.
 
 ${SERVE_OPTIONS}  --grpc PORT     also speak gRPC on this port of the same host; 0 takes a free one. Needs the packages @a2a-js/sdk, @grpc/grpc-js and
                   @bufbuild/protobuf. The card lists it; --json gives it as grpc

@@ -18,11 +18,11 @@ import { note, nothingYet, type Watched } from './watch-stream.ts'
 export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, binding: { type: 'string' }, json: { type: 'boolean' } } as const
 
 /** The same, as help explains them. */
-export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; files that are there are never overwritten
-  --api-key KEY   show this key (Authorization: Bearer KEY)
+export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; existing files are never overwritten
+  --api-key KEY   send this key (Authorization: Bearer KEY)
   --credential-origin ORIGIN
                   send the key to this origin too, if the card names it: https://agent.example; may be given more than once
-  --binding NAME  speak WEBSOCKET, JSONRPC, HTTP+JSON or GRPC, not what the card prefers
+  --binding NAME  speak WEBSOCKET, JSONRPC, HTTP+JSON or GRPC, not the binding that the card prefers
   --json          write one line of JSON for each event of the stream, and nothing else, to stdout
 `
 

@@ -10,12 +10,12 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 /** `taskchart send`: says something to an agent, watches what it does, and hands over the results. */
 export const sendCommand: Command = {
   name: 'send',
-  summary: 'say something to an agent, watch its task, save its artifacts',
+  summary: 'send a message to an agent, watch its task, save its artifacts',
   usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: address, or the http: address of its card. Progress is written to stderr, results to
-stdout, and at the end comes the line that continues the conversation.
+stdout, and the last lines show the command to continue with.
 
-  --context ID    say it in this conversation
+  --context ID    send it in this context
   --task ID       answer this task, which waits for input
   --reference ID  a task that the message is about; may be given more than once
 ${FOLLOW_HELP}

@@ -12,9 +12,9 @@ export const watchCommand: Command = {
   name: 'watch',
   summary: 'watch a task until it ends, save its artifacts',
   usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
-  details: `URL is the agent's ws: address, or the http: address of its card; TASK is the task's id. What happens is written to
-stderr, results to stdout. A task that waits for input is watched on while somebody answers it; one that has ended is
-shown as it is.
+  details: `URL is the agent's ws: address, or the http: address of its card; TASK is the task's id. Progress is written to
+stderr, results to stdout. A task that waits for input is watched until another client answers. A task that has ended is
+shown in its final state.
 
 ${FOLLOW_HELP}
 ${EXIT_CODES}`,

@@ -18,17 +18,16 @@ export const tasksCommand: Command = {
   usage: 'taskchart tasks ls|show TASK|export [TASK…]|cancel TASK --db FILE|--url URL [OPTION]…',
   details: `
   ls              the tasks that match, latest status first
-  show TASK       all that is known of a task
-  export [TASK…]  these tasks, or all, whole: each as a line of JSON, { tenant?, principal?, generation?, task, events?,
+  show TASK       all data of a task
+  export [TASK…]  these tasks, or all: each as a line of JSON, { tenant?, principal?, generation?, task, events?,
                   journal?, webhooks?, wakeAtMs?, deadlineAtMs? }
-  cancel TASK     cancel a task, and tell the state that it has then; only with --url
+  cancel TASK     cancel a task, and show its state after that; only with --url
 
-Where they are:
-  --db FILE       the file that taskchart serve --db keeps tasks in, also while a server uses it: the tasks of all who
-                  use the agent, with their events, the keys of their journals, never what those hold, and how far their
-                  webhooks have been told
+Source:
+  --db FILE       the file of taskchart serve --db, also while a server uses it: the tasks of all callers, with their
+                  events, the keys of their journals (never the contents), and the last update that each webhook got
   --url URL       the agent's ws: address, or the http: address of its card: your own tasks
-  --api-key KEY   show this key (Authorization: Bearer KEY); with --url
+  --api-key KEY   send this key (Authorization: Bearer KEY); with --url
   --credential-origin ORIGIN
                   send the key to this origin too, if the card names it; with --url; may be given more than once
   --tenant T      only the tasks of this tenant; with --db
@@ -37,14 +36,14 @@ Where they are:
 Of ls:
   --state STATE   only tasks in this state: submitted, working, input-required, auth-required, completed, failed,
                   canceled or rejected
-  --context ID    only tasks of this conversation
-  --since TIME    only tasks whose status is as new: 2026-01-31T12:00:00Z, 2026-01-31, or a length as 30m, 2h or 7d
-  --limit N       not more than these; 50 unless given
+  --context ID    only tasks of this context
+  --since TIME    only tasks whose status is as new: 2026-01-31T12:00:00Z, 2026-01-31, or a duration as 30m, 2h or 7d
+  --limit N       at most this many; default 50
   --json          a line of JSON for each task, without its history and artifacts:
                   { tenant?, principal?, generation?, task }
 
 Of show and cancel:
-  --json          the task as one line of JSON; show adds its webhooks, if it has any and they are known:
+  --json          the task as one line of JSON; show adds its webhooks, if it has any and the source has them:
                   { id, host, version, generation, told, tries, dueAtMs?, failure?, end? } each
 
 Of export:

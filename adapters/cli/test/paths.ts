@@ -9,12 +9,13 @@ export const pathsCommand: Command = {
   name: 'paths',
   summary: "show every path through an agent's chart",
   usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--json | --mermaid]',
-  details: `A line on stdout for each path: every move that the agent's work takes, in each configuration that it can be in, a cancel
-there, and what it has to refuse there; of a negotiation(…) everything that may come before there is a task. What may come is what the module exports as cases (taskchart/testing). Work that
-is no statechart is shown by the model of what such work may do.
+  details: `A line on stdout for each path: every transition that the agent's work can take in each configuration, a cancel there,
+and everything that it has to refuse there. For a negotiation(…), everything before there is a task. The messages and
+results come from the export cases of the module (taskchart/testing). For work that is not a statechart, the paths of a
+model of such work are shown.
 
-  --paths KIND cover (the default) is all of that; shortest, the shortest way to each configuration; simple, every way that
-               is nowhere twice
+  --paths KIND cover (the default) is all of that; shortest, the shortest path to each configuration; simple, every path
+               that visits no configuration twice
   --only TEXT  only paths with this text in their sentence
   --json       one line of JSON for each path: { path, steps: [{ move, told } or { move, refused }] }
   --mermaid    the chart as a drawing for mermaid instead

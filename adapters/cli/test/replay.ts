@@ -12,20 +12,20 @@ import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 /** `taskchart replay`: tells before a deployment which stored tasks could not go on with this agent. */
 export const replayCommand: Command = {
   name: 'replay',
-  summary: 'tell whether stored tasks can go on with an agent',
+  summary: 'check whether stored tasks can continue with an agent',
   usage: 'taskchart replay AGENT.ts|js --db FILE [--json]',
   details: `Tries every task of the file that has not ended against the agent, without starting any work or writing anything, also
-while a server uses the file. Each is a line on stdout, those that fail last:
+while a server uses the file. It prints a line for each task, those that fail last:
 
-  ok          it goes on as it is
-  migrates    the agent's migrate makes of it what goes on
-  runs again  a function or generator runs again against its journal; whether it does the same only a run shows
-  fails       it would end as failed, and this is why
+  ok          it continues unchanged
+  migrates    it continues after the agent's migrate
+  runs again  a function or generator runs again with its journal; only a run shows whether it does the same
+  fails       it would fail, with this reason
 
-  --db FILE  the file that taskchart serve --db keeps tasks in
+  --db FILE  the file of taskchart serve --db
   --json     one line of JSON for each task: { tenant, principal, contextId, taskId, state, outlook, reason?, storedVersion? }
 
-Exit codes: 0 all can go on, 1 an error, 2 wrong usage, 3 some would fail, 130 stopped with Ctrl-C.
+Exit codes: 0 all can continue, 1 an error, 2 wrong usage, 3 some would fail, 130 stopped with Ctrl-C.
 `,
   run
 }

@@ -18,27 +18,27 @@ export const testCommand: Command = {
   summary: "test every path through an agent's chart, or any A2A server",
   usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
-  details: `AGENT: walks every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
+  details: `AGENT: runs every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
-that the chart invokes end as the module's cases say. What fails is written to stdout, with the line that runs it alone;
-at the end comes what of the chart was not reached, and why, and how many passed. What was reached is kept beside the module, in .taskchart, for the page of
-taskchart dev.
+that the chart invokes end as the module's cases say. Failures are written to stdout, with the command that runs one alone.
+The end lists the parts of the chart that were not reached, and why, and how many tests passed. The parts that were reached
+are stored beside the module, in .taskchart, for the page of taskchart dev.
 
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths with this text in their sentence
   --driver TEXT   only drivers with this text in their name, such as "WebSocket"; may be given more than once
   --strict        fail, with code 3, also if a part of the chart was not reached or the chart throws on a path
 
-URL: tries what A2A 1.0 asks of a server, over each binding that its card offers, by a chart of the protocol: what may be tried
-in the state in which a task is met. Nothing is known of the agent; what comes of its messages decides what can be
-tried. Each requirement is met, not met, or skipped, with the reason. A MUST that is not met fails; a SHOULD, or what A2A
-leaves open, is a warning and does not. It opens tasks, and cancels those that it leaves running.
+URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol says
+what to test in the current state of a task. The agent is unknown, so your messages decide what can be tested. Each
+requirement is met, not met, or skipped, with the reason. A MUST that is not met fails. A SHOULD, or something that A2A
+leaves open, is only a warning. It opens tasks, and cancels those that are still running.
 
-  --text TEXT     say this; may be given more than once. Default: the examples of the card's skills, five at most, or "hello"
-  --api-key KEY   show this key (Authorization: Bearer KEY)
+  --text TEXT     send this; may be given more than once. Default: the examples of the card's skills, five at most, or "hello"
+  --api-key KEY   send this key (Authorization: Bearer KEY)
   --binding NAME  only WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
   --wait SECONDS  how long an answer may take; default 10
-  --only TEXT     tell only of requirements with this text in their name, such as "JSONRPC: 27 "
+  --only TEXT     only requirements with this text in their name, such as "JSONRPC: 27 "
 
   --tap           write TAP to stdout instead
 
