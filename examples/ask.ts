@@ -4,7 +4,7 @@ import { z } from 'zod'
 const day = z.iso.date('has to be a day, as in 2027-05-01')
 const people = z.coerce.number('has to be a number').int('has to be a whole number').min(1, 'has to be 1 at least').max(12, 'is more than we have chairs')
 
-/** Takes a reservation: a generator that asks two questions. What the schemas do not take is refused, and the question stays. */
+/** Takes a reservation: a generator that asks two questions. An answer that does not match the schema is refused, and the question stays. */
 export default defineAgent({
   card: {
     name: 'Reservations',

@@ -7,7 +7,7 @@ const size = z.enum(['small', 'large'], 'has to be small or large')
 const BREWING_MS = 200
 type Cup = { size: z.infer<typeof size>; coffee: string }
 
-/** Makes coffee: a statechart whose tags are the task's life cycle, with a question that only its schema's sizes answer. */
+/** Makes coffee: a statechart whose tags set the status of the task, with a question that accepts only the sizes of its schema. */
 const barista = setupWork({
   types: { context: typed<Cup>() },
   actors: { brew: fromPromise<string, Pick<Cup, 'size'>>(({ input, signal }) => pause(BREWING_MS, `a ${input.size} coffee`, { signal })) }
@@ -36,7 +36,7 @@ const barista = setupWork({
   output: ({ context }) => ({ artifact: { name: 'coffee.txt', parts: [text(context.coffee)] } })
 })
 
-/** What its tests have happen to it: `npx taskchart test examples/barista.ts`. */
+/** The cases of its tests: `npx taskchart test examples/barista.ts`. */
 export const cases = {
   messages: { large: 'large', 'another size': 'huge' },
   results: { brew: { 'a coffee': 'a large coffee', 'an error': new Error('The cup fell over.') } }

@@ -5,8 +5,8 @@ const STEP_MS = 1000
 const HIGHEST = 3600
 
 /**
- * Counts down from the number in the message, one a second, and hands over a text: a task-only agent whose work is a
- * statechart. Cancel it whenever you like.
+ * Counts down from the number in the message, one a second, and returns a text: a task-generating agent whose work is a
+ * statechart. Cancel it at any time.
  */
 const countdown = setupWork({
   types: { context: typed<{ left: number; from: number }>() },

@@ -1,6 +1,6 @@
 import { defineAgent, reply } from 'taskchart'
 
-/** Says what it hears: a message-only agent (no tasks, no states). */
+/** Returns the message: a message-only agent (no tasks, no states). */
 export default defineAgent({
   card: { name: 'Echo', description: 'Says what it hears.' },
   negotiate: ({ message }) => reply(message.parts)

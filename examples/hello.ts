@@ -1,6 +1,6 @@
 import { defineAgent, text, textOf } from 'taskchart'
 
-/** Says hello: the shortest agent there is. What the function returns completes the task. */
+/** Says hello: the shortest agent. The return value of the function completes the task. */
 export default defineAgent({
   card: { name: 'Hello', description: 'Says hello to whoever is named.' },
   work: async ({ message }) => ({ artifact: text(`Hello, ${textOf(message)}!`) })

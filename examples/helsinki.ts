@@ -1,6 +1,6 @@
 import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf, type Task, type WorkArguments } from 'taskchart'
 
-/** What can be booked, by the first words that fit: what one gets, and how long booking takes. */
+/** The bookings, found by the first words that match: the result, and how long booking takes. */
 const OFFERS = [
   { kind: 'spa', asked: /\bspa\b/i, booked: 'An hour in the spa.', seconds: 1 },
   { kind: 'snowmobile', asked: /\bsnowmobile\b/i, booked: 'A day with a snowmobile.', seconds: 5 },
@@ -9,9 +9,9 @@ const OFFERS = [
 ]
 
 /**
- * Books the parts of a trip side by side: each message is a task of its own, which waits for the tasks that it is based on
- * (`referenceTaskIds`), and fails if one of them does. One that says `based on` and refers to none is based on a booking of its
- * context; the client is asked which if that is not clear.
+ * Books the parts of a trip concurrently. Each message opens a task of its own, which waits for the tasks that it is based on
+ * (`referenceTaskIds`), and fails if one of them does. A message with `based on` and without references is based on a booking of
+ * its context. If several are possible, the task asks the client.
  */
 export default defineAgent({
   card: {

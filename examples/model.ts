@@ -4,15 +4,15 @@ import { modelWork } from 'taskchart/ai'
 import { z } from 'zod'
 import { scriptedModel } from './scripted-model.ts'
 
-/** A model that wants to buy what it is asked for, and says how that went. */
+/** A model that calls the tool to buy, and reports the result. */
 const model = scriptedModel(({ from, words }) => {
   if (from === 'user') return { say: 'I have found a ticket for 29 euros.', tool: 'buy', input: { what: words, euros: 29 } }
   return words === 'execution-denied' ? 'Then I leave it at that.' : `It is yours: ${words}.`
 })
 
 /**
- * Buys tickets: a model with a tool that needs approval. What the model says streams as an artifact; before the tool is
- * called the client is asked. With a real model nothing else changes: `model: openai('…')`.
+ * Buys tickets: a model with a tool that needs approval. The text of the model streams as an artifact. Before the tool is
+ * called, the client is asked. With a real model only one line changes: `model: openai('…')`.
  */
 export default defineAgent({
   card: {

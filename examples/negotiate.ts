@@ -5,8 +5,8 @@ const ASKED = 60
 const LEAST = 45
 
 /**
- * Mows lawns, and bargains about the price first: a hybrid agent, which answers with messages until there is a deal, and
- * with a task from then on. Its work gets the terms as both have agreed upon them.
+ * Mows lawns, and negotiates the price first: a hybrid agent. It answers with messages until both sides agree, and with a
+ * task from then on. Its work gets the agreed terms.
  */
 export default defineAgent({
   card: {

@@ -3,11 +3,11 @@ import { assign, emit } from 'xstate'
 import { colourIn, drawSailboat, type ColourName } from './draw-sailboat.ts'
 import { boatOf, freeName, isAboutDrawing, isChange } from './wishes.ts'
 
-/** What is drawn. `choices` are the pictures that may be meant; the new one keeps the name of the last that is left. */
+/** The picture to draw. `choices` are the pictures that may be meant. The new one gets the name of the one that is left. */
 type Drawing = { colour?: ColourName | undefined; choices: ArtifactChoice[]; name: string; isAgain: boolean; parts: Part[] }
 /**
- * Draws sailboats: a hybrid agent. What is not about drawing is answered with a message; a picture is a task; a wish to
- * change a picture is a new task, whose artifact keeps the name. If two pictures could be meant, the task asks.
+ * Draws sailboats: a hybrid agent. It answers with a message unless the client asks for a drawing. Each picture is a task. A
+ * change to a picture is a new task, whose artifact has the same name. If two pictures could be meant, the task asks.
  */
 const painter = setupWork({
   types: { context: typed<Drawing>() },
@@ -41,7 +41,7 @@ const painter = setupWork({
   output: ({ context }) => ({ artifact: { name: context.name, description: `A generated image of a ${boatOf(context)} on the ocean.`, parts: context.parts } })
 })
 
-/** What its tests have happen to it: `npx taskchart test examples/sailboat.ts`. */
+/** The cases of its tests: `npx taskchart test examples/sailboat.ts`. */
 export const cases = {
   opening: { 'a sailboat': 'a sailboat', 'make it red': { words: 'make it red', earlier: ['one.png', 'two.png'].map(name => ({ name, parts: [{ text: '…' }] })) } },
   messages: { 'one.png': 'one.png', 'that one': 'that one' },

@@ -5,10 +5,10 @@ type Call = Parameters<MockLanguageModelV3['doStream']>[0]
 type Streamed = Awaited<ReturnType<MockLanguageModelV3['doStream']>>['stream']
 type Part = Streamed extends ReadableStream<infer Each> ? Each : never
 
-/** What a model does next: says something, or calls a tool with an input. */
+/** The next action of the model: a text, or a call of a tool with an input. */
 export type Move = string | { readonly say: string; readonly tool: string; readonly input: unknown }
 
-/** What a script goes by: the newest message, whose it is, and its text, or the result of a tool. */
+/** The input of a script: the newest message, its role, and its text or the result of a tool. */
 export interface Heard {
   readonly from: ModelMessage['role'] | undefined
   readonly words: string
@@ -16,7 +16,7 @@ export interface Heard {
 
 const usage = { inputTokens: { total: 12, noCache: 12, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 8, text: 8, reasoning: 0 } }
 
-/** A model that keeps to a script, word by word, so that an example runs without a key. A real one is `openai('…')`. */
+/** A model that follows a script, so that an example runs without a key. A real one is `openai('…')`. */
 export function scriptedModel(next: (heard: Heard) => Move): MockLanguageModelV3 {
   return new MockLanguageModelV3({
     doStream: async ({ prompt }) => ({ stream: simulateReadableStream({ chunks: partsOf(next(newest(prompt))), chunkDelayInMs: 10 }) })

@@ -1,6 +1,6 @@
 /**
- * An agent that is traced: `taskchart serve` traces where a tracer provider of OpenTelemetry is registered, as this module
- * does. Spans that the work begins are children of the one that its task has. `spans` asks for those that have ended.
+ * An agent with traces: `taskchart serve` traces if a tracer provider of OpenTelemetry is registered, as this module
+ * does. Spans that the work starts are children of the span of its task. The message `spans` lists those that have ended.
  */
 import { context, propagation, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
@@ -28,7 +28,7 @@ export default defineAgent({
   }
 })
 
-/** The spans that have ended below one, or at the top, each further in than its parent. */
+/** The ended spans below one, or at the top, each indented more than its parent. */
 function spansBelow(parentId: string | undefined, indent = ''): string[] {
   return ended.getFinishedSpans()
     .filter(({ parentSpanContext }) => parentSpanContext?.spanId === parentId)

@@ -2,14 +2,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { artifact, authRequired, defineAgent, failed, inputRequired, progress, text, textOf } from 'taskchart'
 import { z } from 'zod'
 
-/** What the traveller may spend: a number in text, as in `about 400 euros`, or in a data part. */
+/** The budget: a number in text, as in `about 400 euros`, or in a data part. */
 const budget = z
   .union([z.number(), z.string().transform(words => Number(/\d+/.exec(words)?.[0]))])
   .pipe(z.number('say how much in numbers').min(50, 'has to be 50 at least'))
 
 /**
- * Plans a trip and books it: work as an async generator. It asks for a day and a budget, hands over an itinerary in chunks,
- * waits until the payment is authorized out of band, and books in a step, which is not taken twice.
+ * Plans a trip and books it: work as an async generator. It asks for a day and a budget, and sends an itinerary in chunks. It
+ * waits until the payment is authorized out of band, and books in a step, which does not run twice.
  */
 export default defineAgent({
   card: {
@@ -37,7 +37,7 @@ export default defineAgent({
   }
 })
 
-/** A booking service, as it were. It takes a request of one key once, so that a try after a crash books nothing twice. */
+/** A pretended booking service. It processes each key once, so that a retry after a crash books nothing twice. */
 async function book(place: string, payment: string, key: string, signal: AbortSignal): Promise<string> {
   await pause(1, undefined, { signal })
   return `One day in ${place}, paid by ${payment}, request ${key}`

@@ -1,11 +1,11 @@
 import { textOf, type Message } from 'taskchart'
 
-/** Whether a message is about drawing at all. */
+/** Whether a message asks for a drawing. */
 export function isAboutDrawing(message: Message): boolean {
   return /\b(?:sail|boat|sailboat|ship|yacht|draw|paint)/i.test(textOf(message)) || isChange(message)
 }
 
-/** A wish to change a picture: it refers to one, or says "make it red". */
+/** Whether a message asks to change a picture: it refers to one, or says "make it red". */
 export function isChange(message: Message): boolean {
   return message.referenceTaskIds !== undefined || /\b(?:make|turn|paint|colou?r|modify|change) (?:it|that|this|the)\b/i.test(textOf(message))
 }
@@ -16,7 +16,7 @@ export function freeName(taken: readonly (string | undefined)[]): string {
   return count === 0 ? 'sailboat_image.png' : `sailboat_image_${count + 1}.png`
 }
 
-/** What is drawn, in words: with its colour if a message has named one. */
+/** The drawing in words, with its colour if a message has named one. */
 export function boatOf({ colour }: { readonly colour?: string | undefined }): string {
   return colour === undefined ? 'sailboat' : `${colour} sailboat`
 }
