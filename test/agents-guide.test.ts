@@ -1,19 +1,17 @@
 import { Role, TaskState, type Message as SdkMessage, type Part as SdkPart, type SendMessageRequest, type Task as SdkTask } from '@a2a-js/sdk'
 import { ClientFactory } from '@a2a-js/sdk/client'
-import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { serve } from '../adapters/serve/serve.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
+import { runBare } from './fixtures/bare-process.ts'
+import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { messageIn, reaches, rejection, rest, say, stateName, taskIn, textOf } from './fixtures/runtime-helpers.ts'
 import { TestClock } from './fixtures/test-clock.ts'
 
-const execute = promisify(execFile)
-const root = process.cwd()
 const guides = ['agents', 'negotiation', 'refinement', 'delegation', 'models', 'traces', 'types']
 const blocks = guides.flatMap(guide => {
   const text = readFileSync(`docs/${guide}.md`, 'utf8')
@@ -25,7 +23,7 @@ const folder = t.testdir(
     ...blocks.map(({ name, text }) => [`${name}.ts`, text]),
     ['all.ts', [...blocks.map(({ name }) => `await import('./${name}.ts')`), `console.log('all of them')`, 'process.exit(0)', 'export {}'].join('\n')],
     ['agents.ts', blocks.filter(({ name }) => name.startsWith('agents-')).map(({ name }, i) => `export { default as agent${i} } from './${name}.ts'`).join('\n')],
-    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+    ['tsconfig.json', guideConfig(t.testdirName)]
   ])
 )
 
@@ -41,9 +39,8 @@ function lifeOf(t: Test, block: number) {
 
 await t.test('every block of the guides compiles under the strictest settings, and runs', async t => {
   t.ok(blocks.length >= 15)
-  const compiled = execute(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
-  t.equal((await compiled.catch(error => error)).stdout, '')
-  const { stdout } = await execute(process.execPath, ['--import', 'tsx', join(folder, 'all.ts')], { env: { PATH: process.env.PATH } })
+  t.equal(await compilerOutput(folder), '')
+  const { stdout } = await runBare('--import', 'tsx', join(folder, 'all.ts'))
   t.match(stdout, /Roses are red\. Violets are blue\.[^]*all of them/)
 })
 

@@ -1,20 +1,18 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Express } from 'express'
 import type { Hono } from 'hono'
 import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { KEEP_ALIVE_MS, STUCK_MS } from '../adapters/http/event-stream.ts'
+import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { rpc } from './fixtures/http-agent.ts'
 import { say } from './fixtures/runtime-helpers.ts'
 
-const root = process.cwd()
 const guide = readFileSync('docs/http.md', 'utf8')
 const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text.replace('port: 4242', 'port: 0'))
 const agent = "import { defineAgent } from 'taskchart'\n\nexport default defineAgent({ card: { name: 'Agent' }, work: async () => ({ artifact: 'done' }) })\n"
@@ -23,7 +21,7 @@ const folder = t.testdir(
   Object.fromEntries([
     ...blocks.map((text, i) => [`block-${i}.ts`, i === 0 ? `${text}export { served }\n` : text]),
     ['agent.ts', agent],
-    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+    ['tsconfig.json', guideConfig(t.testdirName)]
   ])
 )
 
@@ -35,8 +33,7 @@ async function works(t: Test, url: string): Promise<void> {
 
 await t.test('every block of the guide compiles under the strictest settings', async t => {
   t.equal(blocks.length, 4)
-  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
-  t.equal((await compiled.catch(error => error)).stdout, '')
+  t.equal(await compilerOutput(folder), '')
 })
 
 await t.test('a runtime is served in three lines', async t => {

@@ -3,17 +3,17 @@ import { ClientFactory, ClientFactoryOptions, type Client } from '@a2a-js/sdk/cl
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc'
 import { credentials, ServerCredentials, type Server } from '@grpc/grpc-js'
 import type { Express } from 'express'
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import type { Agent, Runtime } from '../runtime/index.ts'
+import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { collect } from './fixtures/runtime-helpers.ts'
 
 const guide = readFileSync('docs/official-sdk.md', 'utf8')
@@ -23,7 +23,7 @@ const folder = t.testdir(
   Object.fromEntries([
     ...blocks.map(({ name, text }) => [`${name}.ts`, text]),
     ['all.ts', blocks.map(({ name }) => `export * as ${name} from './${name}.ts'`).join('\n')],
-    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: process.cwd(), outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+    ['tsconfig.json', guideConfig(t.testdirName)]
   ])
 )
 
@@ -80,8 +80,7 @@ async function converse(t: Test, client: Client): Promise<void> {
 
 await t.test('every block of the guide is TypeScript that compiles under the strictest settings', async t => {
   t.equal(blocks.length, guide.match(/^```ts$/gm)?.length)
-  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
-  t.equal((await compiled.catch(error => error)).stdout, '')
+  t.equal(await compilerOutput(folder), '')
 })
 
 await t.test('before and after, and at every step between, the official client holds the same conversation', async t => {

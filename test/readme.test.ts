@@ -1,27 +1,26 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { serve } from '../adapters/serve/serve.ts'
 import { createRuntime, type Agent } from '../runtime/index.ts'
+import { runBare } from './fixtures/bare-process.ts'
+import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { NO_CURL } from './fixtures/curl.ts'
 import { runCommand } from './fixtures/run-command.ts'
 
 const execute = promisify(execFile)
 
-/** Runs a command without what the test runner puts into the environment. */
-const run = (file: string, args: string[]) => execute(file, args, { env: { PATH: process.env.PATH } })
-const root = process.cwd()
 const readme = readFileSync('README.md', 'utf8')
 const blocks = Array.from(readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
 
 const folder = t.testdir(
   Object.fromEntries([
     ...blocks.map(({ language, text }, i) => [`block-${i}.${language}`, text.replace('port: 4242', 'port: 0')]),
-    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+    ['tsconfig.json', guideConfig(t.testdirName)]
   ])
 )
 
@@ -46,12 +45,11 @@ await t.test('the drawing of the README, and those of the guide, are what npm ru
 })
 
 await t.test('the TypeScript of the README compiles under the strictest settings', async t => {
-  const { stdout } = await run(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder]).catch(error => error)
-  t.equal(stdout, '')
+  t.equal(await compilerOutput(folder), '')
 })
 
 await t.test('the first example prints what the README says', async t => {
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', join(folder, 'block-1.ts')])
+  const { stdout } = await runBare('--import', 'tsx', join(folder, 'block-1.ts'))
   t.equal(stdout, blocks[2]?.text)
 })
 

@@ -1,12 +1,10 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
 import t from 'tap'
+import { runBare } from './fixtures/bare-process.ts'
+import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { NO_SQLITE } from './fixtures/sqlite.ts'
 
-const execute = promisify(execFile)
-const root = process.cwd()
 const guide = readFileSync('docs/testing.md', 'utf8')
 const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text)
 
@@ -20,13 +18,13 @@ const work = setupWork({ guards: { isSize: (_, said: string) => said === 'large'
 })
 export default defineAgent({ card: { name: 'Barista' }, work })
 `,
-  'tsconfig.json': JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })
+  'tsconfig.json': guideConfig(t.testdirName)
 })
 
-const run = (...args: string[]) => execute(process.execPath, args, { cwd: root, env: { PATH: process.env.PATH } }).catch((error: { stdout: string }) => error)
+const run = (...args: string[]) => runBare(...args).catch((error: { stdout: string }) => error)
 
 await t.test('the blocks of the guide compile under the strictest settings', async t => {
-  t.equal((await run(resolve('node_modules/typescript/bin/tsc'), '-p', folder)).stdout, '')
+  t.equal(await compilerOutput(folder), '')
 })
 
 await t.test('they test an agent with tap, and with the runner of Node', { skip: NO_SQLITE }, async t => {

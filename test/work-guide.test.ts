@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { defaultLimits } from '../runtime/access/limits.ts'
 import { createRuntime, type Agent, type Runtime } from '../runtime/index.ts'
+import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { reaches, rejection, rest, say, stateName, taskIn, textOf } from './fixtures/runtime-helpers.ts'
 import { TestClock } from './fixtures/test-clock.ts'
 
-const root = process.cwd()
 const guide = readFileSync('docs/work.md', 'utf8')
 const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text)
 
@@ -18,7 +16,7 @@ const folder = t.testdir(
   Object.fromEntries([
     ...blocks.map((text, i) => [`block-${i}.ts`, text]),
     ['all.ts', [`export { createRuntime } from 'taskchart'`, ...blocks.map((_, i) => `export * as block${i} from './block-${i}.ts'`)].join('\n')],
-    ['tsconfig.json', JSON.stringify({ extends: relative(t.testdirName, resolve('tsconfig.json')), compilerOptions: { rootDir: root, outDir: 'out', noEmit: true }, include: ['*.ts'] })]
+    ['tsconfig.json', guideConfig(t.testdirName)]
   ])
 )
 
@@ -40,8 +38,7 @@ function lifeOf(t: Test, block: number, create = all.createRuntime) {
 }
 
 await t.test('every block of TypeScript of the guide compiles under the strictest settings', async t => {
-  const compiled = promisify(execFile)(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder], { env: { PATH: process.env.PATH } })
-  t.equal((await compiled.catch(error => error)).stdout, '')
+  t.equal(await compilerOutput(folder), '')
 })
 
 await t.test('the waiter asks for a time and a number, and refuses what is none', async t => {

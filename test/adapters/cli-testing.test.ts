@@ -1,3 +1,4 @@
+import '../fixtures/unmeasured-threads.ts'
 import { resolve } from 'node:path'
 import t from 'tap'
 import { loadTesting } from '../../adapters/cli/test/testing.ts'

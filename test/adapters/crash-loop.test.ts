@@ -1,17 +1,20 @@
 import '../fixtures/needs-sqlite.ts'
-import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { spawnBare } from '../fixtures/bare-process.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 
 const poisoned = fileURLToPath(new URL('../fixtures/poisoned.js', import.meta.url))
 
 /** Runs the process once; gives its exit code and what it printed. */
-function life(file: string, form: string): Promise<{ code: number | null; printed: string[] }> {
-  return new Promise(resolve => {
-    const child = execFile(process.execPath, [poisoned, file, form], { env: {} }, (_, stdout) => resolve({ code: child.exitCode, printed: stdout.trim().split('\n').toSorted() }))
-  })
+async function life(file: string, form: string): Promise<{ code: number | null; printed: string[] }> {
+  const child = spawnBare([poisoned, file, form], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let printed = ''
+  child.stdout?.on('data', chunk => (printed += String(chunk)))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, printed: printed.trim().split('\n').toSorted() }
 }
 
 for (const form of ['function', 'timer'] as const) {

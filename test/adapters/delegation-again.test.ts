@@ -1,4 +1,5 @@
 import '../fixtures/needs-sqlite.ts'
+import '../fixtures/unmeasured-threads.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

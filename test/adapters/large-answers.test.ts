@@ -1,3 +1,4 @@
+import '../fixtures/unmeasured-threads.ts'
 import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'

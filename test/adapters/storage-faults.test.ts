@@ -1,5 +1,5 @@
 import '../fixtures/needs-sqlite.ts'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,6 +14,7 @@ import { readSqlite, sqliteStore, StorageError, type StoreReader } from '../../a
 import { reasonOf, troubleOf } from '../../adapters/storage/storage-error.ts'
 import { createRuntime, defineAgent, text } from '../../runtime/index.ts'
 import type { Commit } from '../../runtime/store/store.ts'
+import { spawnBare } from '../fixtures/bare-process.ts'
 import { keepResult } from '../fixtures/guarantee-results.ts'
 import { IS_DEEP, sampleOf } from '../fixtures/sample.ts'
 import { contextKey, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
@@ -320,12 +321,11 @@ await t.test('a process that is killed at any moment of a commit, a sweep, an er
   const writer = fileURLToPath(new URL('../fixtures/store-writer.js', HERE))
   const killedAt = async (point: string, hit: number) => {
     const file = join(dir, `${point}-${hit}.db`)
-    const child = spawn(process.execPath, [writer, file, '2'], {
-      // The thread of the store has the preloads that stand here, not those of a command line.
-      env: { ...process.env, NODE_OPTIONS: `--import ${join(dir, 'kill.mjs')}`, KILL_AT: point, KILL_AFTER: String(hit) }, stdio: ['ignore', 'pipe', 'inherit']
-    })
+    // The thread of the store has the preloads that stand here, not those of a command line.
+    const env = { NODE_OPTIONS: `--import ${join(dir, 'kill.mjs')}`, KILL_AT: point, KILL_AFTER: String(hit) }
+    const child = spawnBare([writer, file, '2'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
     let said = ''
-    child.stdout.on('data', chunk => (said += String(chunk)))
+    child.stdout?.on('data', chunk => (said += String(chunk)))
     const [, signal] = await once(child, 'close')
     return { file, said, signal: signal as string | null }
   }

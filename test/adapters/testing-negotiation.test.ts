@@ -1,3 +1,4 @@
+import '../fixtures/unmeasured-threads.ts'
 import t from 'tap'
 import { z } from 'zod'
 import { agentTests, describeBargainMove, planFor, testAgent, type Cases } from '../../adapters/testing/index.ts'

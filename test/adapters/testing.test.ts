@@ -1,3 +1,4 @@
+import '../fixtures/unmeasured-threads.ts'
 import t from 'tap'
 import { z } from 'zod'
 import { assign, emit, fromCallback, fromPromise } from 'xstate'

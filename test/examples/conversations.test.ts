@@ -1,3 +1,4 @@
+import '../fixtures/unmeasured-threads.ts'
 import { decode } from 'fast-png'
 import t, { type Test } from 'tap'
 import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'

@@ -1,3 +1,4 @@
+import '../fixtures/unmeasured-threads.ts'
 import t from 'tap'
 import { testAgent } from '../../adapters/testing/index.ts'
 import { proposeTerms } from '../../adapters/client/offers.ts'

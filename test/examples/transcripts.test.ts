@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { runBare } from '../fixtures/bare-process.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { until } from '../fixtures/runtime-helpers.ts'
 
@@ -82,7 +81,7 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
 async function outputOf(command: string, addresses: ReadonlyMap<string, string>): Promise<string> {
   const [, program, ...args] = wordsOf(command)
   if (program === 'tsx') {
-    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', ...args, ...addresses.values()], { env: { PATH: process.env.PATH } })
+    const { stdout } = await runBare('--import', 'tsx', ...args, ...addresses.values())
     return stdout
   }
   let written = ''

@@ -1,19 +1,21 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { buildAll, buildStale, exitCode } from './builds.ts'
+import { grouped } from './groups.ts'
 import { leftOut } from './left-out.ts'
 import { installSqlite } from './sqlite.ts'
-import { compiled, testFiles } from './test-files.ts'
+import { allTestFiles, compiled, testFiles } from './test-files.ts'
 
 const RESULTS = '.tap/test-results'
 
 /**
- * `npm test` builds everything and runs every test file, with coverage. `npm test -- NAME …` builds what is stale and runs the
+ * `npm test` builds everything and runs every test file, small ones in groups, with coverage. `npm test -- NAME …` builds what is stale and runs the
  * files of these names or paths. With `--complete` it fails if tests were left out. Other options go to tap.
  */
 async function main(given: readonly string[]): Promise<number> {
   const options = given.filter(argument => argument.startsWith('-') && argument !== '--complete')
-  const files = given.filter(argument => !argument.startsWith('-')).flatMap(testFiles)
-  if (files.length === 0) {
+  const named = given.filter(argument => !argument.startsWith('-'))
+  const files = named.flatMap(testFiles)
+  if (named.length === 0) {
     await buildAll()
   } else {
     installSqlite()
@@ -21,7 +23,7 @@ async function main(given: readonly string[]): Promise<number> {
     options.push('--disable-coverage')
   }
   rmSync(RESULTS, { recursive: true, force: true })
-  const code = await exitCode('tap', 'run', ...options, ...files.map(compiled))
+  const code = await exitCode('tap', 'run', ...options, ...(named.length === 0 ? grouped(allTestFiles()) : files.map(compiled)))
   const lines = leftOut(RESULTS)
   if (lines.length > 0) console.log(`\nLeft out:\n${lines.join('\n')}`)
   return lines.length > 0 && given.includes('--complete') ? 1 : code

@@ -1,8 +1,13 @@
 import { readdirSync } from 'node:fs'
 
+/** All test files, by path. */
+export function allTestFiles(): string[] {
+  return readdirSync('test', { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.test.ts')).map(path => `test/${path}`).toSorted()
+}
+
 /** The test files that a name means, `websocket`, `adapters/websocket` or a path: those of this name, or else those that have it in theirs. */
 export function testFiles(name: string): string[] {
-  const all = readdirSync('test', { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.test.ts')).map(path => `test/${path}`)
+  const all = allTestFiles()
   const wanted = name.replace(/^\.\/|^\.build\//, '').replace(/(\.test)?\.[jt]s$/, '')
   const exact = all.filter(path => `/${path}`.endsWith(`/${wanted}.test.ts`))
   const found = exact.length > 0 ? exact : all.filter(path => path.includes(wanted))

@@ -1,0 +1,40 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { compiled } from './test-files.ts'
+
+/** Where the groups are written, beside the compiled tests. */
+const FOLDER = '.build/groups'
+
+/** How many files share a process. */
+const MOST_FILES = 12
+
+/** What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has once in each. */
+const ALONE = [
+  /fixtures\/(?:needs-sqlite|unmeasured-threads|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
+  /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/, /^t\.(?:jobs|plan|before|setTimeout|comment)/m, /^(?:\S.*[( ])?t\.testdir/m
+]
+
+/**
+ * Puts test files that may share a process into groups, and gives what is to be run: first the files that run alone. To start a
+ * process under tap and to load everything there takes longer than most test files run.
+ */
+export function grouped(files: readonly string[]): string[] {
+  rmSync(FOLDER, { recursive: true, force: true })
+  mkdirSync(FOLDER, { recursive: true })
+  const isAlone = (file: string) => ALONE.some(sign => sign.test(readFileSync(file, 'utf8')))
+  const alone = files.filter(isAlone)
+  const shared = files.filter(file => !alone.includes(file))
+  const groups = [...new Set(shared.map(dirname))].flatMap(folder =>
+    slices(shared.filter(file => dirname(file) === folder)).map((slice, i) => writeGroup(folder, i + 1, slice)))
+  return [...alone.map(compiled), ...groups]
+}
+
+function slices(files: readonly string[]): string[][] {
+  return Array.from({ length: Math.ceil(files.length / MOST_FILES) }, (_, i) => files.slice(i * MOST_FILES, (i + 1) * MOST_FILES))
+}
+
+function writeGroup(folder: string, number: number, files: readonly string[]): string {
+  const path = join(FOLDER, `${folder.replaceAll('/', '-')}-${number}.test.js`)
+  writeFileSync(path, files.map(file => `await import('${relative(FOLDER, compiled(file))}')\n`).join(''))
+  return path
+}
