@@ -5,34 +5,37 @@ import type { ContextRequest, NegotiationLimits, NegotiationMachineEvent, Negoti
 import { taskMachine } from './task.machine.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
-/** The id of the one negotiation of a context in which negotiation lasts. */
+/** Actor id of a context's single negotiation, where one negotiation lasts for the whole context. */
 export const BARGAINING = 'bargaining'
 
-/** Everything that a context actor receives, apart from the ends of its children. */
+/** Events that a context actor receives, other than done and error events of its children. */
 export type ContextMachineEvent =
   | { type: 'request.received'; request: ContextRequest }
   | { type: 'request.decided'; output: NegotiationOutcome }
   | Exclude<Extract<TaskMachineEvent, { taskId: string }>, { type: 'task.reject' }>
 
-/** What a context tells: what became of each request, and of a child that broke. */
+/** Events that a context emits: the outcome of each request, and crashes of child actors. */
 export type ContextFact =
   | { type: 'task.opened'; request: ContextRequest; terms?: Terms }
   | { type: 'request.answered'; request: ContextRequest; reply: MessageContent }
   | { type: 'request.refused'; request: ContextRequest; reason: Refusal; violations?: readonly FieldViolation[] }
   | { type: 'child.crashed'; actorId: string }
 
-/** Why a request gets no answer: too many tasks live, too many requests wait, the author's negotiation threw, or took too long. */
+/**
+ * Why a request gets no answer. `full`: too many live tasks. `crowded`: too many waiting requests. `failed`: the author's
+ * negotiation threw. `late`: it took too long.
+ */
 export type Refusal = 'full' | 'crowded' | 'failed' | 'late'
 
 /**
- * `negotiates`: each request is negotiated by itself before a task is opened. `bargains`: they all go to one negotiation,
- * which lasts, within these limits. `taskLimit`: live tasks at the most.
+ * `negotiates`: each request is negotiated separately before a task is opened. `bargains`: all requests go to one lasting
+ * negotiation with these limits. `taskLimit`: maximum number of live tasks.
  */
 export type ContextInput = { contextId: string; negotiates: boolean; bargains?: NegotiationLimits | undefined; taskLimit: number }
 
 /**
- * `tasks`: ids of the live ones, oldest first. `negotiations`: ids of the calls whose request is being negotiated.
- * `isBargaining`: the negotiation that lasts has begun.
+ * `tasks`: ids of the live tasks, oldest first. `negotiations`: ids of the calls whose request is being negotiated.
+ * `isBargaining`: the lasting negotiation has been spawned.
  */
 export type ContextContext = ContextInput & { tasks: string[]; negotiations: string[]; isBargaining?: boolean }
 
@@ -44,9 +47,9 @@ type Opening = { request: ContextRequest; terms?: Terms; reason?: MessageContent
 /**
  * A conversation (§3.4.1): the actor of one `contextId`, which spawns the actors of its tasks.
  *
- * A request, a message that addresses no task, opens a task at once or is negotiated first. Events for
- * a task are passed on to it while it lives, and a task is let go of when it has ended: its results
- * are in the store. Negotiations and tasks run side by side; none blocks another.
+ * A request is a message that addresses no task. It opens a task at once, or is negotiated first. Events for a live task are
+ * forwarded to it. A task that has ended is stopped and forgotten, because its results are in the store. Negotiations and
+ * tasks run concurrently; none blocks another.
  */
 export const contextMachine = setup({
   types: {
@@ -110,7 +113,7 @@ export const contextMachine = setup({
   context: ({ input }) => startingContext(input),
   initial: 'idle',
   states: {
-    // Nothing is under way, though an offer may stand: the actor may leave memory.
+    // No task and no negotiation is running, so the actor may leave memory. An offer may still be open.
     idle: {
       on: {
         'request.received': [
@@ -118,7 +121,7 @@ export const contextMachine = setup({
           { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
           { target: 'busy', actions: opensTask() }
         ],
-        // The negotiation that lasts has no end; should it break, the next request begins another.
+        // The lasting negotiation has no final state. If it fails, the next request spawns a new one.
         'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
         'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
       }
@@ -167,7 +170,7 @@ export const contextMachine = setup({
             guard: { type: 'opensTask', params: ({ event }) => event.output },
             actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, ...letsGo()]
           },
-          // The author's negotiation threw, or there was no room left for the task that it opened.
+          // The author's negotiation threw, or the context is at its task limit.
           {
             actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...letsGo()]
           }
@@ -189,7 +192,7 @@ function startingContext({ contextId, negotiates, bargains, taskLimit }: Context
   return bargains ? { ...context, bargains } : context
 }
 
-/** Whether nothing is under way in a context, so that it is `idle`. */
+/** Whether a context has no task and no negotiation, which makes it `idle`. */
 export function isEmpty({ tasks, negotiations }: Pick<ContextContext, 'tasks' | 'negotiations'>): boolean {
   return tasks.length + negotiations.length === 0
 }
@@ -198,18 +201,18 @@ function hasRoom({ context }: { context: ContextContext }): boolean {
   return context.tasks.length < context.taskLimit
 }
 
-/** Opens the task that a request, or the outcome of its negotiation, asks for. */
+/** Actions that open the task of a request or of an accepted negotiation. */
 function opensTask() {
   const params = ({ event }: { event: EventObject }) => openingOf(event)
   return [{ type: 'noteTask', params }, { type: 'tellOpened', params }, 'spawnTask'] as const
 }
 
-/** What an event opens a task with: a request itself, or the outcome of its negotiation. */
+/** Reads what a task is opened with from an event: the request itself, or the outcome of its negotiation. */
 function openingOf(event: EventObject): Opening {
   return 'output' in event ? (event.output as Opening) : { request: (event as Extract<ContextMachineEvent, { request: unknown }>).request }
 }
 
-/** Lets go of a child that has ended. */
+/** Actions that stop and forget a child that has ended. */
 function letsGo() {
   const params = ({ event }: { event: { actorId: string } }) => event.actorId
   return [{ type: 'stopChild', params }, { type: 'forget', params }] as const
@@ -220,7 +223,7 @@ function isItsTask() {
   return { type: 'isTask' as const, params: taskIdOf }
 }
 
-/** Sends an event to the actor of the task that it names. */
+/** Forwards an event to the task that it names. */
 function passesOn() {
   return { type: 'passOn' as const, params: taskIdOf }
 }
@@ -229,7 +232,7 @@ function taskIdOf({ event }: { event: { taskId: string } }): string {
   return event.taskId
 }
 
-/** Lets go of a request whose outcome the negotiation that lasts has told. */
+/** Forgets a request that the lasting negotiation has decided. */
 function forgetsRequest() {
   return { type: 'forget' as const, params: ({ event }: { event: Outcome }) => event.output.request.callId }
 }
@@ -242,14 +245,14 @@ function isDeal({ decision }: NegotiationOutcome): boolean {
   return decision === 'accepted' || decision === 'rejected'
 }
 
-/** Why a request is refused: a deal for which there was no room, or what else the outcome says. */
+/** The refusal for an outcome. A deal that cannot open its task is refused as `full`. */
 function refusal(outcome: NegotiationOutcome): Refused {
   const { request, decision } = outcome
   if (decision !== 'failed') return { request, reason: decision === 'crowded' ? decision : 'full' }
   return { request, reason: outcome.isLate ? 'late' : decision, ...(outcome.violations && { violations: outcome.violations }) }
 }
 
-/** Stands where the runtime provides the author's negotiation. */
+/** Placeholder for the author's negotiation, which the runtime provides. */
 function notProvided(): Promise<NegotiationOutcome> {
-  return Promise.reject(new TypeError('The context chart negotiates only with logic provided to it: contextMachine.provide({ actors: { negotiation } }).'))
+  return Promise.reject(new TypeError('The context chart has no negotiation. Provide one: contextMachine.provide({ actors: { negotiation } }).'))
 }

@@ -3,18 +3,17 @@ import type { Message } from './protocol/parts.ts'
 import type { RequestDetails } from './protocol/requests.ts'
 import type { MessageContent } from './task-events.ts'
 
-/** What both sides agree upon, or one of them proposes: an object that the author's schema takes. */
+/** Terms that one side proposes or both have agreed on: an object that the author's schema accepts. */
 export type Terms = Record<string, unknown>
 
-/** When a request came, in milliseconds since 1970, and what it is beside free words: terms, or the id of an offer. */
+/** When a request arrived, in milliseconds since 1970, and its move, if it has one: proposed terms, or the id of an offer. */
 export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declines?: string }
 
 /**
- * A message that addresses no task. `callId` names the call that waits for it, `taskId` is for the task that it may open,
- * `extensions` are those of the author's that its client has activated, if any, and `details` the metadata and
- * configuration of the request, if it has them. `arrived` is known where a negotiation lasts,
- * and `trace`, which says where it belongs, if it is traced. `isOnce`: only the call that waits
- * for it may have it taken: it is not to be taken twice, or comes with a webhook.
+ * A message that addresses no task. `callId` names the waiting call; `taskId` is the id of the task that it may open.
+ * `extensions` are the author's extensions that the client has activated. `details` are the metadata and configuration of the
+ * request. `arrived` is set only for a lasting negotiation, and `trace`, the trace context, only if the call is traced.
+ * `isOnce`: the message is deduplicated or has a webhook, so it is processed only while its call waits.
  */
 export type ContextRequest = {
   callId: string
@@ -27,7 +26,10 @@ export type ContextRequest = {
   isOnce?: true
 }
 
-/** What came of a request: an answer without a task, a task with its terms, a task refused, too many before it, or an error, which is the client's if it has violations, or that there was no answer in time. */
+/**
+ * The outcome of a request. `crowded`: too many requests were waiting. `failed`: the author's code threw; with `violations` the
+ * client's request was invalid, with `isLate` there was no answer in time.
+ */
 export type NegotiationOutcome = { request: ContextRequest } & (
   | { decision: 'replied'; reply: MessageContent }
   | { decision: 'accepted'; terms?: Terms }
@@ -36,13 +38,13 @@ export type NegotiationOutcome = { request: ContextRequest } & (
   | { decision: 'failed'; violations?: readonly FieldViolation[]; isLate?: boolean }
 )
 
-/** An offer of the agent's that its client may accept before `expiresAtMs`, in milliseconds since 1970. */
+/** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970. */
 export type StandingOffer = { offerId: string; round: number; terms: Terms; expiresAtMs: number }
 
-/** What the author is asked about a request. `round` counts the offers of both sides so far, a proposal in this request included. */
+/** The input of the author's logic for one request. `round` counts the offers of both sides, including a proposal in this request. */
 export type Matter = { request: ContextRequest; round: number; standing?: StandingOffer; proposal?: Terms }
 
-/** What the author answers. `accepted` without terms means those at hand: proposed in this request, or else of the standing offer. */
+/** The author's decision. `accepted` without terms accepts those that the request proposes, or else those of the open offer. */
 export type Opinion =
   | { decision: 'offered'; offer: Omit<StandingOffer, 'round'>; words: MessageContent }
   | { decision: 'declined' | 'replied'; words: MessageContent }
@@ -50,11 +52,11 @@ export type Opinion =
   | { decision: 'rejected'; reason: MessageContent }
   | { decision: 'failed'; isLate?: boolean }
 
-/** Everything that a negotiation hears: requests, and whether there is a task for the deal that it has told. */
+/** Events that a negotiation receives: requests, and whether the context could open a task for the deal. */
 export type NegotiationMachineEvent = { type: 'request.received'; request: ContextRequest & { arrived: Arrival } } | { type: 'deal.made' } | { type: 'deal.off' }
 
-/** What a negotiation tells: what is to become of a request. */
+/** The event that a negotiation emits: the outcome of a request. */
 export type NegotiationFact = { type: 'request.decided'; outcome: NegotiationOutcome }
 
-/** `rounds`: offers of both sides together at the most. `waitingLimit`: requests at the most that wait while another is answered. */
+/** `rounds`: maximum number of offers, of both sides together. `waitingLimit`: maximum number of requests that wait while one is answered. */
 export type NegotiationLimits = { rounds: number; waitingLimit: number }

@@ -8,16 +8,15 @@ type Answered = { output: Opinion }
 type Offered = Extract<Opinion, { decision: 'offered' }>
 type Situation = { context: NegotiationContext }
 
-/** `round`: offers made so far, by either side. `standing`: the agent's last. `requests`: the one at hand, and those that wait. */
+/** `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current request, then those that wait. */
 export type NegotiationContext = NegotiationLimits & { round: number; standing: StandingOffer | null; requests: Request[] }
 
 /**
- * The negotiation of one context, which lasts as long as the context does: requests are answered one after the other.
+ * The negotiation of one context, which lasts as long as the context. Requests are answered one at a time.
  *
- * What needs an opinion is put to the author's logic, the actor `respond`: free words, and terms that the client proposes,
- * which is a counter-offer while an offer stands. All else is protocol: an offer is accepted by its id, once, before it
- * expires; there are so many offers and no more. A deal is told, and the offer stands until the task is there. Time comes
- * with the requests, so that nothing has to happen when an offer expires.
+ * The author's logic is the actor `respond`. It answers free text and proposed terms; while an offer is open, a proposal is a
+ * counter-offer. The chart decides the rest: an offer is accepted by its id, once, before it expires, and the number of offers
+ * is limited. After a deal the offer stays open until the task exists. Requests carry the time, so an offer needs no timer.
  */
 export const negotiationMachine = setup({
   types: {
@@ -55,7 +54,7 @@ export const negotiationMachine = setup({
   context: ({ input: { rounds, waitingLimit } }) => ({ rounds, waitingLimit, round: 0, standing: null, requests: [] }),
   initial: 'quiet',
   states: {
-    // Nobody waits for an answer; an offer may stand.
+    // No request is waiting. An offer may be open.
     quiet: {
       on: { 'request.received': { target: 'busy', actions: { type: 'hear', params: ({ event }) => event.request } } }
     },
@@ -68,7 +67,7 @@ export const negotiationMachine = setup({
       },
       initial: 'judging',
       states: {
-        // What follows from the protocol is decided at once.
+        // Requests that need no answer of the author's are decided here.
         judging: {
           always: [
             { guard: 'hasAnsweredAll', target: '#negotiation.quiet' },
@@ -87,7 +86,7 @@ export const negotiationMachine = setup({
             input: ({ context }) => matterOf(context),
             onDone: [
               { guard: { type: 'agrees', params: opinionOf }, target: 'agreeing', actions: tells(deal) },
-              // It accepts, and there is nothing that it could: what it thinks of does not stand any more.
+              // The author accepts, but the request has no proposal and no offer is open.
               { guard: { type: 'accepts', params: opinionOf }, target: 'judging', actions: [tells(whatStands), 'goOn'] },
               { guard: { type: 'offersTooOften', params: opinionOf }, target: 'judging', actions: [tells(tooOften), 'forgetOffers', 'goOn'] },
               {
@@ -102,7 +101,7 @@ export const negotiationMachine = setup({
             onError: { target: 'judging', actions: [tells(failure), 'goOn'] }
           }
         },
-        // Both sides agree. Whether there is room for the task is the context's to say.
+        // Both sides agree. The context decides whether it can open the task.
         agreeing: {
           on: {
             'deal.made': { target: 'judging', actions: ['forgetOffers', 'goOn'] },
@@ -118,13 +117,13 @@ export const negotiationMachine = setup({
 
 type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unknown ? Omit<Outcome, 'request'> : never) : never
 
-/** Tells what becomes of the request at hand. */
+/** Action that emits the outcome of the current request. */
 function tells<Cause>(decisionIn: (situation: Situation & { event: Cause }) => Decision) {
   const params = (situation: Situation & { event: Cause }) => ({ request: atHand(situation.context), ...decisionIn(situation) }) as NegotiationOutcome
   return { type: 'tell' as const, params }
 }
 
-/** The client accepts: the terms are those that were offered. */
+/** The client accepts the open offer, with its terms. */
 function acceptance({ context }: Situation): Decision {
   return { decision: 'accepted', terms: (context.standing as StandingOffer).terms }
 }
@@ -153,28 +152,28 @@ function failure(): Decision {
 }
 
 function noDeal(): Decision {
-  return { decision: 'replied', reply: { parts: [{ text: 'No deal, then.' }] } }
+  return { decision: 'replied', reply: { parts: [{ text: 'The offer is declined. There is no deal.' }] } }
 }
 
 function tooOften({ context: { rounds } }: Situation): Decision {
-  return { decision: 'replied', reply: { parts: [{ text: `No deal: we take no more than ${rounds} offers to agree.` }] } }
+  return { decision: 'replied', reply: { parts: [{ text: `There is no deal: the offer limit of ${rounds} is reached.` }] } }
 }
 
 function whatStands({ context: { standing } }: Situation): Decision {
-  if (!standing) return { decision: 'replied', reply: { parts: [{ text: 'There is no such offer any more.' }] } }
-  return { decision: 'replied', reply: { parts: [{ text: 'There is no such offer any more. This one stands:' }, offerPart(wireOffer(standing))] } }
+  if (!standing) return { decision: 'replied', reply: { parts: [{ text: 'This offer is not open any more.' }] } }
+  return { decision: 'replied', reply: { parts: [{ text: 'This offer is not open any more. The open offer is:' }, offerPart(wireOffer(standing))] } }
 }
 
 function opinionOf({ event }: { event: Answered }): Opinion {
   return event.output
 }
 
-/** The request that is being answered: there is one whenever the negotiation is busy. */
+/** The request that is being answered. There is one in every substate of `busy`. */
 function atHand({ requests }: NegotiationContext): Request {
   return requests[0] as Request
 }
 
-/** The offers of both sides, with what the client proposes now. */
+/** Number of offers of both sides, including a proposal in the current request. */
 function roundOf(context: NegotiationContext): number {
   return context.round + (atHand(context).arrived.proposes ? 1 : 0)
 }
@@ -185,7 +184,7 @@ function matterOf(context: NegotiationContext): Matter {
   return { request, round: roundOf(context), ...(standing && { standing }), ...(arrived.proposes && { proposal: arrived.proposes }) }
 }
 
-/** The terms that the author accepts, if there are any: its own, or those at hand. */
+/** The terms that the author accepts: its own, else the proposed ones, else those of the open offer. */
 function acceptedTerms(context: NegotiationContext, opinion: Opinion): Terms | undefined {
   return opinion.decision === 'accepted' ? opinion.terms ?? atHand(context).arrived.proposes ?? context.standing?.terms : undefined
 }
@@ -195,12 +194,12 @@ function standingFrom(context: NegotiationContext, offer: Offered['offer']): Pic
   return { round, standing: { ...offer, round } }
 }
 
-/** An offer as its client gets it. */
+/** An offer in its wire form. */
 function wireOffer({ offerId, round, terms, expiresAtMs }: StandingOffer): Offer {
   return { offerId, round, terms, expiresAt: new Date(expiresAtMs).toISOString() }
 }
 
-/** Stands where the runtime provides the author's logic. */
+/** Placeholder for the author's logic, which the runtime provides. */
 function notProvided(): Promise<Opinion> {
-  return Promise.reject(new TypeError('The negotiation chart answers only with logic provided to it: negotiationMachine.provide({ actors: { respond } }).'))
+  return Promise.reject(new TypeError('The negotiation chart has no logic to answer with. Provide it: negotiationMachine.provide({ actors: { respond } }).'))
 }

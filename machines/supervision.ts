@@ -1,25 +1,25 @@
-/** Whether work that crashed is started again, in OTP's words: `temporary` never, `transient` when it ended by an error. */
+/** When crashed work is restarted, as in OTP: `temporary` never, `transient` after an error. */
 export type RestartType = 'temporary' | 'transient'
 
-/** How work is restarted: at most `intensity` times within `periodMs`, in milliseconds; one crash more fails the task. */
+/** Restart limit: at most `intensity` restarts within `periodMs`, in milliseconds. One more crash fails the task. */
 export interface RestartPolicy {
   readonly type: RestartType
   readonly intensity: number
   readonly periodMs: number
 }
 
-/** A crash of work: when it happened, in milliseconds since 1970, and the policy that it meets. */
+/** A crash of work: its time, in milliseconds since 1970, and the restart policy in force. */
 export interface Crash {
   readonly atMs: number
   readonly policy: RestartPolicy
 }
 
-/** The supervisor's decision: whether work that was restarted at these times is restarted after this crash too. */
+/** Supervisor's decision: whether work that was restarted at these times is restarted after this crash. */
 export function mayRestart(crash: Crash, restarts: readonly number[]): boolean {
   return crash.policy.type === 'transient' && within(crash, restarts).length < crash.policy.intensity
 }
 
-/** The times to remember once the work is restarted: those of the period, oldest first, and this one. */
+/** Restart times to keep after a restart: those within the period, oldest first, then this one. */
 export function restartsAfter(crash: Crash, restarts: readonly number[]): number[] {
   return [...within(crash, restarts), crash.atMs]
 }
@@ -29,8 +29,8 @@ function within({ atMs, policy }: Crash, restarts: readonly number[]): number[] 
 }
 
 /**
- * What is kept of the recoveries of a task's work: what the work had done by the newest, as a text that differs after
- * every progress, and when each since its last progress was, in milliseconds since 1970, oldest first.
+ * Recoveries of a task's work since its last progress. `done` is a fingerprint of the work's progress at the newest recovery:
+ * it differs after every progress. `atMs` are their times, in milliseconds since 1970, oldest first.
  */
 export interface Recoveries {
   readonly done: string
@@ -38,8 +38,8 @@ export interface Recoveries {
 }
 
 /**
- * Work that was at work when its process ended is to be started again: when, what it has done until now, and how often it
- * may be within a period, in milliseconds, without progress.
+ * A recovery: work that was running when its process ended is started again. `atMs` is the time, `done` the fingerprint of its
+ * progress. At most `intensity` recoveries without progress are allowed within `periodMs`, in milliseconds.
  */
 export interface Recovery {
   readonly atMs: number
@@ -48,22 +48,22 @@ export interface Recovery {
   readonly periodMs: number
 }
 
-/** The supervisor's decision: whether work with these recoveries is started again, though its process ended once more. */
+/** Supervisor's decision: whether work with these recoveries is started again after one more end of its process. */
 export function mayRecover(recovery: Recovery, before: Recoveries | undefined): boolean {
   return fruitless(recovery, before).length < recovery.intensity
 }
 
-/** The recoveries to remember once the work is started again. */
+/** Recoveries to keep after this one. */
 export function recoveriesAfter(recovery: Recovery, before: Recoveries | undefined): Recoveries {
   return { done: recovery.done, atMs: [...fruitless(recovery, before), recovery.atMs] }
 }
 
-/** The recoveries to remember if the newest is not to count, since the process that it was made in ended in order. */
+/** Recoveries without the newest, which does not count if its process shut down cleanly. */
 export function withoutNewest({ done, atMs }: Recoveries): Recoveries {
   return { done, atMs: atMs.slice(0, -1) }
 }
 
-/** The recoveries within the period since the last progress, oldest first. */
+/** Times of the recoveries within the period since the last progress, oldest first. */
 export function fruitless({ atMs, done, periodMs }: Omit<Recovery, 'intensity'>, before: Recoveries | undefined): number[] {
   return before?.done === done ? before.atMs.filter(recoveredMs => atMs - recoveredMs < periodMs) : []
 }

@@ -4,30 +4,30 @@ import type { RequestDetails } from './protocol/requests.ts'
 import type { TaskState } from './protocol/states.ts'
 import type { Crash, Recovery } from './supervision.ts'
 
-/** What is said in a message, before the runtime gives it its ids and role (§4.1.4). */
+/** Content of a message, before the runtime adds ids and role (§4.1.4). */
 export type MessageContent = Pick<Message, 'parts' | 'metadata' | 'extensions'>
 
-/** What an artifact holds, before the runtime gives it an id where the author gave none (§4.1.7). */
+/** Content of an artifact. If the author gives no id, the runtime adds one (§4.1.7). */
 export type ArtifactContent = Omit<Artifact, 'artifactId'> & { artifactId?: string }
 
-/** How work ended: its artifacts and last words, or why it was given up. */
+/** How work ended: completed with artifacts and a closing message, or failed or rejected with a reason. */
 export type WorkOutcome =
   | { state: 'completed'; artifacts: ArtifactContent[]; message?: MessageContent; metadata?: Record<string, unknown> }
   | { state: 'failed' | 'rejected'; message: MessageContent; metadata?: Record<string, unknown> }
 
-/** Where a word stands among all that a work says, from 1: by it a work that runs again finds what it has said. */
+/** Number of a word within its work, from 1. On replay, words are matched by it. */
 export type Numbered = { ordinal?: number }
 
-/** Words with a status, and what goes with them. */
+/** Message and metadata of a status. */
 export type Said = Numbered & { message?: MessageContent; metadata?: Record<string, unknown> }
 
-/** A client's message, with the metadata and configuration of its request, if it has them. */
+/** A client's message, with metadata and configuration of its request, if any. */
 export type Received = { message: Message; request?: RequestDetails }
 
-/** What the open question makes of what came, if it was checked on the way: an event that has an answer is not checked again. */
+/** The answer, as the open question's schema parsed it. An event that has one has been validated already. */
 export type Answered = { answer?: unknown }
 
-/** What work may say to its task while it lasts. */
+/** Events that running work sends to its task. */
 export type WorkEvent =
   | ({ type: 'work.progressed' } & Said)
   | ({ type: 'work.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
@@ -35,14 +35,14 @@ export type WorkEvent =
   | ({ type: 'work.needsAuthorization'; message: MessageContent } & Said)
   | { type: 'work.resumed' }
 
-/** A word of work: everything that it says, apart from going on. */
+/** A word of work: every event that it sends, except `work.resumed`. */
 export type WorkWord = Exclude<WorkEvent, { type: 'work.resumed' }>
 
 /**
- * Everything that a task actor receives, apart from the end of its work. A message is `received` as an answer, `steered`
- * into work that takes messages while it goes on, or `queued` for the work's next question. `task.recover` comes before
- * work is started again that was at work when its process ended, with the words for a task that has been recovered too
- * often; `recovery.undone` when the process in which it was recovered ends in order.
+ * Events that a task actor receives, other than done and error events of its work. A message is `received` as an answer,
+ * `steered` into work that accepts messages while it runs, or `queued` for the work's next question. `task.recover` precedes
+ * the restart of work that was running when its process ended; its `message` is for a task that was recovered too often.
+ * `recovery.undone` follows when the recovering process shuts down cleanly.
  */
 export type TaskMachineEvent =
   | WorkEvent
@@ -57,10 +57,10 @@ export type TaskMachineEvent =
   | ({ type: 'message.steered' | 'message.queued'; taskId: string } & Received)
   | ({ type: 'authorization.received'; taskId: string; data: unknown } & Answered)
 
-/** What a task passes on to its work. A `queued` message was not an answer to the question that it meets. */
+/** Events that a task forwards to its work. A `queued` message was sent before the question that it is now checked against. */
 export type ToWork = ({ type: 'message.received'; queued?: true } & Received & Answered) | ({ type: 'authorization.received'; data: unknown } & Answered)
 
-/** What a task tells the world: facts without time or number, which the runtime stamps. */
+/** Events that a task emits. The runtime adds time and generation. */
 export type TaskFact =
   | ({ type: 'status.changed'; state: TaskState } & Said)
   | ({ type: 'artifact.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)

@@ -10,25 +10,25 @@ type StatusCause = Said & { type: string; output?: Said; error?: unknown }
 type ToldState = { state: TaskState; event: StatusCause }
 type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 
-/** The ids that a task actor is born with. */
+/** Ids of a task actor. */
 export type TaskInput = { taskId: string; contextId: string }
 
 /**
- * `queue`: messages that wait for a question, oldest first, each alone if its request has no metadata and no configuration. `restarts`: when the work was started again lately after a
- * crash, and `recoveries`: after its process had ended. `deadlineAtMs`: when the task fails if it has not ended, in
- * milliseconds since 1970; the runtime sees to it.
+ * `queue`: messages that wait for a question, oldest first. An entry is the bare message if its request has no metadata and no
+ * configuration. `restarts`: times of recent restarts after a crash. `recoveries`: restarts after an end of the process.
+ * `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970.
  */
 export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }
 
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
  *
- * `active` holds every state that may still change, so that nothing can leave a terminal one. Each
- * state tells its own name on entry; the facts are numbered, timed and committed by the runtime.
- * The author's logic is the actor `work`: it is invoked once `task.start` arrives, which the runtime
- * sends when the submission is durable, and it goes on through every interruption. Work that crashes
- * is started again as its restart policy says, or fails its task; work that was at work when its process ended is
- * started again until it has ended with the process too often without any progress.
+ * `active` holds every state that may still change, so no transition can leave a terminal state. Each state emits its wire
+ * name on entry; the runtime adds generation and time, and commits it. The author's logic is the actor `work`. It is invoked by
+ * `task.start`, which the runtime sends after the submission is stored, and it runs on through interruptions.
+ *
+ * Crashed work is restarted as its restart policy allows, else the task fails. Work that was running when its process ended is
+ * restarted too, unless that has happened too often without progress.
  */
 export const taskMachine = setup({
   types: {
@@ -77,7 +77,7 @@ export const taskMachine = setup({
         'task.cancel': 'canceled',
         'task.fail': 'failed',
         'task.reject': 'rejected',
-        // The process ended while the task was at work; what that is to go on with starts when this is durable.
+        // The process ended while the task was working. The work restarts after this event is stored.
         'task.recover': [
           {
             guard: { type: 'mayRecover', params: ({ event }) => event.recovery },
@@ -88,7 +88,7 @@ export const taskMachine = setup({
         'recovery.undone': { actions: 'forgetRecovery' }
       },
       states: {
-        // Accepted, not begun: from here only to work, or to an end that is not completion.
+        // Accepted, but not started. A submitted task cannot complete without working.
         submitted: {
           entry: tells('TASK_STATE_SUBMITTED'),
           on: {
@@ -115,7 +115,7 @@ export const taskMachine = setup({
             'work.produced': {
               actions: { type: 'tellArtifact', params: ({ event }) => event }
             },
-            // A message that came too early for a question answers it now, without an interruption.
+            // A queued message is tried as the answer, without an interruption.
             'work.asked': [{ guard: 'hasQueued', actions: 'passOnQueued' }, { target: '.inputRequired' }],
             'work.needsAuthorization': '.authRequired',
             'work.crashed': [
@@ -137,14 +137,13 @@ export const taskMachine = setup({
                 'message.queued': { actions: queues() }
               }
             },
-            // The agent asked; the client answers with a message to this task (§3.4.3). The work
-            // takes the answer and says itself when it goes on, or asks again.
+            // The client answers with a message to this task (§3.4.3). The work sends `work.resumed` when it accepts the answer.
             inputRequired: {
               tags: 'interrupted',
               entry: tells('TASK_STATE_INPUT_REQUIRED'),
               on: { 'message.received': { actions: passesOn() }, 'work.resumed': 'working' }
             },
-            // Credentials arrive out of band; messages are taken meanwhile (§7.6).
+            // Credentials arrive out of band. Messages are accepted meanwhile (§7.6).
             authRequired: {
               tags: 'interrupted',
               entry: tells('TASK_STATE_AUTH_REQUIRED'),
@@ -156,7 +155,7 @@ export const taskMachine = setup({
             }
           }
         },
-        // The work crashed and is started again: the runtime sends `task.start` when that is durable.
+        // The work crashed. The runtime sends `task.start` after the restart is stored.
         restarting: {
           entry: [tells('TASK_STATE_WORKING'), 'requestRestart'],
           on: { 'task.start': 'started', 'message.queued': { actions: queues() } }
@@ -172,12 +171,12 @@ export const taskMachine = setup({
 
 // ---- implementations ----
 
-/** A state's entry: it tells its name on the wire, with what the event that led there says. */
+/** Entry action of a state: emits the state's wire name, with the message of the event that led there. */
 function tells(state: TaskState) {
   return { type: 'tellStatus' as const, params: ({ event }: { event: StatusCause }) => ({ state, event }) }
 }
 
-/** The words that a status carries: of the event itself, of the outcome it brings, or the reason of a failure. */
+/** Message and metadata of a status: the event's own, those of its outcome, or the reason of a failure. */
 function saidBy(event: StatusCause): Said {
   const { type, output, error } = event
   if (type.startsWith('xstate.error.')) return { message: { parts: [{ text: reasonOf(error) }] } }
@@ -185,12 +184,12 @@ function saidBy(event: StatusCause): Said {
   return { ...(message && { message }), ...(metadata && { metadata }), ...(ordinal !== undefined && { ordinal }) }
 }
 
-/** Sends the message to the work. */
+/** Forwards the message to the work. */
 function passesOn() {
   return { type: 'passOnMessage' as const, params: receivedOf }
 }
 
-/** Stores the message for the work's next question. */
+/** Queues the message for the work's next question. */
 function queues() {
   return { type: 'queueMessage' as const, params: receivedOf }
 }
@@ -208,27 +207,27 @@ function answerIn(event: Answered): Answered {
   return 'answer' in event ? { answer: event.answer } : {}
 }
 
-/** What a client may know of an error in the author's code: our own words, never the error's. */
+/** Reason of a failure for clients: the message of an `A2AError`, else a fixed text, so that no other error of the author's leaks. */
 export function reasonOf(error: unknown): string {
   try {
     if (isA2AError(error)) return error.message
   } catch {
-    // An error that throws when it is looked at is one of the author's, too.
+    // Reading this error throws, so it is the author's too.
   }
   return 'The work ended with an error.'
 }
 
-/** The deadline that a task begins with, if it has one. */
+/** The deadline of a task that starts, if it has one. */
 function deadlineOf({ deadlineAtMs }: { deadlineAtMs?: number }): { deadlineAtMs?: number } {
   return deadlineAtMs === undefined ? {} : { deadlineAtMs }
 }
 
-/** What the work is given: `started` is entered by nothing but `task.start`. */
+/** Input of the work. Only `task.start` enters `started`. */
 function startInput(event: TaskMachineEvent): unknown {
   return (event as Extract<TaskMachineEvent, { type: 'task.start' }>).input
 }
 
-/** Stands where the runtime provides the author's logic. */
+/** Placeholder for the author's logic, which the runtime provides. */
 function notProvided(): Promise<WorkOutcome> {
-  return Promise.reject(new TypeError('The task chart runs only with work provided to it: taskMachine.provide({ actors: { work } }).'))
+  return Promise.reject(new TypeError('The task chart has no work. Provide it: taskMachine.provide({ actors: { work } }).'))
 }

@@ -14,14 +14,14 @@ export const AgentInterfaceSchema = message({
 
 /**
  * Where and how an agent is reached (§4.4.6). `protocolBinding` is `JSONRPC`, `GRPC`, `HTTP+JSON` or a URI;
- * `protocolVersion` is Major.Minor; `tenant`, if any, goes into every request.
+ * `protocolVersion` is Major.Minor; clients send `tenant`, if any, with every request.
  */
 export interface AgentInterface extends z.output<typeof AgentInterfaceSchema> {}
 
-/** Who offers an agent (§4.4.2). */
+/** Provider of an agent (§4.4.2). */
 export const AgentProviderSchema = message({ url: required(nonEmptyText), organization: required(nonEmptyText) })
 
-/** Who offers an agent (§4.4.2). */
+/** Provider of an agent (§4.4.2). */
 export interface AgentProvider extends z.output<typeof AgentProviderSchema> {}
 
 /** An extension of the protocol that an agent supports (§4.4.4). */
@@ -35,7 +35,7 @@ export const AgentExtensionSchema = message({
 /** An extension of the protocol that an agent supports (§4.4.4); with `required` a client must declare it. */
 export interface AgentExtension extends z.output<typeof AgentExtensionSchema> {}
 
-/** What an agent can do beside the basics (§4.4.3). */
+/** Optional capabilities of an agent (§4.4.3). */
 export const AgentCapabilitiesSchema = message({
   streaming: present(flag),
   pushNotifications: present(flag),
@@ -43,10 +43,10 @@ export const AgentCapabilitiesSchema = message({
   extendedAgentCard: present(flag)
 })
 
-/** What an agent can do beside the basics (§4.4.3); left out means not. */
+/** Optional capabilities of an agent (§4.4.3); a missing one is not supported. */
 export interface AgentCapabilities extends z.output<typeof AgentCapabilitiesSchema> {}
 
-/** Something an agent is good at (§4.4.5). */
+/** A skill of an agent (§4.4.5). */
 export const AgentSkillSchema = message({
   id: required(nonEmptyText),
   name: required(nonEmptyText),
@@ -58,7 +58,7 @@ export const AgentSkillSchema = message({
   securityRequirements: optionalList(SecurityRequirementSchema)
 })
 
-/** Something an agent is good at (§4.4.5). Its modes, if given, stand in place of the agent's. */
+/** A skill of an agent (§4.4.5). Its modes, if given, replace the agent's. */
 export interface AgentSkill extends z.output<typeof AgentSkillSchema> {}
 
 /** A signature of an Agent Card (§4.4.7, RFC 7515). */
@@ -86,7 +86,7 @@ export const AgentCardSchema = message({
 })
 
 /**
- * An agent's description of itself (§4.4.1). `supportedInterfaces` is in order of preference, `version` is the
- * agent's own, modes are media types.
+ * An agent's description of itself (§4.4.1). `supportedInterfaces` is in order of preference; `version` is the version of the
+ * agent, not of A2A; modes are media types.
  */
 export interface AgentCard extends z.output<typeof AgentCardSchema> {}

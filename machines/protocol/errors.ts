@@ -1,8 +1,8 @@
 /**
- * Every error there is: its JSON-RPC number, HTTP status, gRPC name, ErrorInfo reason and standard message.
+ * All errors, with JSON-RPC number, HTTP status, gRPC name, ErrorInfo reason and standard message.
  *
- * The first ten are A2A's own, as A2A 1.0.1 maps them (§5.4; TaskGenerationMismatch is from 1.1), then the five
- * of JSON-RPC (§9.5), then ours, whose numbers lie outside the ranges that A2A and JSON-RPC reserve.
+ * The first ten are A2A's, as A2A 1.0.1 maps them (§5.4; TaskGenerationMismatch is from 1.1). Then come the five of JSON-RPC
+ * (§9.5), then taskchart's, with numbers outside the ranges that A2A and JSON-RPC reserve.
  */
 export const ERRORS = {
   TaskNotFound: row(-32001, 404, 'NOT_FOUND', 'TASK_NOT_FOUND', 'Task not found'),
@@ -34,18 +34,18 @@ export const ERRORS = {
 /** The name of an error: a key of `ERRORS`. */
 export type ErrorCode = keyof typeof ERRORS
 
-/** What is wrong with one field: where it is, as in `message.parts[0].text`, and what is wanted there. */
+/** One invalid field: its path, as in `message.parts[0].text`, and what is required there. */
 export interface FieldViolation {
   readonly field: string
   readonly description: string
 }
 
-/** What an `A2AError` may carry beside its message; `metadata` goes into ErrorInfo, `retryAfterMs` into RetryInfo. */
+/** Optional data of an `A2AError`; `metadata` goes into ErrorInfo, `retryAfterMs` into RetryInfo. */
 export interface A2AErrorOptions {
   readonly metadata?: Readonly<Record<string, string>>
   readonly violations?: readonly FieldViolation[]
   readonly retryAfterMs?: number
-  /** For clients of A2A 0.1, in whose JSON-RPC the data of an error is an object: it has the list of details inside. */
+  /** For clients of A2A 0.1: the `data` of a JSON-RPC error is an object that wraps the list of details. */
   readonly dataIsObject?: boolean
   readonly cause?: unknown
 }
@@ -59,8 +59,8 @@ export interface ErrorDetail {
 const NUMBERS: ReadonlyMap<number, ErrorCode> = new Map(Object.keys(ERRORS).filter(isErrorCode).map(code => [ERRORS[code].code, code]))
 
 /**
- * An error that reaches the other side as itself. `code` says which, so `switch (error.code)` is complete;
- * without a message it has the standard one of `ERRORS`.
+ * An error that is sent to the other side as it is. `code` is a key of `ERRORS`, so a `switch` over it can be exhaustive. The
+ * default message is the standard one of `ERRORS`.
  */
 export class A2AError extends Error {
   override readonly name = 'A2AError'
@@ -92,7 +92,7 @@ export class A2AError extends Error {
 export const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
 /** The `@type` of BadRequest, which lists `fieldViolations` (§5.4). */
 export const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest'
-/** The `@type` of RetryInfo, which says in `retryDelay` how long to wait, in seconds as in `1.5s` (§5.4). */
+/** The `@type` of RetryInfo, whose `retryDelay` is in seconds, as in `1.5s` (§5.4). */
 export const RETRY_INFO = 'type.googleapis.com/google.rpc.RetryInfo'
 
 /** Gives the name of the error with this JSON-RPC number, or `undefined` if there is none. */
@@ -100,17 +100,17 @@ export function errorCodeOf(number: number): ErrorCode | undefined {
   return NUMBERS.get(number)
 }
 
-/** The error for parameters of which fields are wrong. */
+/** InvalidParams with these field violations. */
 export function invalidParams(...violations: readonly FieldViolation[]): A2AError {
   return new A2AError('InvalidParams', `${ERRORS.InvalidParams.message}: ${violationsText(violations)}`, { violations })
 }
 
-/** What is wrong, as text: each field and what it should be. */
+/** Violations as text: each field and what it should be. */
 export function violationsText(violations: readonly FieldViolation[]): string {
   return violations.map(({ field, description }) => `${field} ${description}`).join('; ')
 }
 
-/** Says that a thrown value is an `A2AError`, also one made by another copy of this package. */
+/** Whether a thrown value is an `A2AError`, including one from another copy of this package. */
 export function isA2AError(value: unknown): value is A2AError {
   return value instanceof Error && value.name === 'A2AError' && 'code' in value && typeof value.code === 'string' && isErrorCode(value.code)
 }

@@ -8,7 +8,7 @@ import { identifier, int32, struct, timestamp } from './codec/values.ts'
 import type { Message, Part } from './parts.ts'
 import { NEGOTIATION_EXTENSION } from './uris.ts'
 
-/** An offer as it travels: in a data part of an agent's message, `{ data: { [NEGOTIATION_EXTENSION]: { offer } } }`. */
+/** Wire form of an offer, in a data part of an agent's message: `{ data: { [NEGOTIATION_EXTENSION]: { offer } } }`. */
 export const OfferSchema = message({
   offerId: required(identifier),
   round: required(int32(1)),
@@ -17,12 +17,12 @@ export const OfferSchema = message({
 })
 
 /**
- * An offer of an agent's: on these terms it does the task, if `offerId` is accepted before `expiresAt` (RFC 3339). `round`
- * counts the offers of both sides so far, this one included.
+ * An agent's offer: it does the task on these terms if `offerId` is accepted before `expiresAt` (RFC 3339). `round` counts the
+ * offers of both sides, including this one.
  */
 export interface Offer extends z.output<typeof OfferSchema> {}
 
-/** What a client may answer, likewise: `{ data: { [NEGOTIATION_EXTENSION]: { accept: { offerId } } } }`. */
+/** Wire form of a client's move, in a data part of its message: `{ data: { [NEGOTIATION_EXTENSION]: { accept: { offerId } } } }`. */
 export const MoveSchema = oneOf(
   {
     propose: required(message({ terms: required(struct) })),
@@ -32,10 +32,10 @@ export const MoveSchema = oneOf(
   {}
 )
 
-/** A client's move: it proposes terms, which is a counter-offer while an offer stands, or accepts or declines an offer. */
+/** A client's move: it accepts or declines an offer, or proposes terms, which is a counter-offer while an offer is open. */
 export type Move = z.output<typeof MoveSchema>
 
-/** The name of what negotiates in a part, as in a violation. */
+/** The negotiation member of a data part; `name` is its path, as in a violation. */
 type Member = { readonly name: string; readonly value: unknown }
 
 /** An offer as a part of an agent's message. */
@@ -48,15 +48,15 @@ export function movePart(move: Move): Part {
   return partOf(move)
 }
 
-/** The offer in an agent's message; `undefined` if there is none, or none that is valid. */
+/** The first valid offer in an agent's message; `undefined` if there is none. */
 export function offerIn(message: Pick<Message, 'parts'>): Offer | undefined {
   const offers = membersOf(message).flatMap(({ value }) => (isObject(value) ? [tryDecode(OfferSchema, value['offer']).value] : []))
   return offers.find(offer => offer !== undefined)
 }
 
 /**
- * The move in a client's message, and the name of its place there; `undefined` if there is none. What is none, and a second
- * one, is a violation.
+ * The move in a client's message, and its path; `undefined` if there is none. An invalid move, or a second one, gives
+ * violations.
  */
 export function moveIn(message: Message): (Decoded<Move> & { readonly name: string }) | undefined {
   const [first, second] = membersOf(message)
@@ -65,7 +65,7 @@ export function moveIn(message: Message): (Decoded<Move> & { readonly name: stri
   return { name: first.name, ...tryDecode(MoveSchema, first.value, first.name) }
 }
 
-/** Terms are JSON: what is not would have been refused where they came from. */
+/** Terms are JSON here, since they were validated on arrival. */
 function partOf(content: { readonly offer: Offer } | Move): Part {
   return { data: { [NEGOTIATION_EXTENSION]: content as JsonValue } }
 }

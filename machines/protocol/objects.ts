@@ -8,7 +8,7 @@ import { TASK_STATES } from './states.ts'
 /** A task's state by its name or number on the wire (§4.1.3). */
 export const TaskStateSchema = enumeration(TASK_STATES)
 
-/** What a task has made (§4.1.7); refined in a later task it keeps its name and gets a new id. */
+/** An output of a task (§4.1.7). A refined version, made by a later task, has the same name and a new id. */
 export const ArtifactSchema = message({
   artifactId: required(identifier),
   name: optionalText,
@@ -18,7 +18,7 @@ export const ArtifactSchema = message({
   extensions: optionalList(nonEmptyText)
 })
 
-/** What a task has made (§4.1.7). `artifactId` is unique within its task only. */
+/** An output of a task (§4.1.7). `artifactId` is unique within its task only. */
 export interface Artifact extends z.output<typeof ArtifactSchema> {}
 
 /** A task's state, with the agent's message about it and when it was recorded (§4.1.2). */
@@ -41,10 +41,10 @@ export const TaskSchema = message({
   metadata: present(struct)
 })
 
-/** A task (§4.1.1). `history` is oldest first; `artifacts` in the order they were first seen. */
+/** A task (§4.1.1). `history` is oldest first; `artifacts` are in the order of their first event. */
 export interface Task extends z.output<typeof TaskSchema> {}
 
-/** Says that a task's status changed (§4.2.1). */
+/** Whether a task's status changed (§4.2.1). */
 export const TaskStatusUpdateEventSchema = message({
   taskId: required(identifier),
   contextId: required(identifier),
@@ -52,7 +52,7 @@ export const TaskStatusUpdateEventSchema = message({
   metadata: present(struct)
 })
 
-/** Says that a task's status changed (§4.2.1). */
+/** Whether a task's status changed (§4.2.1). */
 export interface TaskStatusUpdateEvent extends z.output<typeof TaskStatusUpdateEventSchema> {}
 
 /** Brings an artifact, or a chunk of one (§4.2.2). */
@@ -66,8 +66,8 @@ export const TaskArtifactUpdateEventSchema = message({
 })
 
 /**
- * Brings an artifact, or a chunk of one (§4.2.2). With `append` its parts follow those of the artifact with the
- * same id, without it they replace them; `lastChunk` says that no more will come. Both default to false.
+ * Brings an artifact, or a chunk of one (§4.2.2). With `append` its parts are added to the artifact of the same id, otherwise
+ * they replace it; `lastChunk` marks the end of the artifact. Both default to false.
  */
 export interface TaskArtifactUpdateEvent extends z.output<typeof TaskArtifactUpdateEventSchema> {}
 
@@ -82,13 +82,13 @@ export const StreamResponseSchema = oneOf(
   {}
 )
 
-/** One item of a stream (§3.2.3): `'task' in item` and its like tell which. */
+/** One item of a stream (§3.2.3). Narrow it with `'task' in item` and the like. */
 export type StreamResponse = z.output<typeof StreamResponseSchema>
 
-/** What SendMessage answers (§3.1.1): a task, or a message and no task. */
+/** Answer of SendMessage (§3.1.1): a task, or or a message without a task. */
 export const SendMessageResponseSchema = oneOf({ task: required(TaskSchema), message: required(MessageSchema) }, {})
 
-/** What SendMessage answers (§3.1.1): `'task' in response` tells which. */
+/** Answer of SendMessage (§3.1.1): a task, or a message without a task. Narrow it with `'task' in response`. */
 export type SendMessageResponse = z.output<typeof SendMessageResponseSchema>
 
 /** One page of tasks (§3.1.4). */

@@ -2,7 +2,7 @@ import type { Schema } from './codec/values.ts'
 import * as push from './push.ts'
 import * as requests from './requests.ts'
 
-/** What each operation takes, by its name in the runtime. */
+/** The parameters of each operation, by its name in the runtime. */
 export interface OperationRequests {
   sendMessage: requests.SendMessageRequest
   sendStreamingMessage: requests.SendMessageRequest
@@ -20,10 +20,10 @@ export interface OperationRequests {
 /** The name of an operation in the runtime: the method's in camelCase. */
 export type OperationName = keyof OperationRequests
 
-/** A capability of the Agent Card without which an operation is refused (§4.4.3). */
+/** A capability of the Agent Card that an operation requires (§4.4.3). */
 export type Capability = 'streaming' | 'pushNotifications' | 'extendedAgentCard'
 
-/** One operation of A2A: its name in the runtime, whether it answers with a stream, and what it takes and needs. */
+/** One operation of A2A: its name in the runtime, whether it answers with a stream, its parameters and the capability that it requires. */
 export interface Operation<Name extends OperationName = OperationName> {
   readonly name: Name
   readonly streaming: boolean
@@ -31,7 +31,7 @@ export interface Operation<Name extends OperationName = OperationName> {
   readonly capability?: Capability
 }
 
-/** The eleven operations (§3.1) by their JSON-RPC method, which is the name of the gRPC rpc too (§5.3). */
+/** The eleven operations (§3.1) by their JSON-RPC method, which is also their gRPC method (§5.3). */
 export const OPERATIONS = {
   SendMessage: unary('sendMessage', requests.SendMessageRequestSchema),
   SendStreamingMessage: streamed('sendStreamingMessage', requests.SendMessageRequestSchema),
@@ -49,7 +49,7 @@ export const OPERATIONS = {
 /** The JSON-RPC method of an operation, in PascalCase. */
 export type OperationMethod = keyof typeof OPERATIONS
 
-/** Gives the operation of a JSON-RPC method; `undefined` for any other text, also for `constructor` and its like. */
+/** Gives the operation of a JSON-RPC method; `undefined` for any other text, including names such as `constructor`. */
 export function operationOf(method: string): Operation | undefined {
   return isMethod(method) ? OPERATIONS[method] : undefined
 }

@@ -4,10 +4,10 @@ import { isObject } from './codec/json.ts'
 import { message, oneOf } from './codec/message.ts'
 import { bytes, enumeration, identifier, json, nonEmptyText, struct, text } from './codec/values.ts'
 
-/** The roles with their numbers in the proto (§4.1.5); `ROLE_UNSPECIFIED` is never sent, so it is not here. */
+/** The roles with their numbers in the proto (§4.1.5), without `ROLE_UNSPECIFIED`, which is never sent. */
 export const ROLES = { ROLE_USER: { number: 1 }, ROLE_AGENT: { number: 2 } } as const
 
-/** Who sent a message: the client or the agent (§4.1.5). */
+/** The sender of a message: the client or the agent (§4.1.5). */
 export type Role = keyof typeof ROLES
 
 /** A part of a message or an artifact (§4.1.6): exactly one of `text`, `raw`, `url` and `data`. */
@@ -17,15 +17,15 @@ export const PartSchema = oneOf(
 )
 
 /**
- * A part of a message or an artifact (§4.1.6). `'text' in part` and its like tell which; `raw` is base64,
- * `data` any JSON value, null included.
+ * A part of a message or an artifact (§4.1.6). Narrow it with `'text' in part` and the like; `raw` is base64, `data` any JSON
+ * value, including null.
  */
 export type Part = z.output<typeof PartSchema>
 
 /** One or more parts. */
 export const partsField = required(list(PartSchema, { min: 1, simple: textAlone }))
 
-/** What a client or an agent says in one turn (§4.1.4). */
+/** One message of a client or an agent (§4.1.4). */
 export const MessageSchema = message({
   messageId: required(identifier),
   contextId: optionalId,
@@ -37,10 +37,10 @@ export const MessageSchema = message({
   referenceTaskIds: optionalList(identifier)
 })
 
-/** What a client or an agent says in one turn (§4.1.4). `messageId` is made by whoever speaks. */
+/** One message of a client or an agent (§4.1.4). The sender makes the `messageId`. */
 export interface Message extends z.output<typeof MessageSchema> {}
 
-/** A part that is text and nothing else, as most are: decoding it would take nearly as long as all else in its message. */
+/** Fast path for a part that has only `text`, as most have: decoding it would take nearly as long as the rest of its message. */
 function textAlone(part: unknown): Part | undefined {
   if (!isObject(part) || Object.keys(part).length !== 1) return undefined
   const { text } = part

@@ -3,10 +3,10 @@ import { filledList, optional, optionalId, optionalText, present, required } fro
 import { message } from './codec/message.ts'
 import { identifier, int32, nonEmptyText } from './codec/values.ts'
 
-/** How a webhook wants to be authenticated to (§4.3.2). */
+/** How the server authenticates to a webhook (§4.3.2). */
 export const AuthenticationInfoSchema = message({ scheme: required(nonEmptyText), credentials: optionalText })
 
-/** How a webhook wants to be authenticated to (§4.3.2); `scheme` is an HTTP one such as `Bearer`, in any case. */
+/** How the server authenticates to a webhook (§4.3.2); `scheme` is an HTTP one such as `Bearer`, in any case. */
 export interface AuthenticationInfo extends z.output<typeof AuthenticationInfoSchema> {}
 
 const configFields = {
@@ -18,33 +18,33 @@ const configFields = {
   authentication: present(AuthenticationInfoSchema)
 }
 
-/** A webhook that is told of a task's changes (§4.3.1). */
+/** A webhook that receives the events of a task (§4.3.1). */
 export const TaskPushNotificationConfigSchema = message(configFields)
 
-/** A webhook that is told of a task's changes (§4.3.1). Without `id` the server gives it one. */
+/** A webhook that receives the events of a task (§4.3.1). Without `id` the server gives it one. */
 export interface TaskPushNotificationConfig extends z.output<typeof TaskPushNotificationConfigSchema> {}
 
-/** What CreateTaskPushNotificationConfig takes (§3.1.7): the configuration, with its task named. */
+/** Parameters of CreateTaskPushNotificationConfig (§3.1.7): a configuration that names its task. */
 export const CreateTaskPushNotificationConfigRequestSchema = message({ ...configFields, taskId: required(identifier) })
 
-/** What CreateTaskPushNotificationConfig takes (§3.1.7): a TaskPushNotificationConfig whose `taskId` is there. */
+/** Parameters of CreateTaskPushNotificationConfig (§3.1.7): a TaskPushNotificationConfig with its `taskId`. */
 export interface CreateTaskPushNotificationConfigRequest extends z.output<typeof CreateTaskPushNotificationConfigRequestSchema> {}
 
 const configNameFields = { tenant: optionalText, taskId: required(identifier), id: required(identifier) }
 
-/** What GetTaskPushNotificationConfig takes (§3.1.8). */
+/** Parameters of GetTaskPushNotificationConfig (§3.1.8). */
 export const GetTaskPushNotificationConfigRequestSchema = message(configNameFields)
 
-/** What GetTaskPushNotificationConfig takes (§3.1.8). */
+/** Parameters of GetTaskPushNotificationConfig (§3.1.8). */
 export interface GetTaskPushNotificationConfigRequest extends z.output<typeof GetTaskPushNotificationConfigRequestSchema> {}
 
-/** What DeleteTaskPushNotificationConfig takes (§3.1.10). */
+/** Parameters of DeleteTaskPushNotificationConfig (§3.1.10). */
 export const DeleteTaskPushNotificationConfigRequestSchema = message(configNameFields)
 
-/** What DeleteTaskPushNotificationConfig takes (§3.1.10). */
+/** Parameters of DeleteTaskPushNotificationConfig (§3.1.10). */
 export interface DeleteTaskPushNotificationConfigRequest extends z.output<typeof DeleteTaskPushNotificationConfigRequestSchema> {}
 
-/** What ListTaskPushNotificationConfigs takes (§3.1.9). */
+/** Parameters of ListTaskPushNotificationConfigs (§3.1.9). */
 export const ListTaskPushNotificationConfigsRequestSchema = message({
   tenant: optionalText,
   taskId: required(identifier),
@@ -52,7 +52,7 @@ export const ListTaskPushNotificationConfigsRequestSchema = message({
   pageToken: optionalText
 })
 
-/** What ListTaskPushNotificationConfigs takes (§3.1.9). `pageSize` is 1 to 100; 0 leaves it to the server. */
+/** Parameters of ListTaskPushNotificationConfigs (§3.1.9). `pageSize` is 1 to 100; with 0 the server chooses. */
 export interface ListTaskPushNotificationConfigsRequest extends z.output<typeof ListTaskPushNotificationConfigsRequestSchema> {}
 
 /** One page of a task's webhooks (§3.1.9). */
@@ -61,5 +61,5 @@ export const ListTaskPushNotificationConfigsResponseSchema = message({
   nextPageToken: optionalText
 })
 
-/** One page of a task's webhooks (§3.1.9); no `nextPageToken` means that it is the last. */
+/** One page of a task's webhooks (§3.1.9); the last page has no `nextPageToken`. */
 export interface ListTaskPushNotificationConfigsResponse extends z.output<typeof ListTaskPushNotificationConfigsResponseSchema> {}

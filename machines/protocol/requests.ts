@@ -8,7 +8,7 @@ import { TaskPushNotificationConfigSchema } from './push.ts'
 
 const historyLength = present(int32())
 
-/** How a message wants to be answered (§3.2.2). */
+/** How a client wants its message answered (§3.2.2). */
 export const SendMessageConfigurationSchema = message({
   acceptedOutputModes: optionalList(nonEmptyText),
   taskPushNotificationConfig: present(TaskPushNotificationConfigSchema),
@@ -18,14 +18,14 @@ export const SendMessageConfigurationSchema = message({
 
 /**
  * How a message wants to be answered (§3.2.2). Without `returnImmediately` the answer waits until the task is
- * terminal or interrupted; without `historyLength` all of the history comes, with 0 none.
+ * terminal or interrupted. Without `historyLength` the answer has the whole history, with 0 none of it.
  */
 export interface SendMessageConfiguration extends z.output<typeof SendMessageConfigurationSchema> {}
 
 const fromUser = (message: Message) => message.role === 'ROLE_USER'
 const UserMessageSchema = MessageSchema.check(z.refine(fromUser, { path: ['role'], error: 'must be ROLE_USER in a message from a client' }))
 
-/** What SendMessage and SendStreamingMessage take (§3.2.1); the message must be of `ROLE_USER`. */
+/** Parameters of SendMessage and SendStreamingMessage (§3.2.1); the message must be of `ROLE_USER`. */
 export const SendMessageRequestSchema = message({
   tenant: optionalText,
   message: required(UserMessageSchema),
@@ -33,24 +33,23 @@ export const SendMessageRequestSchema = message({
   metadata: present(struct)
 })
 
-/** What SendMessage and SendStreamingMessage take (§3.2.1). */
+/** Parameters of SendMessage and SendStreamingMessage (§3.2.1). */
 export interface SendMessageRequest extends z.output<typeof SendMessageRequestSchema> {}
 
 /**
- * The metadata and configuration of a request (§3.2.1), as work gets them: without the webhook of the configuration, which has
- * secrets.
+ * The metadata and configuration of a request (§3.2.1), as work gets them: without the webhook, which has secrets.
  */
 export interface RequestDetails extends Pick<SendMessageConfiguration, 'acceptedOutputModes' | 'returnImmediately' | 'historyLength'> {
   readonly metadata?: Metadata
 }
 
-/** What GetTask takes (§3.1.3). */
+/** Parameters of GetTask (§3.1.3). */
 export const GetTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), historyLength })
 
-/** What GetTask takes (§3.1.3). Without `historyLength` all of the history comes, with 0 none. */
+/** Parameters of GetTask (§3.1.3). Without `historyLength` the answer has the whole history, with 0 none of it. */
 export interface GetTaskRequest extends z.output<typeof GetTaskRequestSchema> {}
 
-/** What ListTasks takes (§3.1.4). */
+/** Parameters of ListTasks (§3.1.4). */
 export const ListTasksRequestSchema = message({
   tenant: optionalText,
   contextId: optionalId,
@@ -62,23 +61,23 @@ export const ListTasksRequestSchema = message({
   includeArtifacts: present(flag)
 })
 
-/** What ListTasks takes (§3.1.4). `pageSize` is 1 to 100, by default 50; `statusTimestampAfter` is inclusive. */
+/** Parameters of ListTasks (§3.1.4). `pageSize` is 1 to 100, by default 50; `statusTimestampAfter` is inclusive. */
 export interface ListTasksRequest extends z.output<typeof ListTasksRequestSchema> {}
 
-/** What CancelTask takes (§3.1.5). */
+/** Parameters of CancelTask (§3.1.5). */
 export const CancelTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), metadata: present(struct) })
 
-/** What CancelTask takes (§3.1.5). */
+/** Parameters of CancelTask (§3.1.5). */
 export interface CancelTaskRequest extends z.output<typeof CancelTaskRequestSchema> {}
 
-/** What SubscribeToTask takes (§3.1.6). */
+/** Parameters of SubscribeToTask (§3.1.6). */
 export const SubscribeToTaskRequestSchema = message({ tenant: optionalText, id: required(identifier) })
 
-/** What SubscribeToTask takes (§3.1.6). */
+/** Parameters of SubscribeToTask (§3.1.6). */
 export interface SubscribeToTaskRequest extends z.output<typeof SubscribeToTaskRequestSchema> {}
 
-/** What GetExtendedAgentCard takes (§3.1.11). */
+/** Parameters of GetExtendedAgentCard (§3.1.11). */
 export const GetExtendedAgentCardRequestSchema = message({ tenant: optionalText })
 
-/** What GetExtendedAgentCard takes (§3.1.11). */
+/** Parameters of GetExtendedAgentCard (§3.1.11). */
 export interface GetExtendedAgentCardRequest extends z.output<typeof GetExtendedAgentCardRequestSchema> {}

@@ -3,16 +3,16 @@ import { map, filled, optionalFlag, optionalList, optionalMap, optionalText, req
 import { message, oneOf } from './codec/message.ts'
 import { nonEmptyText, text } from './codec/values.ts'
 
-/** A list of strings as the proto has it, in an object of its own. */
+/** A list of strings as the proto has it, wrapped in an object. */
 export const StringListSchema = message({ list: optionalList(text) })
 
-/** A list of strings as the proto has it, in an object of its own. */
+/** A list of strings as the proto has it, wrapped in an object. */
 export interface StringList extends z.output<typeof StringListSchema> {}
 
-/** Security schemes that are all needed, each with the scopes it must give (§4.5). */
+/** Security schemes that are all required, each with its scopes (§4.5). */
 export const SecurityRequirementSchema = message({ schemes: optionalMap(StringListSchema) })
 
-/** Security schemes that are all needed, each with the scopes it must give; a list of these means any one of them (§4.5). */
+/** Security schemes that are all required, each with its scopes; a list of these means any one of them (§4.5). */
 export interface SecurityRequirement extends z.output<typeof SecurityRequirementSchema> {}
 
 /** An API key in the query, a header or a cookie (§4.5.2). */
@@ -29,7 +29,7 @@ export interface HTTPAuthSecurityScheme extends z.output<typeof HTTPAuthSecurity
 
 const scopes = filled(map(text), (): Record<string, string> => ({}))
 
-/** OAuth 2.0 with a code that the user's browser brings back (§4.5.8). */
+/** OAuth 2.0's authorization code flow (§4.5.8). */
 export const AuthorizationCodeOAuthFlowSchema = message({
   authorizationUrl: required(nonEmptyText),
   tokenUrl: required(nonEmptyText),
@@ -38,28 +38,28 @@ export const AuthorizationCodeOAuthFlowSchema = message({
   pkceRequired: optionalFlag
 })
 
-/** OAuth 2.0 with a code that the user's browser brings back (§4.5.8). `scopes` maps a scope to what it allows. */
+/** OAuth 2.0's authorization code flow (§4.5.8). `scopes` maps a scope to its description. */
 export interface AuthorizationCodeOAuthFlow extends z.output<typeof AuthorizationCodeOAuthFlowSchema> {}
 
-/** OAuth 2.0 for a client that acts for itself (§4.5.9). */
+/** OAuth 2.0's client credentials flow (§4.5.9). */
 export const ClientCredentialsOAuthFlowSchema = message({ tokenUrl: required(nonEmptyText), refreshUrl: optionalText, scopes })
 
-/** OAuth 2.0 for a client that acts for itself (§4.5.9). */
+/** OAuth 2.0's client credentials flow (§4.5.9). */
 export interface ClientCredentialsOAuthFlow extends z.output<typeof ClientCredentialsOAuthFlowSchema> {}
 
-/** OAuth 2.0's implicit flow, which the spec keeps but calls deprecated. */
+/** OAuth 2.0's implicit flow, which the spec deprecates. */
 export const ImplicitOAuthFlowSchema = message({ authorizationUrl: optionalText, refreshUrl: optionalText, scopes: optionalMap(text) })
 
-/** OAuth 2.0's implicit flow, which the spec keeps but calls deprecated. */
+/** OAuth 2.0's implicit flow, which the spec deprecates. */
 export interface ImplicitOAuthFlow extends z.output<typeof ImplicitOAuthFlowSchema> {}
 
-/** OAuth 2.0's password flow, which the spec keeps but calls deprecated. */
+/** OAuth 2.0's password flow, which the spec deprecates. */
 export const PasswordOAuthFlowSchema = message({ tokenUrl: optionalText, refreshUrl: optionalText, scopes: optionalMap(text) })
 
-/** OAuth 2.0's password flow, which the spec keeps but calls deprecated. */
+/** OAuth 2.0's password flow, which the spec deprecates. */
 export interface PasswordOAuthFlow extends z.output<typeof PasswordOAuthFlowSchema> {}
 
-/** OAuth 2.0 for devices without a browser (§4.5.10, RFC 8628). */
+/** OAuth 2.0's device code flow (§4.5.10, RFC 8628). */
 export const DeviceCodeOAuthFlowSchema = message({
   deviceAuthorizationUrl: required(nonEmptyText),
   tokenUrl: required(nonEmptyText),
@@ -67,7 +67,7 @@ export const DeviceCodeOAuthFlowSchema = message({
   scopes
 })
 
-/** OAuth 2.0 for devices without a browser (§4.5.10, RFC 8628). */
+/** OAuth 2.0's device code flow (§4.5.10, RFC 8628). */
 export interface DeviceCodeOAuthFlow extends z.output<typeof DeviceCodeOAuthFlowSchema> {}
 
 /** Which OAuth 2.0 flow is offered (§4.5.7): exactly one. */
@@ -103,7 +103,7 @@ export const MutualTlsSecuritySchemeSchema = message({ description: optionalText
 /** A client certificate (§4.5.6). */
 export interface MutualTlsSecurityScheme extends z.output<typeof MutualTlsSecuritySchemeSchema> {}
 
-/** One way to prove who calls (§4.5.1): exactly one of five. */
+/** One way to authenticate callers (§4.5.1): exactly one of five. */
 export const SecuritySchemeSchema = oneOf(
   {
     apiKeySecurityScheme: required(APIKeySecuritySchemeSchema),
@@ -115,5 +115,5 @@ export const SecuritySchemeSchema = oneOf(
   {}
 )
 
-/** One way to prove who calls (§4.5.1): exactly one of five. */
+/** One way to authenticate callers (§4.5.1): exactly one of five. */
 export type SecurityScheme = z.output<typeof SecuritySchemeSchema>

@@ -1,6 +1,6 @@
 /**
- * Every state of a task (§4.1.3), by its name on the wire: its number in the proto, the name of its state in
- * the task's chart, and its class. `TASK_STATE_UNSPECIFIED` is never sent, so it is not here.
+ * Every state of a task (§4.1.3) by its wire name, with its number in the proto, its state in the task chart, and its class.
+ * `TASK_STATE_UNSPECIFIED` is never sent, so it is missing.
  */
 export const TASK_STATES = {
   TASK_STATE_SUBMITTED: { number: 1, chart: 'submitted', class: 'active' },
@@ -13,18 +13,18 @@ export const TASK_STATES = {
   TASK_STATE_AUTH_REQUIRED: { number: 8, chart: 'authRequired', class: 'interrupted' }
 } as const
 
-/** A task's state as it is on the wire (§4.1.3). */
+/** A task's state by its wire name (§4.1.3). */
 export type TaskState = keyof typeof TASK_STATES
 
-/** The name of a task's state in the chart: the wire's name in camelCase without its prefix. */
+/** A task's state in the chart: the wire name without its prefix, in camelCase. */
 export type ChartState = (typeof TASK_STATES)[TaskState]['chart']
 
-/** Says that a task in this state never changes again (§4.1.3). */
+/** Whether a task in this state never changes again (§4.1.3). */
 export function isTerminal(state: TaskState): boolean {
   return TASK_STATES[state].class === 'terminal'
 }
 
-/** Says that a task in this state waits for its client: for input or for an authorization (§4.1.3). */
+/** Whether a task in this state waits for its client: for input or for an authorization (§4.1.3). */
 export function isInterrupted(state: TaskState): boolean {
   return TASK_STATES[state].class === 'interrupted'
 }

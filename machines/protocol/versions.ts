@@ -1,17 +1,17 @@
-/** The media type that A2A has for its JSON (§11.1). */
+/** A2A's media type for JSON (§11.1). */
 export const A2A_JSON = 'application/a2a+json'
 
-/** The version of A2A that this folder describes, as it stands in `A2A-Version` and in Agent Cards (§3.6). */
+/** The version of A2A that this folder implements, as in `A2A-Version` and in Agent Cards (§3.6). */
 export const PROTOCOL_VERSION = '1.0'
 
 const UNSTATED_VERSION = '0.3'
 const VERSION = /^(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})(?:\.(?:0|[1-9]\d{0,3}))?$/
 
 /**
- * Gives the Major.Minor of an `A2A-Version`, since patch numbers never count (§3.6): `1.0.1` is `1.0`.
+ * Gives the Major.Minor of an `A2A-Version`, without the patch number (§3.6): `1.0.1` is `1.0`.
  *
- * Empty or missing text is `0.3`, the version of clients that knew no such header. Malformed text gives
- * `undefined`; the answer to it is VersionNotSupported.
+ * Empty or missing text is `0.3`, since clients of that version send no such header. Malformed text gives `undefined`, which
+ * callers refuse with VersionNotSupported.
  */
 export function normaliseVersion(text: string | undefined): string | undefined {
   const trimmed = text?.trim() ?? ''

@@ -1,7 +1,7 @@
 import { isObject } from './codec/json.ts'
 import { A2AError, BAD_REQUEST, ERROR_INFO, errorCodeOf, ERRORS, RETRY_INFO, type A2AErrorOptions, type ErrorCode, type ErrorDetail, type FieldViolation } from './errors.ts'
 
-/** An error as JSON-RPC carries it (§9.5); `data` is an array of `google.rpc` messages, for clients of 0.1 within an object. */
+/** The JSON-RPC form of an error (§9.5). `data` is an array of `google.rpc` messages; for clients of 0.1 an object wraps it. */
 export interface WireError {
   readonly code: number
   readonly message: string
@@ -14,10 +14,10 @@ export function toWireError(error: A2AError): WireError {
 }
 
 /**
- * Reads the `error` member of a JSON-RPC response, which comes from outside and may be anything.
+ * Reads the untrusted `error` member of a JSON-RPC response.
  *
- * The number says which error it is, or else ErrorInfo's `reason`; one that is neither becomes InternalError.
- * The whole is kept as `cause`. Message, metadata, violations and retry delay are kept where they are well formed.
+ * The code comes from its number, else from ErrorInfo's `reason`, else it is InternalError. Message, metadata, violations and
+ * retry delay are read where they are well formed. The whole input is the `cause`.
  */
 export function fromWireError(wire: unknown): A2AError {
   const error = isObject(wire) ? wire : {}

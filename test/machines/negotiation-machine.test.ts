@@ -133,14 +133,14 @@ await t.test('an offer', async t => {
   })
 
   await t.test('that is not the one that stands is not accepted, nor declined: the client hears which one stands', async t => {
-    const still = { decision: 'replied' as const, reply: { parts: [{ text: 'There is no such offer any more. This one stands:' }, wire({ offerId: 'o1', round: 1, terms, expiresAtMs: EXPIRY })] } }
+    const still = { decision: 'replied' as const, reply: { parts: [{ text: 'This offer is not open any more. The open offer is:' }, wire({ offerId: 'o1', round: 1, terms, expiresAtMs: EXPIRY })] } }
     check(t, [...open(), said({ atMs: EARLY, accepts: 'o0' })], still, { round: 1, standing: 'o1' })
     check(t, [...open(), said({ atMs: EARLY, declines: 'o0' })], still, { round: 1, standing: 'o1' })
     check(t, [said({ atMs: EARLY, accepts: 'o1' })], gone(), { round: 0 })
   })
 
   await t.test('is declined by its id, and stands no more', async t => {
-    check(t, [...open(), said({ atMs: EARLY, declines: 'o1' })], replied('No deal, then.'), { round: 0 })
+    check(t, [...open(), said({ atMs: EARLY, declines: 'o1' })], replied('The offer is declined. There is no deal.'), { round: 0 })
     check(t, [...open(), said({ atMs: EARLY, declines: 'o1' }), said({ atMs: EARLY, accepts: 'o1' })], gone(), { round: 0 })
   })
 })
@@ -171,7 +171,7 @@ await t.test('the author', async t => {
 })
 
 await t.test('after as many offers as there may be', async t => {
-  const over = (rounds: number) => replied(`No deal: we take no more than ${rounds} offers to agree.`)
+  const over = (rounds: number) => replied(`There is no deal: the offer limit of ${rounds} is reached.`)
 
   await t.test('a counter-offer is declined in words, and the negotiation begins anew', async t => {
     const full = [...open(), said({ atMs: EARLY, proposes: proposed }), answered(offered)]
@@ -278,7 +278,7 @@ function replied(text: string): Decision {
 }
 
 function gone(): Decision {
-  return replied('There is no such offer any more.')
+  return replied('This offer is not open any more.')
 }
 
 function isRequest(event: { type: string }): event is Extract<NegotiationMachineEvent, { type: 'request.received' }> {

@@ -29,21 +29,21 @@ await t.test('half a million nested arrays are refused, and what lies too deep i
 
 await t.test('10,000 members in all are allowed and one more is not', async t => {
   t.equal(checkJson(members(10_000)), undefined)
-  t.strictSame(checkJson(members(10_001)), { field: 'params', description: 'must not bring the whole to more than 10000 members' })
-  t.strictSame(checkJson([members(3), members(3)], { keys: 5 }), { field: 'params[1]', description: 'must not bring the whole to more than 5 members' })
+  t.strictSame(checkJson(members(10_001)), { field: 'params', description: 'must not bring the total to more than 10000 members' })
+  t.strictSame(checkJson([members(3), members(3)], { keys: 5 }), { field: 'params[1]', description: 'must not bring the total to more than 5 members' })
   t.equal(checkJson(Array.from({ length: 20_000 }, () => 0)), undefined, 'elements of lists are no members')
 })
 
 await t.test('200,000 values in all are allowed and one more is not, whether they are members or elements', async t => {
   const empty = (count: number) => Array.from({ length: count }, () => [])
   t.equal(checkJson(empty(199_999)), undefined)
-  t.strictSame(checkJson(empty(200_000)), { field: 'params', description: 'must not bring the whole to more than 200000 values' })
+  t.strictSame(checkJson(empty(200_000)), { field: 'params', description: 'must not bring the total to more than 200000 values' })
   t.equal(checkJson([members(2), [1, 2]], { nodes: 7 }), undefined)
-  t.strictSame(checkJson({ a: members(2), b: [1, 2] }, { nodes: 6 }), { field: 'params.b', description: 'must not bring the whole to more than 6 values' })
+  t.strictSame(checkJson({ a: members(2), b: [1, 2] }, { nodes: 6 }), { field: 'params.b', description: 'must not bring the total to more than 6 values' })
 })
 
 await t.test('half a surrogate pair is refused in text and in names, and whole pairs are not', async t => {
-  const [inText, inName] = ['must be text without half a surrogate pair', 'must have a name without half a surrogate pair']
+  const [inText, inName] = ['must be text without lone surrogates', 'must have a name without lone surrogates']
   t.equal(checkJson({ '⛵🙂': '🙂é\u0000', raw: '🙂' }), undefined)
   for (const half of ['\ud83d', '\ude42', 'a\ud83d', '\ude42\ud83d', '🙂\ud83d']) {
     t.strictSame(checkJson(half), { field: 'params', description: inText })
@@ -154,8 +154,8 @@ await t.test('a member may have all of the bounds when the text around it has 1,
   t.equal(checkJsonText(longText({ ...around, params: [[[0]]] }), limits, 'params'), undefined)
   t.equal(checkJsonText(longText({ ...around, params: zeros(9) }), limits, 'params'), undefined)
   t.strictSame(checkJsonText(longText({ ...around, params: [[[[]]]] }), limits, 'params'), { field: 'params[0][0][0]', description: 'must not be nested more than 3 deep' })
-  t.strictSame(checkJsonText(longText({ x: zeros(1100) }), limits, 'params'), { field: 'request.x', description: 'must not bring the whole to more than 10 values' })
-  t.strictSame(checkJsonText(longText(members(1006)), limits, 'params'), { field: 'request', description: 'must not bring the whole to more than 5 members' })
+  t.strictSame(checkJsonText(longText({ x: zeros(1100) }), limits, 'params'), { field: 'request.x', description: 'must not bring the total to more than 10 values' })
+  t.strictSame(checkJsonText(longText(members(1006)), limits, 'params'), { field: 'request', description: 'must not bring the total to more than 5 members' })
 })
 
 await t.test('text of 64 Ki characters is left to the check after the parse', async t => {

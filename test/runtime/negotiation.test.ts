@@ -99,7 +99,7 @@ await t.test('what the author understands', async t => {
     t.strictSame(termsIn(await tell(runtime, proposeTerms({ euros: 36, day: 'sunday' }))), { euros: 36, day: 'sunday' })
     await tell(runtime, 'mow my lawn')
     t.strictSame(termsIn(await tell(runtime, 'deal')), { euros: 40, day: 'friday' })
-    t.equal(wordsIn(await tell(runtime, 'deal')), 'There is no such offer any more.', 'and nothing where nothing stands')
+    t.equal(wordsIn(await tell(runtime, 'deal')), 'This offer is not open any more.', 'and nothing where nothing stands')
   })
 
   await t.test('may be answered in words, which leave the offer standing, or by declining, which does not', async t => {
@@ -107,7 +107,7 @@ await t.test('what the author understands', async t => {
     const made = offerFrom(await tell(runtime, 'mow my lawn'))
     t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
     t.equal(wordsIn(await tell(runtime, 'bye')), 'Bye!')
-    t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
+    t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
   })
 
   await t.test('may be a task to reject: its work never begins', async t => {
@@ -130,8 +130,8 @@ await t.test('what follows from the protocol is not asked of the author', async 
 
   t.match(offerFrom(await tell(runtime, acceptOffer({ offerId: 'another' }))), made, 'another offer does not stand: the client hears which does')
   t.match(offerFrom(await tell(runtime, declineOffer({ offerId: 'another' }))), made)
-  t.equal(wordsIn(await tell(runtime, 'no', declineOffer(made))), 'No deal, then.')
-  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
+  t.equal(wordsIn(await tell(runtime, 'no', declineOffer(made))), 'The offer is declined. There is no deal.')
+  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
   t.strictSame(asked.length, 1)
   t.strictSame((await runtime.listTasks({})).tasks, [])
 })
@@ -162,10 +162,10 @@ await t.test('an offer expires by the clock, for everybody', async t => {
   clock.increment(MINUTE - 1)
   t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
   clock.increment(1)
-  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
+  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
   await tell(runtime, 'mow my lawn')
   clock.increment(MINUTE)
-  t.equal(wordsIn(await tell(runtime, 'deal')), 'There is no such offer any more.')
+  t.equal(wordsIn(await tell(runtime, 'deal')), 'This offer is not open any more.')
   t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, nothing is what I offer.')
   const last = offerFrom(await tell(runtime, 'mow my lawn'))
   t.equal(last.round, 1, 'and the offers are counted anew')
@@ -192,8 +192,8 @@ await t.test('a counter-offer beyond the rounds is declined in words, and the ne
   await tell(runtime, 'mow my lawn')
   const made = offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' })))
   t.equal(made.round, 3)
-  t.equal(wordsIn(await tell(runtime, proposeTerms({ euros: 21, day: 'monday' }))), 'No deal: we take no more than 3 offers to agree.')
-  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'There is no such offer any more.')
+  t.equal(wordsIn(await tell(runtime, proposeTerms({ euros: 21, day: 'monday' }))), 'There is no deal: the offer limit of 3 is reached.')
+  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
   t.equal(offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' }))).round, 2)
 })
 
@@ -201,7 +201,7 @@ await t.test('of two acceptances at once one opens a task', async t => {
   const { runtime } = start(t, bargainer())
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
   const both = await Promise.all([tell(runtime, acceptOffer(made)), tell(runtime, acceptOffer(made))])
-  t.strictSame(both.map(answer => ('task' in answer ? 'task' : wordsIn(answer))), ['task', 'There is no such offer any more.'])
+  t.strictSame(both.map(answer => ('task' in answer ? 'task' : wordsIn(answer))), ['task', 'This offer is not open any more.'])
   t.equal((await runtime.listTasks({})).tasks.length, 1)
 })
 
@@ -422,13 +422,13 @@ await t.test('after a restart', async t => {
       await life.kill()
       const { id } = taskIn(await tell(life.runtime, acceptOffer(second)))
       await life.kill()
-      t.equal(wordsIn(await tell(life.runtime, acceptOffer(second))), 'There is no such offer any more.')
+      t.equal(wordsIn(await tell(life.runtime, acceptOffer(second))), 'This offer is not open any more.')
       t.strictSame((await life.runtime.listTasks({})).tasks.map(task => task.id), [id])
       await life.restart()
       await tell(life.runtime, 'mow my lawn')
       await life.pass(10 * MINUTE)
       await life.kill()
-      t.equal(wordsIn(await tell(life.runtime, 'deal')), 'There is no such offer any more.', 'what has expired meanwhile is gone')
+      t.equal(wordsIn(await tell(life.runtime, 'deal')), 'This offer is not open any more.', 'what has expired meanwhile is gone')
       t.strictSame(life.log, [])
     })
 
@@ -491,7 +491,7 @@ await t.test('with another agent after a restart', async t => {
     await tell(life.runtime, 'hello')
     await life.kill(bargainer(haggle, { rounds: 1 }))
     await tell(life.runtime, 'mow my lawn')
-    t.match(wordsIn(await tell(life.runtime, proposeTerms({ euros: 1, day: 'x' }))), 'no more than 1 offers')
+    t.match(wordsIn(await tell(life.runtime, proposeTerms({ euros: 1, day: 'x' }))), 'the offer limit of 1 is reached')
   })
 
   await t.test('a conversation goes on whether it negotiated by a function or not, then and now', async t => {

@@ -637,7 +637,7 @@ await t.test('what an agent says has the bounds of JSON from clients, and what t
     [{ text: 'x', metadata: text }, /artifact\.parts\[0\]\.metadata must be an object, also after its toJSON/],
     [{ parts: [{ text: 'x' }], metadata: nothing }, /artifact\.metadata must be JSON: not a function/],
     [{ data: nested(65) }, /artifact\.parts\[0\]\.data\S+ must not be nested more than 64 deep/],
-    [{ data: crowd(10_001) }, /artifact\.parts\[0\]\.data must not bring the whole to more than 10000 members/],
+    [{ data: crowd(10_001) }, /artifact\.parts\[0\]\.data must not bring the total to more than 10000 members/],
     [{ data: [1n] }, /artifact\.parts\[0\]\.data must be JSON: without cycles and BigInt/]
   ]
   for (const [words, message] of rows) t.throws(() => artifactOf(words), { code: 'InvalidAgentResponse', message })

@@ -4,9 +4,8 @@ import type { Schema } from './values.ts'
 const COMPILED = new WeakMap<Schema<unknown>, Schema<unknown>>()
 
 /**
- * Gives the same schema with its checks generated as code on first use, which halves the time of a decode and
- * costs a few milliseconds once. Where code generation is forbidden, the schema works on as it was; where zod is told so
- * (`jitless`), nothing is tried, which browsers would report.
+ * Compiles a schema on first use, which takes a few milliseconds and halves the time of a decode. If code generation fails, the
+ * schema stays as it is. With zod's `jitless`, it is not tried, because browsers would report the attempt.
  */
 export function compiled<T>(schema: Schema<T>): Schema<T>
 export function compiled(schema: Schema<unknown>): Schema<unknown> {

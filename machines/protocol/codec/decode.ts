@@ -3,18 +3,18 @@ import { compiled } from './compiled.ts'
 import { pathText } from './paths.ts'
 import type { Schema } from './values.ts'
 
-/** What `tryDecode` gives: the canonical value, or what is wrong, one entry per field. */
+/** Result of `tryDecode`: the canonical value, or violations, one per field. */
 export type Decoded<T> = { readonly value: T; readonly violations?: never } | { readonly value?: never; readonly violations: FieldViolation[] }
 
 const REPORTED_VIOLATIONS = 20
 
 /**
- * Decodes parsed JSON by a schema, as ProtoJSON does (§5.7), into the one canonical form.
+ * Decodes parsed JSON by a schema into canonical form, as ProtoJSON does (§5.7).
  *
- * Takes snake_case names, enum numbers, either base64 alphabet, any UTC offset, int32 as text and null for
- * absent; drops what it does not know and default values of fields without presence. What is inside `metadata`,
- * `data`, `params` and `header` is the input's own, neither copied nor looked at: `checkJson` comes first.
- * Bad values give InvalidParams with a violation for each bad field, at most 20, their names below `root`.
+ * Accepts snake_case names, enum numbers, either base64 alphabet, any UTC offset, int32 as text and null for absent. Drops
+ * unknown members and default values of fields without presence. The contents of `metadata`, `data`, `params` and `header` are
+ * neither copied nor checked, so call `checkJson` before. Throws InvalidParams with a violation for each invalid field, at most
+ * 20, with paths below `root`.
  */
 export function decode<T>(schema: Schema<T>, value: unknown, root = ''): T {
   const decoded = tryDecode(schema, value, root)
@@ -22,7 +22,7 @@ export function decode<T>(schema: Schema<T>, value: unknown, root = ''): T {
   throw new A2AError('InvalidParams', summary(decoded.violations), { violations: decoded.violations })
 }
 
-/** Does what `decode` does, and gives what is wrong instead of throwing it. */
+/** Like `decode`, but returns violations instead of throwing. */
 export function tryDecode<T>(schema: Schema<T>, value: unknown, root = ''): Decoded<T> {
   const result = compiled(schema).safeParse(value)
   if (result.success) return { value: result.data }

@@ -4,10 +4,10 @@ import { isObject, isForbiddenName } from './json.ts'
 import { flag, identifier, text, struct, type Schema, type Metadata } from './values.ts'
 
 /**
- * One field of a message: the schema of its value, and what its presence means (ProtoJSON, §5.7).
+ * One field of a message: the schema of its value, and its presence (ProtoJSON, §5.7).
  *
- * `isAbsent` says which values on the wire mean that the field is not there; `fill` gives the value of a
- * REQUIRED field that may be empty and was left out.
+ * `isAbsent` says which wire values count as absent; `fill` gives the value of a REQUIRED field that may be empty and is
+ * absent.
  */
 export interface Field<T, Optional extends boolean = boolean> {
   readonly schema: Schema<T>
@@ -16,7 +16,7 @@ export interface Field<T, Optional extends boolean = boolean> {
   readonly fill?: () => T
 }
 
-/** A field that must be there. */
+/** A required field. */
 export function required<T>(schema: Schema<T>): Field<T, false> {
   return { schema, optional: false, isAbsent: isNull }
 }
@@ -26,36 +26,36 @@ export function requiredOrNull<T>(schema: Schema<T>): Field<T, false> {
   return { schema, optional: false, isAbsent: value => value === undefined }
 }
 
-/** A REQUIRED field that may be empty: left out, it comes out as `fill()`, since a proto cannot tell these apart. */
+/** A REQUIRED field that may be empty. If absent, it decodes to `fill()`, because a proto cannot distinguish absent from empty. */
 export function filled<T>(schema: Schema<T>, fill: () => T): Field<T, false> {
   return { schema, optional: false, isAbsent: isNull, fill }
 }
 
-/** A field with explicit presence: left out or given, and kept even with its default value. */
+/** A field with explicit presence: a default value that is given is kept. */
 export function present<T>(schema: Schema<T>): Field<T, true> {
   return { schema, optional: true, isAbsent: isNull }
 }
 
-/** A field without presence: its default value means that it is not there. */
+/** A field without presence: its default value counts as absent. */
 export function optional<T>(schema: Schema<T>, isDefault: (value: unknown) => boolean): Field<T, true> {
   return { schema, optional: true, isAbsent: value => isNull(value) || isDefault(value) }
 }
 
-/** A string that may be left out; empty is left out. */
+/** An optional string; empty counts as absent. */
 export const optionalText = optional(text, isEmptyText)
 
-/** An id that may be left out; empty is left out. */
+/** An optional id; empty counts as absent. */
 export const optionalId = optional(identifier, isEmptyText)
 
-/** A boolean that may be left out; false is left out. */
+/** An optional boolean; false counts as absent. */
 export const optionalFlag = optional(flag, value => value === false)
 
-/** A list that may be left out; empty is left out. */
+/** An optional list; empty counts as absent. */
 export function optionalList<T>(element: Schema<T>): Field<T[], true> {
   return optional(list(element), value => Array.isArray(value) && value.length === 0)
 }
 
-/** A map that may be left out; empty is left out. */
+/** An optional map; empty counts as absent. */
 export function optionalMap<T>(element: Schema<T>): Field<Record<string, T>, true> {
   return optional(map(element), value => isObject(value) && Object.keys(value).length === 0)
 }
@@ -76,23 +76,22 @@ function isEmptyText(value: unknown): boolean {
   return value === ''
 }
 
-/** `simple` gives elements that need no more than a look, and `undefined` for all others. */
+/** `simple` is a fast path: it gives `undefined` for elements that need the schema. */
 interface ListTerms<T> {
   readonly min?: 0 | 1
   readonly simple?: (element: unknown) => T | undefined
 }
 
 /**
- * A list whose elements follow one schema, of at least `min` elements (default 0).
+ * A list of at least `min` elements (default 0) that follow one schema.
  *
- * Our own loop, because the library's goes on after a bad element, and a list of a million bad ones would cost
- * a million reports; this one stops after 20.
+ * It stops after 20 invalid elements. zod's own loop would report a million errors for a million invalid elements.
  */
 export function list<T>(element: Schema<T>, { min = 0, simple }: ListTerms<T> = {}): Schema<T[]> {
   const error = wanted(min === 0 ? 'a list' : 'a list of at least one')
   const array = z.array(z.unknown(), { error }).check(z.minLength(min, { error }))
   return z.pipe(array, z.transform((values: unknown[], context) => {
-    // A copy to write to, and no empty list: the first `push` onto one makes room for 17, and most lists are of one. It is not used if an element is bad.
+    // A copy has the exact capacity. The first `push` onto an empty list reserves 17 elements, and most lists have one.
     const decoded = values.slice() as T[]
     for (let index = 0; index < values.length && context.issues.length < REPORTED_ISSUES; index += 1) {
       const value = simple?.(values[index]) ?? decodeMember(context, index, element, values[index])
@@ -102,7 +101,7 @@ export function list<T>(element: Schema<T>, { min = 0, simple }: ListTerms<T> = 
   }))
 }
 
-/** A proto map: an object whose names are keys, kept as they are, and whose values follow one schema. */
+/** A proto map: an object with arbitrary keys, whose values follow one schema. */
 export function map<T>(element: Schema<T>): Schema<Record<string, T>> {
   return z.pipe(struct, z.transform((members: Metadata, context) => {
     const decoded: Record<string, T> = {}

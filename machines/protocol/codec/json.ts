@@ -4,29 +4,29 @@ import { pathText } from './paths.ts'
 /** Any value that JSON text can express. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [member: string]: JsonValue }
 
-/** What `checkJson` allows, and the name it reports the value under. */
+/** Limits of `checkJson`, and the name of the value in a violation. */
 export interface JsonLimits {
-  /** What the value is called in the violation's field; default `params`. */
+  /** First segment of the violation's path; default `params`. */
   readonly root?: string
-  /** Containers inside each other, the outermost being 1; default 64. */
+  /** Nesting depth of containers, the outermost being 1; default 64. */
   readonly depth?: number
-  /** Members of all objects together; default 10,000. */
+  /** Total members of all objects; default 10,000. */
   readonly keys?: number
-  /** All values together: members of objects, elements of lists, and the value itself; default 200,000. */
+  /** Total values: members of objects, elements of lists, and the value itself; default 200,000. */
   readonly nodes?: number
-  /** UTF-16 units in a string or a name, except in what carries bytes: the value of a member called `raw`, in 0.3 `bytes` or `fileWithBytes`; default 512 Ki. */
+  /** UTF-16 units in a string or a name; default 512 Ki. Values of members that carry bytes are exempt: `raw`, and in 0.3 `bytes` and `fileWithBytes`. */
   readonly stringLength?: number
 }
 
-/** A container on the way to the value being looked at: what is in it, and how much of that was looked at. */
+/** A container on the path to the current value; `seen` counts its checked values. */
 interface Frame {
-  /** The members' names; `undefined` for an array. */
+  /** Member names; `undefined` for an array. */
   readonly names: readonly string[] | undefined
   readonly values: readonly unknown[]
   seen: number
 }
 
-/** A container that is open in text: where its current member begins, or the index of its current element. */
+/** An open container in JSON text. `at` is the offset of its current member's name, or the index of its current element. */
 interface OpenText {
   readonly isObject: boolean
   at: number
@@ -34,35 +34,34 @@ interface OpenText {
 }
 
 const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, nodes: 200_000, stringLength: 512 * 1024 }
-/** Text up to this length is parsed without a look: whatever it holds, that takes a few milliseconds. */
+/** Text up to this length is parsed unchecked, which takes a few milliseconds at most. */
 const SCANNED_LENGTH = 64 * 1024
-/** Values and members that the text around a member may hold beside it, such as the method of a JSON-RPC request. */
+/** Extra values and members allowed outside the checked member, such as the method of a JSON-RPC request. */
 const AROUND = 1000
 const BYTES_NAMES: ReadonlySet<unknown> = new Set(['raw', 'bytes', 'fileWithBytes'])
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** Says that a value is a JSON object: neither null nor an array. */
+/** Whether a value is a JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A copy of a value as JSON text keeps it. Throws TypeError for a cycle or a BigInt, SyntaxError for what JSON leaves out. */
+/** Copies a value through JSON text. Throws TypeError for a cycle or a BigInt, SyntaxError for a value that JSON omits, such as `undefined`. */
 export function toJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** Says that a name must not be a member of any object, because assigning to it could reach a prototype. */
+/** Whether a member name is forbidden because assigning to it could reach a prototype. */
 export function isForbiddenName(name: string): boolean {
   return FORBIDDEN_NAMES.has(name)
 }
 
 /**
- * Looks through parsed JSON, before anything is decoded, for what no request needs: deep nesting, very many values or
- * members, very long strings, strings with half a surrogate pair, numbers that a double cannot hold, and the names
- * `__proto__`, `constructor` and `prototype`.
+ * Checks parsed JSON before it is decoded. Refused are deep nesting, too many values or members, long strings, lone
+ * surrogates, numbers that a double cannot hold, and the names `__proto__`, `constructor` and `prototype`.
  *
- * Gives the first violation, or `undefined`. It never recurses, and stops at the first violation, so that
- * hostile input costs no more than honest input of its size.
+ * Gives the first violation, or `undefined`. It does not recurse and stops at the first violation, so hostile input costs no
+ * more than valid input of its size.
  */
 export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolation | undefined {
   const allowed = { ...DEFAULTS, ...limits }
@@ -72,12 +71,12 @@ export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolati
 }
 
 /**
- * Looks through JSON text, before it is parsed, for more values, more members or deeper nesting than `checkJson` allows: parsing
- * 4 MiB of empty containers takes ten times as long as this, and holds up every other caller. It stops at the bound, and
- * counts a member that is given twice twice. Text of at most 64 Ki characters passes, and so may text that is not JSON.
+ * Checks JSON text before it is parsed, for more values, more members or deeper nesting than `checkJson` allows. Parsing 4 MiB
+ * of empty containers takes ten times as long as this scan, and blocks every other caller.
  *
- * With `member` the bounds are those of this member of the outermost object. The text may then nest one level deeper
- * and hold 1,000 values and members more.
+ * It stops at the first excess, and counts duplicate members separately. Text of at most 64 Ki characters passes, and so may
+ * text that is not JSON. With `member` the limits apply to this member of the outermost object; the text may then nest one
+ * level deeper and have 1,000 more values and members.
  */
 export function checkJsonText(text: string, limits: JsonLimits = {}, member?: string): FieldViolation | undefined {
   if (text.length <= SCANNED_LENGTH) return undefined
@@ -94,7 +93,7 @@ export function checkJsonText(text: string, limits: JsonLimits = {}, member?: st
 
 type Bounds = Pick<Required<JsonLimits>, 'depth' | 'keys' | 'nodes'>
 
-/** Says which bound the text exceeds first, in terms of `told`; `open` is then the way to the container that does. */
+/** The first limit that the text exceeds, worded with the figures of `told`. `open` is then the path to the container. */
 function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds, open: OpenText[]): string | undefined {
   let values = 1
   let members = 0
@@ -125,7 +124,7 @@ function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds,
         break
       case ']':
       case '}':
-        // An empty container has no value, which its beginning has counted.
+        // The opening bracket counted one value, which an empty container does not have.
         if (isEmptyAt(text, at)) values -= 1
         if (values > nodes) return leave(open, tooMany(told.nodes, 'values'))
         open.pop()
@@ -135,14 +134,14 @@ function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds,
   return undefined
 }
 
-/** Whether the container that ends here has nothing but white space in it. */
+/** Whether the container that ends here holds only white space. */
 function isEmptyAt(text: string, at: number): boolean {
   let before = at - 1
   while (text.charCodeAt(before) <= 0x20) before -= 1
   return text[before] === '[' || text[before] === '{'
 }
 
-/** The name that begins at a quote; the empty one where the text is not JSON. */
+/** The name that begins at a quote; empty if the text is not JSON. */
 function nameAt(text: string, at: number): string {
   try {
     return String(JSON.parse(text.slice(at, endOfString(text, at) + 1)))
@@ -151,7 +150,7 @@ function nameAt(text: string, at: number): string {
   }
 }
 
-/** Where the string ends that begins here; the length of the text if it does not end. */
+/** Offset of the closing quote of the string that begins at `from`; the length of the text if there is none. */
 function endOfString(text: string, from: number): number {
   const end = text.indexOf('"', from + 1)
   if (end < 0) return text.length
@@ -161,7 +160,7 @@ function endOfString(text: string, from: number): number {
   return at
 }
 
-/** Says what is wrong with the first bad value; `open` is then the way to it. */
+/** The first violation's description; `open` is then the path to its value. */
 function firstWrong(value: unknown, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
   const wrong = wrongValue(value, undefined, allowed)
   if (wrong !== undefined) return wrong
@@ -182,7 +181,7 @@ function firstWrong(value: unknown, allowed: Required<JsonLimits>, open: Frame[]
   return undefined
 }
 
-/** Goes through the rest of one container up to its next inner container, which it opens, or closes it. */
+/** Checks one container up to its next nested container, which it opens, or to its end, where it closes it. */
 function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): string | undefined {
   const { names, values } = frame
   while (frame.seen < values.length) {
@@ -203,15 +202,15 @@ function nextWrong(frame: Frame, allowed: Required<JsonLimits>, open: Frame[]): 
 function wrongName(name: string, { stringLength }: Required<JsonLimits>): string | undefined {
   if (isForbiddenName(name)) return 'must not have this name'
   if (name.length > stringLength) return tooLong(stringLength)
-  return name.isWellFormed() ? undefined : 'must have a name without half a surrogate pair'
+  return name.isWellFormed() ? undefined : 'must have a name without lone surrogates'
 }
 
-/** What is wrong with a string or number; `name` is that of the member, if it is one. */
+/** The violation of a string or number, if any; `name` is its member name. */
 function wrongValue(value: unknown, name: string | undefined, { stringLength }: Required<JsonLimits>): string | undefined {
   if (typeof value === 'number') return Math.abs(value) === Infinity ? 'must be a number that a double can hold' : undefined
   if (typeof value !== 'string') return undefined
   if (value.length > stringLength && !BYTES_NAMES.has(name)) return tooLong(stringLength)
-  return value.isWellFormed() ? undefined : 'must be text without half a surrogate pair'
+  return value.isWellFormed() ? undefined : 'must be text without lone surrogates'
 }
 
 function isContainer(value: unknown): value is object {
@@ -227,7 +226,7 @@ function stepOf({ names, seen }: Frame): string | number {
   return names?.[seen - 1] ?? seen - 1
 }
 
-/** Reports the container on top as a whole, not a member of it. */
+/** Makes the violation's path end at the current container instead of at a member of it. */
 function leave(open: unknown[], wrong: string): string {
   open.pop()
   return wrong
@@ -238,7 +237,7 @@ function tooDeep(depth: number): string {
 }
 
 function tooMany(most: number, what: 'members' | 'values'): string {
-  return `must not bring the whole to more than ${most} ${what}`
+  return `must not bring the total to more than ${most} ${what}`
 }
 
 function tooLong(stringLength: number): string {

@@ -15,7 +15,7 @@ export type MessageOf<F extends Fields> = Flat<
   }
 >
 
-/** The type of a oneof: one of the choices, together with the fields common to all. */
+/** The type of a oneof: exactly one of the choices, with the common fields. */
 export type OneOf<Choices extends Fields, Common extends Fields> = {
   [K in keyof Choices]: Flat<{ [P in K]: Value<Choices[K]> } & MessageOf<Common>>
 }[keyof Choices]
@@ -28,15 +28,15 @@ interface Entry {
 /**
  * Describes a proto message by its fields, named in camelCase.
  *
- * Its schema takes camelCase and snake_case names (one field under both is refused), drops unknown names and
- * absent values, fills in REQUIRED fields that may be empty, and then checks each field. Only own members count.
+ * Its schema accepts camelCase and snake_case names, but not both for one field. It drops unknown names and absent values,
+ * fills in REQUIRED fields that may be empty, and checks each field. Inherited members are ignored.
  */
 export function message<F extends Fields>(fields: F): Schema<MessageOf<F>>
 export function message(fields: Fields): Schema<unknown> {
   return z.pipe(z.transform(canonicaliser(fields)), objectOf(fields))
 }
 
-/** Describes a proto message that is a oneof: exactly one of `choices`, and beside it any of the `common` fields. */
+/** Describes a proto message that is a oneof: exactly one of `choices`, and any of the `common` fields. */
 export function oneOf<Choices extends Fields, Common extends Fields>(choices: Choices, common: Common): Schema<OneOf<Choices, Common>>
 export function oneOf(choices: Fields, common: Fields): Schema<unknown> {
   const canonicalise = canonicaliser({ ...choices, ...common })

@@ -2,8 +2,8 @@ const LONGEST = 200
 const PLAIN_NAME = /^[A-Za-z_$][\w$-]{0,99}$/
 
 /**
- * Writes where a value is, as in `params.message.parts[0].text`; names that are no plain words are quoted, as in
- * `metadata["urn:example"]`. Longer than 200 characters it is cut and ends with `…`. An empty root is left out.
+ * Formats the path of a value, as in `params.message.parts[0].text`. Names that are not identifiers are quoted, as in
+ * `metadata["urn:example"]`. Text over 200 characters is truncated with `…`. An empty root is omitted.
  */
 export function pathText(root: string, path: readonly PropertyKey[]): string {
   let text = root

@@ -3,10 +3,10 @@ const FIRST = Date.parse('0001-01-01T00:00:00.000Z')
 const LAST = Date.parse('9999-12-31T23:59:59.999Z')
 
 /**
- * Gives an RFC 3339 timestamp as A2A writes them: `YYYY-MM-DDTHH:mm:ss.sssZ`, UTC (§5.6.1).
+ * Converts an RFC 3339 timestamp to A2A's form: `YYYY-MM-DDTHH:mm:ss.sssZ`, UTC (§5.6.1).
  *
- * Takes any offset and up to nine fractional digits; those after the third are cut off. A date or time that
- * does not exist, a leap second, or a moment outside the years 0001 to 9999 gives `undefined`.
+ * Accepts any offset and up to nine fractional digits; those after the third are dropped. A date or time that does not exist, a
+ * leap second, or a moment outside the years 0001 to 9999 gives `undefined`.
  */
 export function canonicalTimestamp(text: string): string | undefined {
   const match = RFC_3339.exec(text)

@@ -1,17 +1,18 @@
 import * as z from 'zod'
-import { canonicalBase64 } from './base64.ts'
 import { complain, wanted } from './issues.ts'
 import { isObject, type JsonValue } from './json.ts'
 import { canonicalTimestamp } from './timestamps.ts'
 
-/** Checks one kind of value and gives it in canonical form; every type of the protocol follows from one. */
+/** Validates one kind of value and gives its canonical form. Every type of the protocol is inferred from a schema. */
 export type Schema<T> = z.ZodType<T>
 
-/** A `google.protobuf.Struct`: a JSON object whose names are its author's, so they are never changed (§4.6). */
+/** A `google.protobuf.Struct`: a JSON object with free names, which are never changed (§4.6). */
 export type Metadata = Record<string, unknown>
 
 const MAX_INT32 = 2 ** 31 - 1
 const LONGEST_ID = 128
+const BASE64_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+const NOT_BASE64 = /[^A-Za-z0-9+/]/
 const DECIMAL = /^-?(?:0|[1-9]\d{0,9})$/
 
 const NON_EMPTY = 'a non-empty string'
@@ -26,29 +27,29 @@ export const nonEmptyText: Schema<string> = z.string({ error: wanted(NON_EMPTY) 
 /** An id: 1 to 128 characters, none of them a control character (C0 or DEL). */
 export const identifier: Schema<string> = z.string({ error: wanted(ID) }).check(z.refine(isIdentifier, { error: wanted(ID) }))
 
-/** True or false, in no other spelling. */
+/** A JSON boolean; no other spelling is accepted. */
 export const flag: Schema<boolean> = z.boolean({ error: wanted('true or false') })
 
-/** Any JSON value, null included, taken as it is. */
+/** Any JSON value, including null, unchanged. */
 export const json: Schema<JsonValue> = z.custom<JsonValue>(isJson, { error: wanted('a JSON value') })
 
-/** A JSON object, taken as it is: nothing inside is renamed, dropped or copied. */
+/** A JSON object, unchanged: nothing inside is renamed, dropped or copied. */
 export const struct: Schema<Metadata> = z.custom<Metadata>(isObject, { error: wanted('an object') })
 
-/** Bytes as base64, which come out canonical: standard alphabet, padded. */
+/** Bytes as base64; decoded to the standard alphabet with padding. */
 export const bytes: Schema<string> = canonical(canonicalBase64, 'base64')
 
-/** A moment as RFC 3339, which comes out as `YYYY-MM-DDTHH:mm:ss.sssZ` (§5.6.1). */
+/** An RFC 3339 timestamp; decoded to `YYYY-MM-DDTHH:mm:ss.sssZ` (§5.6.1). */
 export const timestamp: Schema<string> = canonical(canonicalTimestamp, 'an RFC 3339 timestamp in the years 0001 to 9999')
 
-/** A whole number from `min` to `max`, both included; it may come as decimal text (ProtoJSON's int32). */
+/** A whole number from `min` to `max`, both inclusive; decimal text is accepted (ProtoJSON's int32). */
 export function int32(min = 0, max = MAX_INT32): Schema<number> {
   const error = wanted(`a whole number from ${min} to ${max}`)
   const inRange = (value: number) => Number.isInteger(value) && value >= min && value <= max
   return z.pipe(z.transform(numberOf), z.number({ error }).check(z.refine(inRange, { error })))
 }
 
-/** One of the names of an enum; it may come as its number in the proto. */
+/** A name of an enum; its number in the proto is accepted. */
 export function enumeration<Name extends string>(table: Readonly<Record<Name, { readonly number: number }>>): Schema<Name> {
   const names = Object.keys(table).filter((name): name is Name => Object.hasOwn(table, name))
   const byNumber = new Map<unknown, string>(names.map(name => [table[name].number, name]))
@@ -78,8 +79,35 @@ function isJson(value: unknown): boolean {
   return value === null || ['string', 'number', 'boolean', 'object'].includes(typeof value)
 }
 
-/** Adds zero so that -0, which JSON can write, is 0. */
+/** Adding zero turns -0, which JSON can express, into 0. */
 function numberOf(value: unknown): unknown {
   if (typeof value === 'number') return value + 0
   return typeof value === 'string' && DECIMAL.test(value) ? Number(value) + 0 : value
+}
+
+/**
+ * Converts base64 to its canonical form: the standard alphabet, padded, unused bits zero (RFC 4648 §4).
+ *
+ * Accepts the standard or the URL-safe alphabet, with or without padding, as ProtoJSON does for `bytes`. Equal bytes give equal
+ * text. Anything else, including white space, gives `undefined`.
+ */
+function canonicalBase64(text: string): string | undefined {
+  const body = withoutPadding(text)
+  const standard = NOT_BASE64.test(body) ? body.replaceAll('-', '+').replaceAll('_', '/') : body
+  if (standard.length % 4 === 1 || NOT_BASE64.test(standard)) return undefined
+  const padding = (4 - (standard.length % 4)) % 4
+  const written = text.length - body.length
+  if (written !== 0 && written !== padding) return undefined
+  return padding === 0 ? standard : withoutUnusedBits(standard, padding) + '='.repeat(padding)
+}
+
+function withoutPadding(text: string): string {
+  if (text.endsWith('==')) return text.slice(0, -2)
+  return text.endsWith('=') ? text.slice(0, -1) : text
+}
+
+/** Zeroes the unused bits of the last character: two with one `=`, four with two. */
+function withoutUnusedBits(text: string, padding: number): string {
+  const last = BASE64_ALPHABET.indexOf(text.slice(-1))
+  return text.slice(0, -1) + BASE64_ALPHABET.charAt(last - (last % 4 ** padding))
 }
