@@ -11,12 +11,12 @@ import { isNegotiation, negotiationExtension } from '../negotiation/negotiation.
 import type { Capabilities } from './capabilities.ts'
 import type { Agent } from './define-agent.ts'
 
-/** What a card says of how callers show who they are. */
+/** Authentication members of a card. */
 export type CardSecurity = Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>
 
 const CardSecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
 
-/** What `authenticate` says for the card. Throws TypeError if it says what cannot stand in a card or a header. */
+/** Validated card members of `authenticate`. Throws TypeError if they are invalid, or if its challenge is no valid header value. */
 export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
   const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
   if (!isHeaderText(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
@@ -24,20 +24,20 @@ export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
   if (violations) throw new TypeError(violationsText(violations))
   for (const { schemes = {} } of value.securityRequirements ?? []) {
     const unknown = Object.keys(schemes).find(name => !Object.hasOwn(value.securitySchemes ?? {}, name))
-    if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is none of its securitySchemes.`)
+    if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is not in its securitySchemes.`)
   }
   return value
 }
 
 /**
- * The `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one for each scheme in the card, else `Bearer`.
+ * `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one challenge per scheme in the card, else `Bearer`.
  */
 export function challengeOf({ challenge, securitySchemes = {} }: Authenticate, described: CardSecurity): string {
   const challenges = new Set(Object.values(described.securitySchemes ?? securitySchemes).map(schemeChallenge).filter(isHeaderText))
   return challenge ?? (challenges.size > 0 ? [...challenges].join(', ') : DEFAULT_CHALLENGE)
 }
 
-/** The challenge of a scheme, empty for client certificates, which are no headers. */
+/** Challenge of a scheme; empty for client certificates, which use no header. */
 function schemeChallenge(scheme: SecurityScheme): string {
   if ('mtlsSecurityScheme' in scheme) return ''
   if ('apiKeySecurityScheme' in scheme) return `ApiKey ${scheme.apiKeySecurityScheme.location}="${scheme.apiKeySecurityScheme.name}"`
@@ -49,26 +49,26 @@ function isHeaderText(text: string): boolean {
   return /^[\x20-\x7e]+$/.test(text)
 }
 
-/** What a card says whose author has described it so: its own words, and where it has none those of `authenticate`. */
+/** Authentication members of a card: the author's, else those of `authenticate`. */
 export function securityOf(described: CardSecurity, said: CardSecurity): CardSecurity {
   const securitySchemes = described.securitySchemes ?? said.securitySchemes
-  // Requirements name schemes: those of authenticate say nothing of schemes that are the author's own.
+  // Requirements refer to schemes, so those of `authenticate` do not apply to the author's schemes.
   const securityRequirements = described.securityRequirements ?? (described.securitySchemes ? undefined : said.securityRequirements)
   return { ...(securitySchemes && { securitySchemes }), ...(securityRequirements && { securityRequirements }) }
 }
 
-/** What the cards of one runtime are made of: its agent, and what its `authenticate` says for them. */
+/** Source of a runtime's cards: its agent, the card members of its `authenticate`, and its capabilities. */
 export interface CardSource {
   readonly agent: Agent
   readonly security: CardSecurity
   readonly capabilities: Capabilities
 }
 
-/** The card (§4.4.1) of an agent where it is served: what the author says, and the interfaces and capabilities that are there. */
+/** The card (§4.4.1) of a served agent: the author's description with the served interfaces and capabilities. */
 export function agentCard({ agent, security, capabilities }: CardSource, interfaces: readonly AgentInterface[], described = agent.card): AgentCard {
-  const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, sends that are taken once, conditional sends, long poll.' }
+  const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, deduplicated and conditional sends, long poll.' }
   const schema = shownInput(agent)
-  const wanted = { uri: INPUT_EXTENSION, description: 'What the message that opens a task has to hold.', params: { schema } }
+  const wanted = { uri: INPUT_EXTENSION, description: 'JSON Schema of the message that opens a task.', params: { schema } }
   const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
   const ours = agent.capabilities?.extensions === false ? [] : [reliability, ...(schema ? [wanted] : []), ...negotiation]
   const offered = { ...capabilities, extensions: [...ours, ...agent.extensions] }

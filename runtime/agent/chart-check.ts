@@ -10,13 +10,12 @@ const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
 
-/** The members of a state's meta that taskchart reads. */
 const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<keyof WorkMeta, true>)
 
-/** What brings an answer to a chart. */
+/** Events that bring an answer to a chart. */
 const ANSWERS = ['message.received', 'authorization.received']
 
-/** Refuses a chart that cannot do what its author means. Throws TypeError that names the state, and says what to write instead. */
+/** Refuses a chart with a state that cannot work as written. Throws TypeError that names the state and says what to write instead. */
 export function checkChart(machine: AnyStateMachine): void {
   const loss = contextLoss(machine.config.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
@@ -26,10 +25,10 @@ export function checkChart(machine: AnyStateMachine): void {
   }
 }
 
-/** Charts that were warned of: each is, once. */
+/** Charts that the author has been warned about, to warn once each. */
 const warned = new WeakSet<AnyStateMachine>()
 
-/** Warns on the console of states in which a task would stay until it is canceled. A chart that means that works all the same. */
+/** Warns on the console about states that a task can leave only by a cancel. Such a chart runs all the same. */
 export function warnOfChart(machine: AnyStateMachine): void {
   if (warned.has(machine)) return
   warned.add(machine)
@@ -46,23 +45,23 @@ function wayOnDoubt(node: AnyStateNode): string | undefined {
   const others = around(node)
   if (!others.some(each => leaves(each, node))) {
     return asks === undefined
-      ? "has no way on: no event, timer or actor leads out of it. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
-      : `asks, but no answer leads on: its task asks until it is canceled. Add a target: on: { '${answer}': 'next' }.`
+      ? "cannot be left: it has no transition for an event, timer or actor. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
+      : `asks, but no answer leaves it: its task waits until it is canceled. Add a target: on: { '${answer}': 'next' }.`
   }
   if (asks === undefined || others.some(hearsAnswer)) return undefined
-  return `asks, but hears no answer of the client: only events from within the agent lead on. Add on: { '${answer}': … }, or on: { '${answer}': {} } if that is meant.`
+  return `asks, but handles no answer of the client: only the agent's own events leave it. Add on: { '${answer}': … }, or on: { '${answer}': {} } if that is meant.`
 }
 
-/** Whether an answer is heard, or something else leads on that the agent does not have to send. */
+/** Whether a state handles an answer, or can be left without an event of the agent's. */
 function hearsAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
   return always !== undefined || invoke.length > 0 || [...transitions.keys()].some(name => name.startsWith('xstate.after.') || ANSWERS.some(type => hears(name, type)))
 }
 
-/** Whether a transition of one state leads out of another, which is in it, or there at the same time. */
+/** Whether a transition of `source` leaves `node`, which is `source` itself, nested in it, or active in parallel. */
 function leaves(source: AnyStateNode, node: AnyStateNode): boolean {
   const isWithin = (path: readonly string[]) => path.length < node.path.length && path.every((key, i) => key === node.path[i])
   return [...source.transitions, ['', source.always ?? []] as const].some(
-    // A state that this one is in is not done before this one has been left.
+    // The done event of an enclosing state comes only after `node` has been left.
     ([name, all]) => !(name.startsWith('xstate.done.state.') && isWithin(source.path)) && all.some(({ target = [] }) => target.some(to => to !== node && isWithin(commonPath(source, to))))
   )
 }
@@ -77,19 +76,19 @@ function nameOf({ machine, path }: AnyStateNode): string {
   return [machine.id, ...path].join('.')
 }
 
-/** Logic that stands in the chart itself, or nowhere: only what has a name is found again after a restart. */
+/** Refuses inline or missing logic: a restart finds logic only by its name. */
 function invokeFault({ config, machine }: AnyStateNode): string | undefined {
   for (const { src } of [config.invoke ?? []].flat() as { src: unknown }[]) {
     if (typeof src !== 'string') return "invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."
-    if (!Object.hasOwn(machine.implementations.actors as Record<string, AnyActorLogic>, src)) return `invokes ${src}, of which there is no actor. Give it: setupWork({ actors: { ${src}: fromPromise(…) } }).`
+    if (!Object.hasOwn(machine.implementations.actors as Record<string, AnyActorLogic>, src)) return `invokes ${src}, but there is no such actor. Add it: setupWork({ actors: { ${src}: fromPromise(…) } }).`
   }
   return undefined
 }
 
-/** A time that is none: XState would take it as over at once. */
+/** Refuses an undefined delay, which XState would treat as 0 ms. */
 function nameFault({ config, machine }: AnyStateNode): string | undefined {
   const name = Object.keys((config.after ?? {}) as object).find(name => Number.isNaN(Number(name)) && !Object.hasOwn(machine.implementations.delays, name))
-  return name && `goes on after ${name}, of which there is no delay. Give it: setupWork({ delays: { ${name}: 1000 } }).`
+  return name && `uses the delay ${name}, which is not defined. Define it: setupWork({ delays: { ${name}: 1000 } }).`
 }
 
 function tagFault({ tags, type }: AnyStateNode): string | undefined {
@@ -100,17 +99,17 @@ function tagFault({ tags, type }: AnyStateNode): string | undefined {
   }
   if (asks.length === 2) return 'is tagged input-required and auth-required: it can ask for one of them. Make it two states.'
   if (ends.length === 2) return 'is tagged failed and rejected: a task ends in one of them. Make it two states.'
-  if (asks.length > 0 && ends.length > 0) return `is tagged ${asks[0]} and ${ends[0]}: who asks has not ended. Make it two states.`
-  if (asks.length > 0 && type === 'final') return `is final, and tagged ${asks[0]}: nothing is heard in it any more. Leave out type: 'final', and go on from there on 'message.received'.`
+  if (asks.length > 0 && ends.length > 0) return `is tagged ${asks[0]} and ${ends[0]}, but a state that asks is no end. Make it two states.`
+  if (asks.length > 0 && type === 'final') return `is final, and tagged ${asks[0]}, but a final state receives no answer. Leave out type: 'final', and add a transition for 'message.received'.`
   if (ends.length > 0 && type !== 'final') return `is tagged ${ends[0]}, but is not final: the task would not end there. Add type: 'final'.`
   return undefined
 }
 
-/** What a state would do in which the chart has ended. */
+/** Refuses behaviour in a state in which the chart has ended. */
 function endFault({ type, parent, config }: AnyStateNode): string | undefined {
   if (type !== 'final' || parent?.parent || parent?.type !== 'compound') return undefined
   const member = (['on', 'after', 'always', 'invoke'] as const).find(member => Object.keys((config[member] ?? {}) as object).length > 0)
-  return member && `is final: the chart has ended there, and its ${member} never counts. Leave it out, or make it a state that is not final.`
+  return member && `is final: the chart has ended there, and its ${member} is ignored. Leave it out, or make it a state that is not final.`
 }
 
 function metaFault(node: AnyStateNode): string | undefined {
@@ -123,10 +122,10 @@ function metaFault(node: AnyStateNode): string | undefined {
   for (const [member, value] of Object.entries({ prompt, schema, jsonSchema })) {
     if (value !== undefined && !asks) return `has a ${member} in its meta, but asks nothing. Tag it: tags: 'input-required'.`
   }
-  if (reason !== undefined && !ends) return "has a reason in its meta, but is no end that needs one. Tag it: type: 'final', tags: 'failed', or 'rejected'."
+  if (reason !== undefined && !ends) return "has a reason in its meta, but is not tagged failed or rejected. Tag it: type: 'final', tags: 'failed', or 'rejected'."
   const name = `of the state ${nameOf(node)}`
   publishedSchema({ schema, jsonSchema }, { schema: `schema ${name}`, jsonSchema: `jsonSchema ${name}` })
-  return [prompt, reason].every(isSayable) ? undefined : "has words in its meta that cannot be said. Give text, a part, parts, or a function of the context: prompt: 'Which day?'."
+  return [prompt, reason].every(isSayable) ? undefined : "has an invalid prompt or reason in its meta. Give text, a part, parts, or a function of the context: prompt: 'Which day?'."
 }
 
 function isSayable(words: unknown): boolean {
@@ -138,23 +137,23 @@ function isSayable(words: unknown): boolean {
   }
 }
 
-/** A question that nothing in the chart would hear the answer of, in a state that nothing else leads out of. */
+/** Refuses a state that asks, if no state handles the answer and nothing else leaves it. */
 function answerFault(node: AnyStateNode): string | undefined {
   const misspelled = [...node.transitions.keys()].find(name => closestName(name, ANSWERS) !== undefined && !ANSWERS.includes(name))
-  if (misspelled !== undefined) return `hears '${misspelled}'. Is '${closestName(misspelled, ANSWERS)}' meant?`
+  if (misspelled !== undefined) return `handles '${misspelled}'. Is '${closestName(misspelled, ANSWERS)}' meant?`
   const asks = ASKING.find(tag => node.tags.includes(tag))
   if (asks === undefined || around(node).some(goesOn)) return undefined
-  return `asks, but hears no answer. Add on: { '${asks === 'auth-required' ? 'authorization.received' : 'message.received'}': … } to it.`
+  return `asks, but handles no answer. Add on: { '${asks === 'auth-required' ? 'authorization.received' : 'message.received'}': … } to it.`
 }
 
-/** The states that may take what comes while this one asks: it, those in it and those around it, and where states are there at the same time, all of those. */
+/** The states that may be active with this one: itself, nested and enclosing states, and those of an enclosing parallel state. */
 function around(node: AnyStateNode): AnyStateNode[] {
   const outer: AnyStateNode[] = []
   for (let each = node.parent; each; each = each.parent) outer.push(each)
   return [...outer, ...states(outer.findLast(({ type }) => type === 'parallel') ?? node)]
 }
 
-/** Whether an answer, an actor or the state itself leads on; any other event does if the chart may send it to itself, as it does its times. */
+/** Whether the state handles an answer, an actor or an eventless transition. Any other event counts if the chart may send it to itself. */
 function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean {
   if (always || invoke.length > 0) return true
   const sendsToItself = Object.keys(machine.implementations.actors).length > 0 || states(machine.root).some(({ entry }) => entry.length > 0)

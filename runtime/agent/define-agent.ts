@@ -17,69 +17,69 @@ import { checkChart, warnOfChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard, type ExtendedCard } from './described-card.ts'
 import { recoveryPolicy, restartPolicy, type MessagePolicy, type RecoveryType, type RestartOption } from './policies.ts'
 
-/** A statechart as work: one whose `input`, if it is typed, is what the agent's schema gives. */
+/** A statechart as work. If its `input` is typed, the type must be that of the agent's schema. */
 export type WorkChart<Input = unknown> = AnyStateMachine & { getInitialSnapshot(scope: AnyActorScope, input?: WorkInput<Input>): unknown }
 
 /**
- * An agent as its author writes it: with `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
- * first, about `Terms`. `Input` is what its `input` schema gives.
+ * An agent as its author writes it. With `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
+ * first, about `Terms`. `Input` is the output type of its `input` schema.
  */
 export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown> | undefined> {
   readonly card: AgentDescription
-  /** What the card says beside or in place of that to callers who have shown who they are, or a function of the caller that tells it. */
+  /** Members that extend or replace those of the card for authenticated callers, or a function of the caller that gives them. */
   readonly extendedCard?: ExtendedCard
-  /** Capabilities that the agent does not offer, such as `{ streaming: false }`. Default: all that can be served. */
+  /** Capabilities to turn off, such as `{ streaming: false }`. Default: all that can be served are on. */
   readonly capabilities?: CapabilityChoices
   /**
-   * Extensions of the protocol that the agent supports (§4.6) beside ours, by URIs of their own. Work and negotiation hear
-   * which of them a client has activated; who does not declare one that is `required` is refused whatever it asks for.
+   * Protocol extensions that the agent supports (§4.6), in addition to taskchart's. Work and negotiation get the URIs that the
+   * client has activated. Clients that do not declare a `required` one are refused.
    */
   readonly extensions?: readonly AgentExtension[]
   /**
-   * What the message that opens a task has to hold: the value of its first data part, or else its text, is what this schema
-   * takes. Any other is refused with InvalidParams that names the field, and no task is opened; where there is `negotiate`,
-   * after that has accepted. The work gets the value as the schema gives it, as `input`; clients see the schema on the card,
-   * as an extension (`urn:taskchart:extension:input:1`).
+   * Validates the message that opens a task: its first data part, else its text. An invalid one is refused with InvalidParams that
+   * names the field, and opens no task. With `negotiate`, it is validated after that has accepted. The work gets the parsed value
+   * as `input`. The card has the JSON Schema, in an extension (`urn:taskchart:extension:input:1`).
    */
   readonly input?: StandardSchema<Input>
-  /** What the card shows of that schema, as JSON Schema of 16 KiB at the most. Default: what the schema's library gives. */
+  /** The JSON Schema on the card, of at most 16 KiB. Default: the one that the schema's library provides. */
   readonly inputJsonSchema?: Record<string, unknown>
-  /** What does a task: a function, an async generator, or a statechart made with `setupWork`. */
+  /** Does the tasks: a function, an async generator, or a statechart made with `setupWork`. */
   readonly work?: WorkFunction<NoInfer<Input>, NoInfer<Terms>> | WorkGenerator<NoInfer<Input>, NoInfer<Terms>> | WorkChart<NoInfer<Input>>
   /**
-   * What answers a message that addresses no task: a function, called for each by itself, or a `negotiation(…)`, which holds
-   * an offer from one message to the next. Without it every such message opens a task.
+   * Answers messages that address no task: a function, called for each message separately, or a `negotiation(…)`, which keeps an
+   * offer open between messages. Without it every such message opens a task.
    */
   readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
-   * What becomes of a message to a task that works: `reject` (the default) refuses it; `steer` delivers it, if and only if
-   * the work is a statechart that can take it; `queue` keeps it for the work's next question, which is then not asked.
+   * Policy for messages to a working task. `reject` (the default) refuses them. `steer` delivers them if the work is a statechart
+   * that handles them in its present state, else refuses them. `queue` stores them as answers to the work's next questions, which
+   * are then not asked.
    */
   readonly messages?: MessagePolicy
   /**
-   * Whether work that crashes starts again: `temporary` (the default) never, `transient` always, but only `intensity`
-   * times within `periodMs`; one crash more fails the task. Default intensity and period, as OTP's: once within 5,000 ms.
+   * Restarts of crashed work: `temporary` (the default) never, `transient` at most `intensity` times within `periodMs`. One more
+   * crash fails the task. Default intensity and period are OTP's: once within 5,000 ms.
    */
   readonly restart?: RestartOption
   /**
-   * What becomes of work that was at work when its process ended: `resume` (the default of statecharts), `rerun` (that of
-   * functions and generators) or `fail`. Work that takes its process with it each time is given up after
-   * `limits.recoveries` times without progress.
+   * Recovery of work that was running when its process ended: `resume` (the default of statecharts), `rerun` (the default of
+   * functions and generators) or `fail`. Work that crashes its process fails after `limits.recoveries` recoveries without
+   * progress.
    */
   readonly recovery?: RecoveryType
   /** The version of the work, which is stored with each task. Default: that of the card. */
   readonly version?: string
   /**
-   * Makes of a statechart that another version has stored a snapshot that this one can go on from. Called without anything
-   * else of the runtime, once or more often for a task; if it throws, that task fails. Without it the stored chart goes on
-   * if it fits this one.
+   * Converts a statechart's snapshot from another version into one that this version can restore. It should be pure, since it may
+   * be called several times for a task. If it throws, the task fails. Without it, a stored snapshot is restored if it fits the
+   * chart.
    */
   readonly migrate?: Migrate
-  /** How long work may clean up once its task has ended before it did, in milliseconds. Default 5,000. */
+  /** Grace period for the cleanup of work whose task has ended, in milliseconds. Default 5,000. */
   readonly cancelGraceMs?: number
   /**
-   * How long a task's work may take, in milliseconds, questions and restarts of the process included: a task that has not
-   * ended by then fails, and its work stops. Default: as long as it likes.
+   * Time limit of a task's work, in milliseconds, including questions and restarts of the process. A task that exceeds it fails,
+   * and its work stops. Default: no limit.
    */
   readonly deadlineMs?: number
 }
@@ -96,15 +96,14 @@ export interface Agent extends AgentDefinition {
   readonly cancelGraceMs: number
 }
 
-/** Every member of a definition. */
 const MEMBERS = Object.keys({
   card: true, extendedCard: true, capabilities: true, extensions: true, input: true, inputJsonSchema: true, work: true, negotiate: true, messages: true,
   restart: true, recovery: true, version: true, migrate: true, cancelGraceMs: true, deadlineMs: true
 } satisfies Record<keyof AgentDefinition, true>)
 
-/** Checks an agent's definition. Throws TypeError or RangeError that says what to write instead. */
+/** Validates an agent's definition. Throws TypeError or RangeError that says what to write instead. */
 export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Input, Terms>): Agent {
-  // Which input and terms its work takes only the author's types know.
+  // Types of input and terms exist only for the author.
   const definition = given as AgentDefinition
   rejectUnknown(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
@@ -123,8 +122,8 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   if (capabilities !== undefined) checkCapabilities(capabilities, { extendedCard, negotiates: isNegotiation(negotiate) })
   const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }), ...(capabilities && { capabilities }) }
   const { version = described.version } = definition
-  if (input && isNegotiation(negotiate)) throw new TypeError('What opens the task of a negotiation is its deal: have terms say what the work needs, and leave input out.')
-  if (input && !work) throw new TypeError('input is what opens a task: an agent without work opens none. Give it work, or leave input out.')
+  if (input && isNegotiation(negotiate)) throw new TypeError('A deal opens the task of a negotiation, so input would validate nothing. Put what the work needs into the terms, and leave input out.')
+  if (input && !work) throw new TypeError('input validates the message that opens a task, but an agent without work opens none. Add work, or leave input out.')
   shownInput({ input, inputJsonSchema })
   if (work && typeof work !== 'function') warnOfChart(work)
   checkVersions({ version, migrate }, isChart)
@@ -134,13 +133,13 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
 function checkVersions({ version, migrate }: { readonly version: unknown; readonly migrate: unknown }, isChart: boolean): void {
   if (typeof version !== 'string' || version === '') throw new TypeError(`version has to be a text such as '2.1.0', not ${JSON.stringify(version)}.`)
   if (migrate === undefined) return
-  if (typeof migrate !== 'function') throw new TypeError('migrate has to be a function: ({ version, snapshot }) => the snapshot as the present chart restores it.')
-  if (!isChart) throw new TypeError('migrate is for work as a statechart. A function runs again against its journal: have it say and ask the same up to where it was.')
+  if (typeof migrate !== 'function') throw new TypeError('migrate has to be a function: ({ version, snapshot }) => a snapshot that the present chart can restore.')
+  if (!isChart) throw new TypeError('migrate is for work as a statechart. A function is replayed from its journal: leave migrate out, and keep its words and questions up to there.')
 }
 
 function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: DescribedCard): void {
   if (extendedCard === undefined || typeof extendedCard === 'function') return
-  if (!isObject(extendedCard)) throw new TypeError('extendedCard has to be what the card says to known callers, such as { skills: […] }, or a function of the caller that tells it.')
+  if (!isObject(extendedCard)) throw new TypeError('extendedCard has to be an object with the members for authenticated callers, such as { skills: […] }, or a function of the caller that returns one.')
   describedCard({ ...card, ...extendedCard }, 'extendedCard')
 }
 
@@ -149,12 +148,12 @@ function checkNegotiate(negotiate: unknown, work: AgentDefinition['work']): void
   if (!isNegotiation(negotiate)) {
     throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…), or a negotiation: negotiation({ terms: z.object({ … }), respond: … }).')
   }
-  if (!work) throw new TypeError('A negotiation agrees upon terms for work: give the agent work, or a function as negotiate that answers reply(…).')
+  if (!work) throw new TypeError('A negotiation agrees on terms for work. Add work, or use a function as negotiate that answers reply(…).')
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
   if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
-  if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart; a function takes 'queue', and asks for its messages.")
+  if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question.")
 }
 
 function isMachineOrFunction(work: unknown): boolean {

@@ -6,22 +6,22 @@ import type { Caller } from '../access/authentication.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
 /**
- * What an author says of an agent; interfaces and capabilities follow from how it is served. Defaults: no description,
- * version `1.0.0`, text in and out (`text/plain`), no skills.
+ * An author's description of an agent. Interfaces and capabilities are added when it is served. Defaults: no description, version
+ * `1.0.0`, `text/plain` as input and output mode, no skills.
  */
 export type AgentDescription = Pick<AgentCard, 'name'> & Partial<Omit<AgentCard, 'name' | ServedMember>>
 
-/** What of a card an author has described: checked, with its defaults filled in. */
+/** The validated description, with its defaults. */
 export type DescribedCard = Omit<AgentCard, ServedMember>
 
 type ServedMember = 'supportedInterfaces' | 'capabilities' | 'signatures'
 
-/** What is not the author's to say on a card, and where it is said instead. Of A2A 1.0, then of older cards. */
+/** Card members that an author may not set, with what to do instead: first those of A2A 1.0, then those of older cards. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  supportedInterfaces: 'follows from where the agent is served. Leave it out, or say createRuntime({ publicUrl }).',
-  capabilities: 'follows from how the agent is served. Leave it out, and turn one off with defineAgent({ capabilities: { streaming: false } }); extensions of your own are said by defineAgent({ extensions }).',
-  signatures: 'would be of a card that is not served: interfaces and capabilities are still to come. Leave it out.',
-  url: 'follows from where the agent is served. Leave it out, or say createRuntime({ publicUrl }).',
+  supportedInterfaces: 'follows from where the agent is served. Leave it out, or write createRuntime({ publicUrl }).',
+  capabilities: 'follows from how the agent is served. Leave it out. Turn one off with defineAgent({ capabilities: { streaming: false } }), and declare your own extensions with defineAgent({ extensions }).',
+  signatures: 'would not match the served card, which also has interfaces and capabilities. Leave it out.',
+  url: 'follows from where the agent is served. Leave it out, or write createRuntime({ publicUrl }).',
   preferredTransport: 'follows from how the agent is served. Leave it out.',
   additionalInterfaces: 'follows from how the agent is served. Leave it out.',
   protocolVersion: 'follows from how the agent is served. Leave it out.',
@@ -38,7 +38,7 @@ const SKILL = Object.keys({ id: true, name: true, description: true, tags: true,
 
 const PROVIDER = Object.keys({ url: true, organization: true } satisfies Record<keyof AgentProvider, true>)
 
-/** Checks a description and fills in its defaults. Throws TypeError that names each wrong member, as one of `name`. */
+/** Validates a description and fills in defaults. Throws TypeError that names each invalid member, with `name` as its root. */
 export function describedCard(card: AgentDescription, name = 'card'): DescribedCard {
   checkMembers({ ...card }, name)
   const defaults = { description: '', version: '1.0.0', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: [] }
@@ -59,8 +59,8 @@ function checkMembers(card: Readonly<Record<string, unknown>>, name: string): vo
   if (Array.isArray(skills)) skills.filter(isObject).forEach((skill, i) => rejectUnknown(skill, SKILL, `${name}.skills[${i}]`))
 }
 
-/** What an extended card says beside the public one or in place of it; a member that is there replaces the whole of the public one. */
+/** Members of an extended card. Each replaces the whole member of the public card. */
 export type CardChanges = Partial<AgentDescription>
 
-/** The changes for everybody who has shown who it is, or a function that tells them for one caller: nothing if there is no card for it. */
+/** The members for all authenticated callers, or a function that gives those for one caller; `undefined` means no extended card for it. */
 export type ExtendedCard = CardChanges | ((caller: Caller) => CardChanges | undefined | Promise<CardChanges | undefined>)

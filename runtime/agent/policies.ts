@@ -3,32 +3,32 @@ import type { RestartPolicy, RestartType } from '../../machines/supervision.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
 /**
- * What becomes of work that was at work, not waiting, when its process ended: `resume` has a statechart go on in its
- * state, its promises, callbacks and other actors started again; `rerun` has a function or generator run again from its
- * start, against its journal; `fail` ends its task as failed.
+ * Recovery of work that was running, not waiting, when its process ended. `resume`: a statechart continues in its state, and its
+ * promises, callbacks and other actors start again. `rerun`: a function or generator is replayed from its journal. `fail`: its
+ * task fails.
  */
 export type RecoveryType = 'resume' | 'rerun' | 'fail'
 
-/** The policy that an author means: `resume` for a statechart, `rerun` for all else. Throws TypeError that says what to write instead. */
+/** Validates an author's recovery policy. Default: `resume` for a statechart, else `rerun`. Throws TypeError that says what to write instead. */
 export function recoveryPolicy(option: RecoveryType | undefined, isChart: boolean): RecoveryType {
   if (option === undefined) return isChart ? 'resume' : 'rerun'
   if (!['resume', 'rerun', 'fail'].includes(option)) throw new TypeError(`recovery has to be 'resume', 'rerun' or 'fail', not ${option}.`)
   if (option === 'resume' && !isChart) {
-    throw new TypeError("recovery: 'resume' needs work as a statechart. A function runs again from its start: write recovery: 'rerun', and put what is not to be done twice into step('name', …).")
+    throw new TypeError("recovery: 'resume' needs work as a statechart. A function runs again from its start: write recovery: 'rerun', and put side effects into step('name', …).")
   }
   if (option === 'rerun' && isChart) {
-    throw new TypeError("recovery: 'rerun' is for functions. A statechart goes on in its state: write recovery: 'resume', or 'fail'; to have it begin anew write a transition to its first state.")
+    throw new TypeError("recovery: 'rerun' is for functions. A statechart continues in its state: write recovery: 'resume' or 'fail'. To restart a chart, add a transition to its initial state.")
   }
   return option
 }
 
-/** How an agent's work is restarted: by type alone, or with an intensity and a period of its own. */
+/** An author's restart policy: a type, or a type with intensity and period. */
 export type RestartOption = RestartType | (Pick<RestartPolicy, 'type'> & Partial<RestartPolicy>)
 
-/** OTP's: once within 5 seconds. */
+/** OTP's default: once within 5 seconds. */
 const DEFAULTS = { intensity: 1, periodMs: 5000 } as const satisfies Partial<RestartPolicy>
 
-/** The policy that an author means: never, unless told otherwise. Throws TypeError or RangeError that says what to write instead. */
+/** Validates an author's restart policy. Default: never. Throws TypeError or RangeError that says what to write instead. */
 export function restartPolicy(option: RestartOption = 'temporary'): RestartPolicy {
   if (isObject(option)) rejectUnknown(option, ['type', 'intensity', 'periodMs'], 'restart')
   const { type, intensity, periodMs } = { ...DEFAULTS, ...(typeof option === 'string' ? { type: option } : option) }
@@ -41,5 +41,5 @@ export function restartPolicy(option: RestartOption = 'temporary'): RestartPolic
   return { type, intensity, periodMs }
 }
 
-/** What becomes of a message to a task that works: it is refused, delivered to a chart that can take it, or kept for the next question. */
+/** Policy for messages to a working task: refuse them, deliver them to a chart that handles them, or store them for the next question. */
 export type MessagePolicy = 'reject' | 'steer' | 'queue'

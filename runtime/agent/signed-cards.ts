@@ -8,10 +8,10 @@ import { tenantInterfaces } from './tenant-interfaces.ts'
 /** Signs a card (§8.4): `cardSigner({ key })` of `taskchart/cards`. Gives the card with its signature, within `limits.accessMs`. */
 export type SignCard = (card: AgentCard) => Promise<AgentCard>
 
-/** So many cards are kept: one for each address at which an agent is asked for, and for each kind of known caller. */
+/** Size of the LRU cache. Cards differ by requested address, and by authenticated caller. */
 const MOST_CARDS = 64
 
-/** Cards with their signatures, each made once, so that what was served before is served again. */
+/** LRU cache of signed cards, so that equal cards are signed once. */
 export class SignedCards {
   readonly #sign: SignCard
   readonly #services: Parameters<typeof cardInTime>[2]
@@ -23,7 +23,7 @@ export class SignedCards {
     this.#services = services
   }
 
-  /** Gives a card with its signature. What could not be signed is tried again the next time. */
+  /** Signs a card. A failed signature is not cached. */
   of(card: AgentCard): Promise<AgentCard> {
     const content = JSON.stringify(card)
     return this.#cards.get(content, () => {
@@ -40,19 +40,19 @@ export class AgentCards {
   readonly #tenants: Tenants
   readonly #signatures: SignedCards | undefined
 
-  /** Without `sign` they have no signature. */
+  /** Without `sign` cards are not signed. */
   constructor(source: CardSource, tenants: Tenants, sign: SignCard | undefined, services: Parameters<typeof cardInTime>[2]) {
     this.source = source
     this.#tenants = tenants
     this.#signatures = sign && new SignedCards(sign, services)
   }
 
-  /** The public card for a server that offers these interfaces: for all tenants that are listed, or for one. */
+  /** The public card for a server with these interfaces: for all listed tenants, or for one. */
   publicCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard {
     return agentCard(this.source, tenantInterfaces(interfaces, tenant === undefined ? this.#tenants.listed : [tenant]))
   }
 
-  /** Signs a card, if this runtime signs. */
+  /** Signs a card, if this runtime signs cards. */
   async signed(card: AgentCard): Promise<AgentCard> {
     return this.#signatures?.of(card) ?? card
   }

@@ -2,15 +2,15 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 
 /**
- * The interfaces (§4.4.6) at which these tenants are reached, one tenant after the other; without any as they are. Requests
- * of 1.0 name their tenant. Those of older versions cannot, so it stands in their path, but for REST, which has none for it.
+ * The interfaces (§4.4.6) of these tenants, grouped by tenant; unchanged if there are no tenants. Requests of A2A 1.0 name their
+ * tenant. Those of older versions cannot, so the URL's path has it; REST of older versions has no path for it and is left out.
  */
 export function tenantInterfaces(interfaces: readonly AgentInterface[], tenants: readonly string[] = []): readonly AgentInterface[] {
   if (tenants.length === 0) return interfaces
   return tenants.flatMap(tenant => (tenant === '' ? interfaces : interfaces.flatMap(each => ofTenant(each, tenant))))
 }
 
-/** An address that names a tenant in its path, which is below that of the agent. */
+/** The agent's URL with the tenant as its last path segment. */
 export function tenantUrl(url: string, tenant: string): string {
   return tenant === '' ? url : `${url.replace(/\/$/, '')}/${encodeURIComponent(tenant)}`
 }

@@ -5,7 +5,7 @@ import { chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
 import { textOf } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
 
-/** Names one artifact of all: its id is unique only within its task (§4.1.7). */
+/** Identifies an artifact. Its id alone is unique only within its task (§4.1.7). */
 export interface ArtifactReference {
   readonly taskId: string
   readonly artifactId: string
@@ -24,7 +24,7 @@ export function namedArtifacts(message: Message): ArtifactReference[] {
   })
 }
 
-/** Whether a value names an artifact; it may have other members, too. */
+/** Whether a value refers to an artifact. It may have more members. */
 export function isReference(value: unknown): value is ArtifactReference {
   return (
     typeof value === 'object' && value !== null &&
@@ -33,35 +33,35 @@ export function isReference(value: unknown): value is ArtifactReference {
   )
 }
 
-/** An artifact that a message may mean: what tells it from the others, little enough for a chart's context. */
+/** An artifact that a message may mean, without its content, so that a chart can keep it in its context. */
 export interface ArtifactChoice extends ArtifactReference {
-  /** Its name, or the artifactId of one that has none. */
+  /** Its name, or its artifactId if it has no name. */
   readonly name: string
-  /** What it says of itself, if that is short. */
+  /** Its description, if that has at most 300 characters. */
   readonly description?: string
 }
 
-/** How to ask which artifact is meant. */
+/** Options of a question that asks which artifact is meant. */
 export interface WhichArtifactOptions {
-  /** What the artifacts are, in one word. Default `artifact`. */
+  /** One word for the kind of artifact, such as `picture`. Default `artifact`. */
   readonly what?: string
-  /** The question in words of your own. `isAgain`: the answer before named none. */
+  /** Makes the text of the question. `isAgain`: the last answer did not choose one. */
   readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
 }
 
 export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
 
-/** How many artifacts a question lists; the others can be named, too. */
+/** Maximum number of artifacts that a question lists. Clients may name others too. */
 const LISTED = 20
 
-/** How long a description is, in characters, of which the words are looked for in an answer. */
+/** Maximum length of a description whose words are matched with an answer, in characters. */
 const LONGEST_DESCRIPTION = 300
 
 const OR = new Intl.ListFormat('en', { type: 'disjunction' })
 
 /**
- * The artifacts that the message which opened a task may mean, newest first: the newest of each name. One if the message
- * names it; if there are several or none, nobody but the client can tell.
+ * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if the message
+ * names one. Otherwise ask the client.
  */
 export function artifactChoices({ message, earlierArtifacts }: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
   const newest = new Map<string, ArtifactChoice>()
@@ -76,14 +76,14 @@ export function artifactChoices({ message, earlierArtifacts }: Pick<WorkInput, '
   return named ? [named] : choices
 }
 
-/** What an artifact goes by: its name, or its id if it has none. */
+/** An artifact's name, or its id if it has no name. */
 export function nameOf({ artifactId, name }: { readonly artifactId: string; readonly name?: string | undefined }): string {
   return name || artifactId
 }
 
 /**
- * Asks which artifact is meant: in words, and with a data part for each, newest first. A client chooses by sending one of
- * these parts back, whose metadata refers to the artifact, or by its name.
+ * Makes the question which artifact is meant: text, and a data part for each artifact, newest first. The metadata of a data part
+ * refers to its artifact. A client chooses by sending one of the parts back, or by the artifact's name.
  */
 export function whichArtifact(choices: readonly ArtifactChoice[], options: WhichArtifactOptions & { readonly isAgain?: boolean } = {}): MessageContent {
   checkOptions(options, { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE }, 'whichArtifact', "whichArtifact(choices, { what: 'picture' })")
@@ -93,15 +93,15 @@ export function whichArtifact(choices: readonly ArtifactChoice[], options: Which
 }
 
 /**
- * The artifact that an answer to that question chooses: by a reference in the metadata of a part, by the `data` part of the question,
- * by its name, its name without the extension or its id in the text, by its place in the list (`2`, `the second one`), by the
- * task that it refers to, or by words of its name and description. `undefined` if it means none, or more than one.
+ * The artifact that an answer to `whichArtifact` chooses. In order of precedence: a reference in the metadata of a part or in a
+ * `data` part; its name, its name without the extension or its id in the text; its position in the list (`2`, `the second
+ * one`); the task that the message refers to; words of its name and description. `undefined` if none or several match.
  */
 export function chosenArtifact(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
   return sole(meantArtifacts(choices, answer))
 }
 
-/** The artifacts that an answer may mean, likewise: several if it does not tell them apart. */
+/** Like `chosenArtifact`, but gives all artifacts that match. */
 export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[] {
   const text = textOf(answer)
   const referred = referredTo(choices, answer)
@@ -112,7 +112,7 @@ export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Messa
   return meant.length > 0 ? meant : chosenByWords(choices, text)
 }
 
-/** What a message refers to in parts; `undefined` if it has no reference. */
+/** The choices that a message's parts refer to; `undefined` if it has no reference. */
 function referredTo(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] | undefined {
   const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
   return references.length > 0 ? choices.filter(choice => references.some(reference => isSame(reference, choice))) : undefined
@@ -143,8 +143,8 @@ function isSame(one: ArtifactReference, other: ArtifactReference): boolean {
 }
 
 /**
- * The choices whose name or id stands in a text as words of their own, in any case; where one holds another, only the longer.
- * `orStem`: so does the name without its extension.
+ * The choices whose name or id occurs in a text as whole words, in any case. If one label contains another, only the longer one
+ * matches. `orStem`: the name without its extension matches too.
  */
 function namedIn(text: string, choices: readonly ArtifactChoice[], orStem = false): ArtifactChoice[] {
   const labelled = choices.map(choice => ({ choice, labels: labelsOf(choice, orStem) }))
@@ -168,7 +168,7 @@ function lower(label: string): string {
   return label.toLowerCase()
 }
 
-/** Only what is written with spaces between its words has any around it. */
+/** Word boundaries apply only to Latin letters and digits, because other scripts may be written without spaces. */
 function wordsOf(label: string): RegExp {
   const literal = label.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`)
   return new RegExp(String.raw`(?<![\p{Script=Latin}\p{N}_])${literal}(?![\p{Script=Latin}\p{N}_])`, 'giu')

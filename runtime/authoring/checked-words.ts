@@ -14,13 +14,12 @@ import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
 import type { WorkResult } from './words.ts'
 
-/** The words of a negotiation alone. */
+/** Words that only a negotiation may answer. */
 const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
 
-/** The members of a result. */
 const RESULT = Object.keys({ artifact: true, artifacts: true, message: true, metadata: true } satisfies Record<keyof WorkResult, true>)
 
-/** How many members of another object an error names. */
+/** Maximum number of unknown members that an error names. */
 const SHOWN = 5
 
 /** The members that a message and an artifact have in common. */
@@ -28,12 +27,12 @@ const content = { parts: partsField, metadata: present(struct), extensions: opti
 const MessageContentSchema = message(content)
 const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalText, description: optionalText, ...content })
 
-/** A question as the task's chart takes it. */
+/** The event of a question for the task's chart. */
 export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
 
 /**
- * The author's words as the charts take them. Everything that an author's code hands over passes here, whatever its
- * type promised: what is not valid A2A is refused with InvalidAgentResponse, naming the member.
+ * Validates an author's word and converts it to an event for the task's chart. Everything that an author's code hands over is
+ * validated in this file, whatever its type says. Throws InvalidAgentResponse that names the member which is not valid A2A.
  */
 export function toWorkEvent(words: unknown): WorkWord {
   const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
@@ -50,19 +49,19 @@ export function toWorkEvent(words: unknown): WorkWord {
   }
 }
 
-/** What a question says to the task, with the JSON Schema of its answer, if it has one. */
+/** The event of a question, with the JSON Schema of its answer, if it has one. */
 export function questionEventOf({ type, message, answerSchema }: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
   const said = messageOf(message)
   const shown = answerSchema ? { ...said, metadata: { ...said.metadata, [ANSWER_SCHEMA]: answerSchema } } : said
   return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: shown }
 }
 
-/** A value as JSON gives it back; `undefined` stays. Throws InvalidAgentResponse for one that JSON cannot hold. */
+/** Copies a value through JSON; `undefined` stays. Throws InvalidAgentResponse for a value that JSON cannot express. */
 export function plainValue<T>(value: T, name: string): T {
   return value === undefined ? value : plain(value, name)
 }
 
-/** The same for a value that its author's code gets back: it must be what JSON keeps, so that a Map does not come back as {}. */
+/** Like `plainValue`, for values that the author's code reads back: also refuses values that JSON changes, such as a Map. */
 export function keptValue<T>(value: T, name: string): T {
   const kept = plainValue(value, name)
   const loss = jsonLoss(value, name)
@@ -70,14 +69,14 @@ export function keptValue<T>(value: T, name: string): T {
   return kept
 }
 
-/** Throws for a context in which a step of a chart has put what JSON does not keep: after a restart it would be another one. */
+/** Throws InvalidAgentResponse if a transition put a value into the chart's context that JSON changes: it would differ after a restart. */
 export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSnapshot): AnyMachineSnapshot {
   const loss = contextLoss(snapshot.context, before?.context)
   if (loss !== undefined) throw noted(`The agent's chart has a context that cannot be stored: ${loss}`)
   return snapshot
 }
 
-/** What a work's return or output means; `undefined` is a result without artifacts. */
+/** The outcome of a work's return value or output. `undefined` is a result without artifacts. */
 export function toOutcome(result: unknown): WorkOutcome {
   const given = result ?? {}
   if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
@@ -97,10 +96,10 @@ export function toOutcome(result: unknown): WorkOutcome {
   }
 }
 
-/** Refuses an object that says nothing of a result: it would complete the task without what its author made. */
+/** Refuses an object without any member of a result, since it would complete the task and lose what the author returned. */
 function checkResult(given: object): void {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type))) return
-  if (isQuestion(given)) throw invalid('result must not be a question: await ask(…) in a function, or yield* it in a generator, and return what comes of it')
+  if (isQuestion(given)) throw invalid('result must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result')
   if (kindIn(given) === 'Error') throw invalid("result must not be an error: throw it, or return failed('…') with a reason for the client")
   if (RESULT.some(member => member in given)) return
   const [name, ...others] = Object.keys(given)
@@ -110,12 +109,12 @@ function checkResult(given: object): void {
   throw invalid(`result ${found}, and none of ${RESULT.join(', ')}. ${meant === undefined ? "Return { artifact: text('…') }, or data(…) for a value" : `Is ${meant} meant?`}`)
 }
 
-/** An end that is not success, with the author's reason. */
+/** The outcome of work that fails or rejects its task, with the author's reason. */
 export function endedFor(state: 'rejected' | 'failed', reason: unknown): WorkOutcome {
   return { state, message: messageOf(reason ?? `The task was ${state} without a reason.`) }
 }
 
-/** What a negotiation's answer means. */
+/** The outcome of a negotiation's answer. */
 export function decisionOf(answer: unknown, request: ContextRequest, opensTasks: boolean): NegotiationOutcome {
   const wanted = opensTasks ? 'answer reply(…), accepted(…) or rejected(…)' : 'answer reply(…), for the agent has no work'
   const word = wordOf(answer, opensTasks ? ['reply', 'accepted', 'rejected'] : ['reply'], wanted)
@@ -124,12 +123,12 @@ export function decisionOf(answer: unknown, request: ContextRequest, opensTasks:
   return { request, decision: 'accepted', ...(word.terms !== undefined && { terms: metadataOf(word.terms) }) }
 }
 
-/** A message's content out of what an author may write for it. */
+/** Validated content of a message from anything that `Words` allows. */
 export function messageOf(words: unknown): MessageContent {
   return owned(checked(MessageContentSchema, withParts(words), 'message'), 'message')
 }
 
-/** An artifact's content out of what an author may write for it. */
+/** Validated content of an artifact from anything that `ArtifactWords` allows. */
 export function artifactOf(words: unknown): ArtifactContent {
   return owned(checked(ArtifactContentSchema, withParts(words), 'artifact'), 'artifact')
 }
@@ -144,7 +143,7 @@ function withParts(words: unknown): unknown {
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
 }
 
-/** A word of one of these types, as an author's code has to say it. */
+/** A word of one of these types. Throws InvalidAgentResponse for any other value. */
 export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) throw noted(`The agent's code has to ${wanted}.`)
@@ -157,7 +156,7 @@ function checked<T>(schema: Schema<T>, value: unknown, name: string): T {
   throw invalid(violationsText(violations))
 }
 
-/** The content with free-form JSON of its own, so that it can be sent, and the author's later changes do not reach it. */
+/** Copies the content's free-form JSON, so that later changes by the author do not reach it. */
 function owned<T extends { parts: Part[]; metadata?: Record<string, unknown> }>(given: T, name: string): T {
   if (!given.metadata && !given.parts.some(hasJson)) return given
   const parts = given.parts.map((part, i) => (hasJson(part) ? boundedPart(part, `${name}.parts[${i}]`) : part))
@@ -174,7 +173,7 @@ function boundedPart(part: Part, name: string): Part {
   return { ...part, ...data, ...metadata }
 }
 
-/** A value as JSON gives it back, within the bounds that JSON from clients has. Text may be as long as the author wants. */
+/** Copies a value through JSON, and checks the limits for JSON from clients, except the length of strings. */
 function bounded<T>(value: T, name: string): T {
   const own = plain(value, name)
   const violation = checkJson(own, { root: name, stringLength: Infinity })
@@ -182,7 +181,7 @@ function bounded<T>(value: T, name: string): T {
   return own
 }
 
-/** The same for metadata, which stays an object. */
+/** Like `bounded`, for metadata, which must be an object. */
 function boundedStruct(value: Record<string, unknown>, name: string): Record<string, unknown> {
   const own: unknown = bounded(value, name)
   if (isObject(own)) return own
@@ -191,7 +190,7 @@ function boundedStruct(value: Record<string, unknown>, name: string): Record<str
 
 function plain<T>(value: T, name: string): T {
   const json = jsonOf(value, name)
-  if (json === undefined) throw invalid(`${name} must be JSON: not a function, a symbol or what a toJSON makes nothing of`)
+  if (json === undefined) throw invalid(`${name} must be JSON: not a function, a symbol, or an object whose toJSON returns undefined`)
   return JSON.parse(json) as T
 }
 
@@ -207,7 +206,7 @@ function invalid(what: string): A2AError {
   return noted(`The agent's code produced something that is not valid A2A: ${what}.`)
 }
 
-/** The errors that are made here. An author's own InvalidAgentResponse, of another agent say, is an error like others. */
+/** Errors made in this file, to distinguish them from an author's own InvalidAgentResponse, such as one of another agent. */
 const invalidOutputs = new WeakSet<object>()
 
 function noted(text: string): A2AError {
@@ -216,7 +215,7 @@ function noted(text: string): A2AError {
   return error
 }
 
-/** Whether an error says that what the author's code handed over is not valid A2A. */
+/** Whether an error means that the author's code produced something that is not valid A2A. */
 export function isInvalidOutput(error: unknown): error is A2AError {
   return typeof error === 'object' && error !== null && invalidOutputs.has(error)
 }

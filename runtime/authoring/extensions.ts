@@ -5,35 +5,35 @@ import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
-/** The extensions of the protocol that a runtime supports (§4.6), by their URIs. */
+/** Protocol extensions that a runtime supports (§4.6), by URI. */
 export interface Extensions {
-  /** Taskchart's and the author's: what a client may activate. */
+  /** All that a client may activate: taskchart's and the author's. */
   readonly supported: readonly string[]
   /** Whether the reliability extension is among them. */
   readonly reliability: boolean
-  /** Those that the author declares. */
+  /** Those of the author. */
   readonly own: readonly string[]
-  /** Those of the author's that every client has to declare. */
+  /** Those of the author that every client has to declare. */
   readonly required: readonly string[]
 }
 
-/** What no author may declare, for we do. */
+/** Extensions that taskchart declares itself, so no author may. */
 const OURS: readonly string[] = [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION, INPUT_EXTENSION]
 
-/** What nothing is activated looks like. */
+/** A shared empty list. */
 export const NO_EXTENSIONS: readonly string[] = []
 
-/** The extensions of a runtime whose agent declares these; `ours`: those that taskchart adds. */
+/** Extensions of a runtime whose agent declares these. `ours`: those that taskchart adds. */
 export function extensionsWith(declared: readonly AgentExtension[], ours: readonly string[] = [RELIABILITY_EXTENSION]): Extensions {
   const own = declared.map(({ uri }) => uri)
   const required = declared.filter(({ required }) => required).map(({ uri }) => uri)
   return { supported: [...ours, ...own], reliability: ours.includes(RELIABILITY_EXTENSION), own, required }
 }
 
-/** The extensions of a runtime whose agent declares none. */
+/** Extensions of a runtime whose agent declares none. */
 export const OUR_EXTENSIONS = extensionsWith([])
 
-/** The author's extensions that a client has activated: those that it asked for. Throws ExtensionSupportRequired if it left out one that is required. */
+/** The author's extensions that a client has activated. Throws ExtensionSupportRequired if a required one is missing. */
 export function activatedOf({ own, required }: Extensions, asked: readonly string[] = NO_EXTENSIONS): readonly string[] {
   if (own.length === 0) return NO_EXTENSIONS
   const missing = required.filter(uri => !asked.includes(uri))
@@ -44,7 +44,7 @@ export function activatedOf({ own, required }: Extensions, asked: readonly strin
   })
 }
 
-/** Checks the extensions that an author declares. Throws TypeError that names the one that cannot be. */
+/** Validates the extensions that an author declares. Throws TypeError that names the invalid one. */
 export function declaredExtensions(given: readonly AgentExtension[]): readonly AgentExtension[] {
   if (!Array.isArray(given)) throw new TypeError("extensions has to be a list: [{ uri: 'https://example.com/ext/v1' }].")
   const extensions = given.map((extension, i) => declared(extension, `extensions[${i}]`))
@@ -60,9 +60,9 @@ function declared(given: unknown, name: string): AgentExtension {
   if (violations) throw new TypeError(violationsText(violations))
   rejectUnknown(given as object, EXTENSION, name)
   const { uri, params } = value
-  // It travels in a header, among others, with commas between them.
+  // URIs are sent in a header, separated by commas.
   if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(uri)) throw new TypeError(`${name}.uri must be a URI without spaces and commas, not ${JSON.stringify(uri)}.`)
-  if (OURS.includes(uri)) throw new TypeError(`${name}.uri is one of taskchart's own, which are declared by themselves.`)
+  if (OURS.includes(uri)) throw new TypeError(`${name}.uri is one of taskchart's own extensions, which taskchart declares itself. Leave it out.`)
   return { ...value, ...(params && { params: plain(params, name) }) }
 }
 

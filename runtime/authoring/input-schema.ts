@@ -4,25 +4,25 @@ import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import { publishedSchema } from './json-schema.ts'
 import { contentValue } from './message-data.ts'
 
-/** The JSON Schema that an agent's card shows of its `input`, if there is one. Throws as {@link publishedSchema}. */
+/** JSON Schema of an agent's `input`, as its card shows it, if there is one. Throws as {@link publishedSchema} does. */
 export function shownInput({ input, inputJsonSchema }: { readonly input?: StandardSchema<unknown> | undefined; readonly inputJsonSchema?: Record<string, unknown> | undefined }): Record<string, unknown> | undefined {
   return publishedSchema({ schema: input, jsonSchema: inputJsonSchema }, { schema: 'input', jsonSchema: 'inputJsonSchema' })
 }
 
-/** What is wrong with a message that is to open a task of an agent with this `input` schema, by field; nothing if it may. */
+/** Violations of an `input` schema by a message that is to open a task; empty if it is valid. */
 export function inputViolations(schema: StandardSchema<unknown>, message: Message): readonly FieldViolation[] {
   const checked = validated(schema, contentValue(message), 'message.parts')
   return 'violations' in checked ? checked.violations : []
 }
 
-/** The error for a message that opens no task, for it does not hold what the agent wants. */
+/** The error for a message that opens no task, because it violates the agent's `input` schema. */
 export function notThisMessage(violations: readonly FieldViolation[]): A2AError {
-  return new A2AError('InvalidParams', `The agent opens no task for this message: ${violationsText(violations)}. Its card says what the message has to hold.`, { violations })
+  return new A2AError('InvalidParams', `The message does not open a task: ${violationsText(violations)}. The agent's card has the JSON Schema.`, { violations })
 }
 
-/** What opened a task, as the agent's schema gives it now. Throws InvalidAgentResponse if it does not take it any more. */
+/** Parses the message that opened a task. Throws InvalidAgentResponse if the agent's present schema does not accept it. */
 export function parseInput(schema: StandardSchema<unknown>, message: Message): unknown {
   const checked = validated(schema, contentValue(message), 'message.parts')
   if ('value' in checked) return checked.value
-  throw new A2AError('InvalidAgentResponse', 'The agent does not take any more what this task was opened with: its input has another schema now.')
+  throw new A2AError('InvalidAgentResponse', "The message that opened this task does not match the agent's present input schema.")
 }

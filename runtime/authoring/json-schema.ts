@@ -2,8 +2,8 @@ import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { isStandardSchema, type StandardSchema } from '../ports/standard-schema.ts'
 
 /**
- * The JSON Schema (draft 2020-12) of what a schema takes, where its library gives one (Standard JSON Schema: zod 4.2,
- * arktype 2.1.28). `undefined` if it gives none, or cannot say in JSON Schema what it takes.
+ * JSON Schema (draft 2020-12) of a schema's input, if its library provides it (Standard JSON Schema: zod 4.2, arktype 2.1.28).
+ * `undefined` if it does not, or if JSON Schema cannot express the schema.
  */
 export function jsonSchemaOf(schema: StandardSchema<unknown>): Record<string, unknown> | undefined {
   try {
@@ -14,18 +14,17 @@ export function jsonSchemaOf(schema: StandardSchema<unknown>): Record<string, un
   }
 }
 
-/** How large a JSON Schema may be that is shown to clients, in bytes of its JSON text. */
+/** Maximum size of a JSON Schema for clients, in bytes of its JSON text. */
 const MOST_BYTES = 16 * 1024
 
-const RULE = 'has to be a schema of Standard Schema (standardschema.dev), as those of zod, valibot and arktype are'
+const RULE = 'has to implement Standard Schema (standardschema.dev), as schemas of zod, valibot and arktype do'
 
-/** What libraries gave for their schemas, so that they are asked once. */
+/** Cache of the JSON Schemas that libraries made. */
 const made = new WeakMap<object, Record<string, unknown> | undefined>()
 
 /**
- * The JSON Schema by which clients see what a schema takes: the author's, else the library's, if it has one. `schema` and
- * `jsonSchema` are what they are called in errors. Throws TypeError for what is no schema, RangeError for a JSON Schema of
- * more than 16 KiB.
+ * The JSON Schema that clients see: the author's, else the library's, if there is one. `names` has the names for errors. Throws
+ * TypeError for an invalid schema, RangeError for a JSON Schema of more than 16 KiB.
  */
 export function publishedSchema(
   given: { readonly schema?: StandardSchema<unknown> | undefined; readonly jsonSchema?: Record<string, unknown> | undefined },
@@ -33,7 +32,7 @@ export function publishedSchema(
 ): Record<string, unknown> | undefined {
   const { schema, jsonSchema } = given
   if (schema === undefined) {
-    if (jsonSchema !== undefined) throw new TypeError(`${names.jsonSchema} only shows what is wanted: give the ${names.schema} that checks it, too.`)
+    if (jsonSchema !== undefined) throw new TypeError(`${names.jsonSchema} is only shown to clients. Add ${names.schema}, which validates.`)
     return undefined
   }
   if (!isStandardSchema(schema)) throw new TypeError(`${names.schema} ${RULE}.`)
@@ -45,7 +44,7 @@ export function publishedSchema(
 function bounded<T>(shown: T, names: { readonly schema: string; readonly jsonSchema: string }): T {
   const bytes = Buffer.byteLength(JSON.stringify(shown) ?? '')
   if (bytes <= MOST_BYTES) return shown
-  throw new RangeError(`The JSON Schema of ${names.schema} has ${bytes} bytes, of ${MOST_BYTES} at the most. Say it shorter, as ${names.jsonSchema}: { type: 'object' }, say; what it leaves out is checked all the same.`)
+  throw new RangeError(`The JSON Schema of ${names.schema} has ${bytes} bytes, more than ${MOST_BYTES}. Give a shorter one, such as ${names.jsonSchema}: { type: 'object' }. The schema itself still validates everything.`)
 }
 
 function plain(jsonSchema: unknown, name: string): Record<string, unknown> {

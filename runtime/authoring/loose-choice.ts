@@ -1,21 +1,20 @@
 import type { ArtifactChoice } from './artifact-choices.ts'
 
-/** The words for the first places of a list. */
 const PLACES = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
 
-/** A place in a list: "the second one", "2nd". Not "a second", which is a time. */
+/** A position in a list: "the second one", "2nd". Not "a second", which is a time. */
 const ORDINAL = new RegExp(String.raw`(?<!\ba )\b(?:(${PLACES.join('|')})|(\d{1,2})(?:st|nd|rd|th))\b`, 'giu')
 
-/** An answer that is little more than a number: "2", "number 2, please". */
+/** An answer that is a number and filler words: "2", "number 2, please". */
 const NUMBER = /^\W*(?:(?:the|number|no|nr|option|one|picture|artifact|file)\W+){0,2}(\d{1,2})(?:\W+(?:please|thanks))?\W*$/iu
 
-/** Words with which a client says what it does not mean, or does not know. */
+/** Words that express exclusion or doubt. */
 const NEGATIVE = /\b(?:not|no|none|neither|nor|never|without|except|other|another|unsure)\b|n['’]t\b/iu
 
-/** Words that tell nothing of an artifact. */
+/** Stop words. */
 const COMMON = new Set('a an and are as at be but by do for from i in is it its me mean my of on one or please that the these this those to want was we with would you your'.split(' '))
 
-/** The choice whose place in the list an answer says; `undefined` if it says none, or several. */
+/** The choice whose position in the list an answer names; `undefined` if it names none, or several. */
 export function chosenByPlace(choices: readonly ArtifactChoice[], text: string): ArtifactChoice | undefined {
   const number = NUMBER.exec(text)?.[1]
   if (number !== undefined) return choices[Number(number) - 1]
@@ -25,7 +24,7 @@ export function chosenByPlace(choices: readonly ArtifactChoice[], text: string):
   return choices[word === undefined ? Number(figure) - 1 : PLACES.indexOf(word.toLowerCase())]
 }
 
-/** The choices of whose name and description an answer has the most words, if that leaves some of them out. */
+/** The choices whose name and description share the most words with an answer; empty if all share equally many. */
 export function chosenByWords(choices: readonly ArtifactChoice[], text: string): ArtifactChoice[] {
   if (isNegative(text)) return []
   const said = wordsIn(text)
@@ -35,7 +34,7 @@ export function chosenByWords(choices: readonly ArtifactChoice[], text: string):
   return best.length < choices.length ? best : []
 }
 
-/** Whether an answer says what it does not mean, so that the words in it are not to be trusted. */
+/** Whether an answer excludes something or doubts, so that a name in it may not be the choice. */
 export function isNegative(text: string): boolean {
   return NEGATIVE.test(text)
 }

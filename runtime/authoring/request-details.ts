@@ -2,10 +2,10 @@ import type { RequestDetails, SendMessageRequest } from '../../machines/protocol
 import type { Received } from '../../machines/task-events.ts'
 import { jsonBytes } from '../primitives/json.ts'
 
-/** The details of a request that has neither metadata nor configuration. */
+/** Details of a request without metadata and configuration. */
 export const NO_DETAILS: RequestDetails = Object.freeze({})
 
-/** The metadata and configuration of a request; `undefined` if it has neither. */
+/** Metadata and configuration of a request; `undefined` if it has neither. */
 export function detailsOf({ metadata, configuration }: SendMessageRequest): RequestDetails | undefined {
   if (!metadata && !configuration) return undefined
   const { acceptedOutputModes, returnImmediately, historyLength } = configuration ?? {}
@@ -18,7 +18,7 @@ export function detailsOf({ metadata, configuration }: SendMessageRequest): Requ
   }
 }
 
-/** The bytes of a client's message as `jsonBytes` counts them, with the metadata and configuration of its request. */
+/** Size of a client's message with metadata and configuration of its request, as `jsonBytes` counts it. */
 export function receivedBytes({ message, request = NO_DETAILS }: Received): number {
   return jsonBytes(message) + (request === NO_DETAILS ? 0 : jsonBytes(request))
 }

@@ -6,45 +6,45 @@ import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
 
-/** The tags of a work chart's states that drive the task's life cycle. */
+/** Tags of a work chart's states that drive the task's life cycle. */
 export type WorkTag = 'input-required' | 'auth-required' | 'failed' | 'rejected'
 
-/** Words in a state's `meta`: themselves, or a function of the chart's context. */
+/** A message in a state's `meta`: its content, or a function of the chart's context that gives it. */
 export type WordsOf<Context> = Words | ((args: { context: Context }) => Words)
 
-/** What a state says: `prompt` while it is tagged input-required or auth-required, `reason` at an end tagged failed or rejected. */
+/** Messages of a state: `prompt` if it is tagged input-required or auth-required, `reason` if it is final and tagged failed or rejected. */
 export interface WorkMeta<Context = MachineContext> {
   readonly prompt?: WordsOf<Context>
   /**
-   * What an answer to the prompt has to be: the client's message while the state is tagged input-required, what comes out of
-   * band while it is tagged auth-required. What the schema does not take is refused before the chart hears of it; what it
-   * takes comes with `answer`, and `answerOf(event, schema)` reads it with its type.
+   * Validates the answer to the prompt: the client's message if the state is tagged input-required, the out-of-band data if it is
+   * tagged auth-required. An invalid answer is refused before it reaches the chart. The event of a valid one has the parsed
+   * `answer`; `answerOf(event, schema)` reads it with its type.
    */
   readonly schema?: StandardSchema<unknown>
-  /** What the client is shown of the schema, as JSON Schema of 16 KiB at the most. Default: what the schema's library gives. */
+  /** The JSON Schema that the client sees, of at most 16 KiB. Default: the one that the schema's library provides. */
   readonly jsonSchema?: Record<string, unknown>
   readonly reason?: WordsOf<Context>
 }
 
-/** What every work chart may hear: a client's message, while the task is interrupted, or while it works if the agent's messages are steered. */
+/** A client's message to a work chart: while the task is interrupted or, with `messages: 'steer'`, while it works. */
 export interface MessageReceived {
   readonly type: 'message.received'
   readonly message: Message
-  /** The metadata and configuration of the message's request. Left out if the request has neither. */
+  /** Metadata and configuration of the message's request; missing if the request has neither. */
   readonly request?: RequestDetails
-  /** What the schema of the state's question makes of the message, if it has one. */
+  /** The message as the schema of the state's question parsed it, if it has one. */
   readonly answer?: unknown
 }
 
-/** What a work chart hears while it is tagged auth-required, when the authorization has arrived out of band (`runtime.authorized`): name it among the chart's `events`. */
+/** An authorization that arrived out of band (`runtime.authorized`) while the work chart is tagged auth-required. Add it to the chart's `events`. */
 export interface AuthorizationReceived {
   readonly type: 'authorization.received'
   readonly data: unknown
-  /** What the schema of the state's question makes of the data, if it has one. */
+  /** The data as the schema of the state's question parsed it, if it has one. */
   readonly answer?: unknown
 }
 
-// What `setup` takes for no actors, actions or guards.
+// The default of `setup` for no actors, actions or guards.
 // oxlint-disable-next-line typescript/no-generated-empty-object-type
 type None = Record<never, never>
 type Params = Record<string, ParameterizedObject['params'] | undefined>
@@ -52,14 +52,14 @@ type Parameterized<T extends Params> = { [K in keyof T & string]: { type: K; par
 type Provided<T extends Record<string, UnknownActorLogic>> = { [K in keyof T & string]: { src: K; logic: T[K]; id: string | undefined } }[keyof T & string]
 
 /**
- * A type where XState wants a value: `types: { context: typed<Order>() }`, or, of what a schema gives, `typed(schema)`. It is
- * never looked at.
+ * Supplies a type where XState expects a value: `types: { context: typed<Order>() }`, or `typed(schema)` for a schema's output. The
+ * value is `undefined` and never read.
  */
 export function typed<T>(_schema?: StandardSchema<T>): T {
   return undefined as T
 }
 
-/** XState's `setup` for work: its input, answers, words, tags, `meta` and output are typed already. */
+/** XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. */
 export function setupWork<
   Context extends MachineContext = None,
   Actors extends Record<string, UnknownActorLogic> = None,
@@ -70,8 +70,8 @@ export function setupWork<
   Input = unknown
 >(options: {
   /**
-   * Types only: the chart's `context`, `events` that its own actors send to it, or AuthorizationReceived, and the `input` that
-   * its agent's schema gives: `{ context: typed<Order>(), input: typed(order) }`.
+   * Types only: the chart's `context`; `events` of its own actors, and AuthorizationReceived; the `input` that the agent's schema
+   * gives. For example `{ context: typed<Order>(), input: typed(order) }`.
    */
   types?: { context?: Context; events?: Event; input?: Input }
   actors?: { [K in keyof Actors]: Actors[K] }

@@ -4,26 +4,26 @@ import type { ArtifactContent, MessageContent } from '../../machines/task-events
 import type { Ids } from '../ports/ids.ts'
 import { checkOptions, kindOf, textSuchAs, TRUE_OR_FALSE } from '../primitives/options.ts'
 
-/** A message of the agent's (§4.1.4): with its context, and its task where there is one. */
+/** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
 export function agentMessage(content: MessageContent, place: { taskId?: string; contextId: string }, ids: Ids): Message {
   const { contextId, taskId } = place
   return { messageId: ids(), contextId, ...(taskId !== undefined && { taskId }), role: 'ROLE_AGENT', ...content }
 }
 
-/** What an author may give where something is said: text, one part, parts, or parts with metadata. */
+/** Content of a message, as an author may write it: text, one part, parts, or parts with metadata. */
 export type Words = string | Part | Part[] | MessageContent
 
-/** What an author may give as an artifact: text, one part, parts, or a whole artifact. Without an id it gets a fresh one. */
+/** Content of an artifact, as an author may write it: text, one part, parts, or a whole artifact. Without an id it gets a new one. */
 export type ArtifactWords = string | Part | Part[] | ArtifactContent
 
-/** Work says how it is getting on; the status stays WORKING and carries the message. */
+/** Progress of work. The state stays WORKING, and the status carries the message. */
 export interface Progress {
   readonly type: 'progress'
   readonly message?: Words
   readonly metadata?: Record<string, unknown>
 }
 
-/** Work hands over an artifact, or a chunk of one. */
+/** An artifact of work, or a chunk of one. */
 export interface ProducedArtifact {
   readonly type: 'artifact'
   readonly artifact: ArtifactWords
@@ -31,10 +31,10 @@ export interface ProducedArtifact {
   readonly lastChunk?: boolean
 }
 
-/** What work may say while it lasts: charts `emit` these. */
+/** Words of running work. Charts `emit` them. */
 export type WorkWords = Progress | ProducedArtifact
 
-/** How work ends well: what a function returns and what a chart outputs. Nothing at all is a result too. */
+/** Result of completed work: a function returns it, a chart outputs it. It may be empty. */
 export interface WorkResult {
   readonly artifact?: ArtifactWords
   readonly artifacts?: readonly ArtifactWords[]
@@ -42,38 +42,38 @@ export interface WorkResult {
   readonly metadata?: Record<string, unknown>
 }
 
-/** The agent will not do the task (TASK_STATE_REJECTED), and says why. */
+/** Rejects the task (TASK_STATE_REJECTED) with a reason. */
 export interface Rejected {
   readonly type: 'rejected'
   readonly reason: Words
 }
 
-/** The work did not succeed (TASK_STATE_FAILED), and says why. */
+/** Fails the task (TASK_STATE_FAILED) with a reason. */
 export interface Failed {
   readonly type: 'failed'
   readonly reason: Words
 }
 
-/** A negotiation's answer without a task. */
+/** A negotiation's answer that opens no task. */
 export interface Reply {
   readonly type: 'reply'
   readonly message: Words
 }
 
-/** A negotiation's assent: a task opens, with these terms. */
+/** A negotiation's acceptance: opens a task with these terms. */
 export interface Accepted<Terms = Record<string, unknown> | undefined> {
   readonly type: 'accepted'
   readonly terms?: Terms
 }
 
-/** A negotiation's offer: on these terms the agent does the task, if its client accepts them. */
+/** A negotiation's offer: the agent does the task on these terms if the client accepts them. */
 export interface Offered<Terms = Record<string, unknown>> {
   readonly type: 'offer'
   readonly terms: Terms
   readonly message?: Words
 }
 
-/** A negotiation ends without a deal, and nothing that was offered stands any more. */
+/** Ends a negotiation without a deal, and withdraws the open offer. */
 export interface Declined {
   readonly type: 'declined'
   readonly message: Words
@@ -84,10 +84,10 @@ export function text(value: string): Part {
   return { text: value }
 }
 
-/** What of a type JSON holds: nothing of functions, `undefined` and what is of no known type; interfaces are taken, too. */
+/** The part of a type that JSON can express, interfaces included: `never` for functions, `undefined` and `unknown`. */
 export type Json<T> = T extends JsonValue ? T : T extends (...given: never) => unknown ? never : T extends object ? { [Member in keyof T]: Json<T[Member]> } : never
 
-/** A part with structured data: any JSON value, null included (§4.1.6). `dataOf` reads it. */
+/** A part with structured data: any JSON value, including null (§4.1.6). `dataOf` reads it. */
 export function data<T>(value: T & Json<T>): Part {
   return { data: value }
 }
@@ -104,7 +104,7 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
   return { raw, ...(filename !== undefined && { filename }), ...(mediaType !== undefined && { mediaType }) }
 }
 
-/** The parts of a message or an artifact. Throws TypeError for what has none, such as a promise that was not awaited. */
+/** The parts of a message or an artifact. Throws TypeError for any other value, such as a promise that was not awaited. */
 export function partsOf(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
   const given: unknown = content
   if (isObject(given) && Array.isArray(given['parts'])) return content.parts
@@ -112,18 +112,18 @@ export function partsOf(content: { readonly parts: readonly Part[] }, taker: str
   throw new TypeError(`${taker} takes a message or an artifact, not ${isPromise ? `a promise. Await it: ${taker}(await …)` : `${kindOf(given)}. A task has them in status.message, history and artifacts`}.`)
 }
 
-/** The text of a message or an artifact: that of its text parts, a line each. Throws TypeError for what is neither. */
+/** The text parts of a message or an artifact, joined by line breaks. Throws TypeError for any other value. */
 export function textOf(content: { parts: readonly Part[] }): string {
   return partsOf(content, 'textOf').flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
 }
 
-/** Says how the work is getting on. `metadata` stands in the status event, and in the task from then on. */
+/** Reports progress. `metadata` goes into the status event, and into the task's metadata. */
 export function progress(message?: Words, { metadata }: Pick<Progress, 'metadata'> = {}): Progress {
   return { type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) }
 }
 
 /**
- * Hands over an artifact. In chunks: the same `artifactId` each time, `append` from the second on, `lastChunk` with the
+ * Produces an artifact. For chunks use the same `artifactId` each time, `append` from the second chunk on, and `lastChunk` with the
  * last.
  */
 export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): ProducedArtifact {
@@ -131,12 +131,12 @@ export function artifact(content: ArtifactWords, chunk: { append?: boolean; last
   return Object.assign({ type: 'artifact' as const, artifact: content }, chunk)
 }
 
-/** Ends the task as rejected: the agent will not do it. */
+/** Ends the task as rejected, with a reason for the client. */
 export function rejected(reason: Words): Rejected {
   return { type: 'rejected', reason }
 }
 
-/** Ends the task as failed, with a reason for the client to read. What a work throws stays with the log. */
+/** Ends the task as failed, with a reason for the client. Errors that work throws are only logged. */
 export function failed(reason: Words): Failed {
   return { type: 'failed', reason }
 }
@@ -147,21 +147,21 @@ export function reply(message: Words): Reply {
 }
 
 /**
- * Opens a task. The work gets the terms, and the task shows them in its metadata. In a `negotiation` left out they are those
- * at hand: what the client proposes, or else the offer that stands.
+ * Opens a task. The work gets the terms, and the task has them in its metadata. In a `negotiation` the default is what the client
+ * proposes, else the open offer.
  */
 export function accepted<Terms extends object | undefined = undefined>(terms?: Terms): Accepted<Terms> {
   return { type: 'accepted', ...(terms && { terms }) }
 }
 
-/** Makes an offer, in a `negotiation`; it takes the place of the one before. `message` is what is said with it. */
+/** Makes an offer in a `negotiation`, which replaces the open one. `message` is sent with it. */
 export function offer<Terms extends object>(terms: Terms, said: { readonly message?: Words } = {}): Offered<Terms> {
   checkOptions(said, { message: true }, 'offer', "offer(terms, { message: '…' })")
   const { message } = said
   return { type: 'offer', terms, ...(message !== undefined && { message }) }
 }
 
-/** Ends a `negotiation` without a deal, and says why. Another may begin with the next message. */
+/** Ends a `negotiation` without a deal, with a reason. The next message may begin a new one. */
 export function declined(message: Words): Declined {
   return { type: 'declined', message }
 }

@@ -6,121 +6,123 @@ import type { Scope } from '../store/store.ts'
 import type { Question } from './questions.ts'
 import type { Failed, Rejected, WorkResult, WorkWords } from './words.ts'
 
-/** An artifact of another task of the caller's. */
+/** An artifact of another task of the same caller. */
 export interface EarlierArtifact {
   readonly taskId: string
   readonly artifact: Artifact
 }
 
-/** What work is given when it starts. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
+/** Input of work. `Input` is the output type of the agent's `input` schema, `Terms` the type of negotiated terms. */
 export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly taskId: string
   readonly contextId: string
   /** The message that opened the task. */
   readonly message: Message
   /**
-   * The metadata and configuration of that message's request (§3.2.1): `metadata`, the `acceptedOutputModes` of the client,
-   * `returnImmediately` and `historyLength`. Work that runs again gets the same.
+   * Metadata and configuration of that message's request (§3.2.1): `metadata`, the client's `acceptedOutputModes`,
+   * `returnImmediately` and `historyLength`. A replay gets the same.
    */
   readonly request: RequestDetails
-  /** That message as the agent's `input` schema gives it; `undefined` if the agent has none. */
+  /** The message as the agent's `input` schema parses it; `undefined` without a schema. */
   readonly input: Input
-  /** What a negotiation agreed upon, if there was one with terms. */
+  /** Terms of a negotiation, if it had any. */
   readonly terms?: Terms | undefined
-  /** The agent's own extensions that the client had activated for that message, by their URIs (§4.6). */
+  /** The agent's own extensions that the client activated for that message, by URI (§4.6). */
   readonly extensions: readonly string[]
-  /** The tasks that the message refers to (`referenceTaskIds`), as far as the caller may see them and they are loaded. */
+  /** Tasks that the message refers to (`referenceTaskIds`), if the caller may see them and they are loaded. */
   readonly referenceTasks: Task[]
   /**
-   * The ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but that are not loaded: they
-   * are over `limits.referencedTasks` or `limits.referencedBytes`. Load one at a time, with `readTask(id)`. The one with the
-   * latest status comes first.
+   * Ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but exceed
+   * `limits.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The task with the latest
+   * status comes first.
    */
   readonly unloadedTasks: readonly string[]
   /**
-   * The artifacts that the message may mean: those that its parts name; else those of the tasks that it refers to; else, or
-   * if these have none, those of the context's newest tasks. Newest first: those of the task that completed last stand in
-   * front, whichever began first; at the end those of tasks that have not completed, whose artifacts may not be whole.
+   * Artifacts that the message may mean: those that its parts name, else those of the tasks that it refers to, else those of the
+   * context's newest tasks. The task that completed last comes first. Tasks that have not completed come last, because their
+   * artifacts may be incomplete.
    */
   readonly earlierArtifacts: EarlierArtifact[]
 }
 
-/** What a step is called with. */
+/** Arguments of a step. */
 export interface StepArguments {
-  /** The same at every try of this step, also after a restart: for services that take a request once by such a key. */
+  /** The same for every attempt of this step, even after a restart. Pass it to services that deduplicate requests. */
   readonly idempotencyKey: string
   readonly signal: AbortSignal
 }
 
-/** What a step of work as a function or as a generator is called with. */
+/** Arguments of a step in a work function or generator. */
 export interface WorkStepArguments extends StepArguments {
   /**
-   * Says what belongs to the step, as the chunks of an artifact that a model is making: it is said again when the step
-   * runs again, for which an artifact is to be begun without `append`, and never once the step has its result. Words that
-   * are said within a step in another way are missed when the work runs again.
+   * Sends words that belong to the step, such as chunks of an artifact that a model produces. If the step runs again, it sends them
+   * again, so start an artifact without `append`. Once the step has its result, they are not sent again. Do not send words in a
+   * step in any other way, because a replay would miss them.
    */
   readonly emit: (words: WorkWords) => void
 }
 
 /**
- * Runs `run` and keeps its result, a JSON value, so that it does not run again when the work does. One that throws has no
- * result. Steps are told apart by their names, those of one name by their order.
+ * Runs `run` and stores its result, a JSON value, so that a replay does not run it again. A step that throws stores nothing. Steps
+ * are identified by name, and by order if the name is the same.
  */
 export type Step<Given = StepArguments> = <T>(name: string, run: (step: Given) => T | Promise<T>) => Promise<T>
 
-/** A client's message, with the metadata and configuration of its request: an empty `request` if it has neither. */
+/** A client's message, with metadata and configuration of its request; `request` is empty if it has neither. */
 export interface ReceivedMessage {
   readonly message: Message
   readonly request: RequestDetails
 }
 
-/** What work as a function or as a generator is called with. `Input` is what its agent's `input` schema gives, `Terms` what it negotiates about. */
+/** Arguments of a work function or generator. `Input` is the output type of the agent's `input` schema, `Terms` the type of negotiated terms. */
 export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<WorkInput<Input>, 'terms'> {
-  /** What a negotiation agreed upon: there always, if the agent's `negotiate` is a `negotiation`. */
+  /** Negotiated terms; always set if the agent's `negotiate` is a `negotiation`. */
   readonly terms: Terms
-  /** Aborts when the task is canceled or ends in another way, and when the work leaves memory to run again later. */
+  /** Aborts when the task ends before the work does, as by a cancel, and when the work leaves memory to run again later. */
   readonly signal: AbortSignal
-  /** Says how the work is getting on, or hands over an artifact or a chunk of one. Generators yield it instead. */
+  /** Sends progress, an artifact or a chunk of one. Generators yield it instead. */
   readonly emit: (words: WorkWords) => void
   /** Asks, and resolves with the answer. One question at a time. Generators yield it instead: `yield* inputRequired(…)`. */
   readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
   /**
-   * Gives the message that answered the last question, with the metadata and configuration of its request. `undefined`
-   * before the first answer. An authorization that arrives out of band is no message.
+   * The message that answered the last question, with metadata and configuration of its request; `undefined` before the first one.
+   * An authorization that arrives out of band is not a message.
    */
   readonly lastAnswer: () => ReceivedMessage | undefined
   readonly step: Step<WorkStepArguments>
-  /** Whose task it is: the tenant, and the principal who opened it. */
+  /** Owner of the task: its tenant, and the principal that opened it. */
   readonly owner: Scope
   /**
-   * Reads the task as it is committed: everything up to the answer that was given last. With an id it reads another task of
-   * the caller's; TaskNotFound if there is none.
+   * Reads this task as it is committed, up to the last answer at least. With an id it reads another task of the same caller, and
+   * rejects with TaskNotFound if there is none.
    */
   readonly readTask: (taskId?: string) => Promise<Task>
   /**
-   * Waits, also across restarts, until another task of the caller's has completed, and gives it as it is then, with its
-   * artifacts. One that will not complete is thrown as an error that fails this task, unless it is caught, with a reason for
-   * the client: UnsupportedOperation with the task's `state` in its `metadata` if it ended otherwise, TaskNotFound if there
-   * is none, RateLimited if it is too large: all tasks that one work gets here hold at most `limits.referencedBytes`. It may wait for long: for a task that waits for its client; `deadlineMs` of the agent ends that.
+   * Waits, even across restarts, until another task of the same caller has completed, and gives it with its artifacts.
+   *
+   * Throws UnsupportedOperation with the task's `state` in `metadata` if the task ended otherwise, TaskNotFound if there is none,
+   * RateLimited if it is too large: all tasks that one work awaits have `limits.referencedBytes` together. Uncaught, the error
+   * fails this task, and the client reads the reason. The wait may be long if the other task waits for its client; the agent's
+   * `deadlineMs` limits it.
    */
   readonly completed: (task: Task | string) => Promise<Task>
   /**
-   * Reads the newest messages of the context before the one that opened the task, oldest first; 50 unless told. Those of
-   * the client are all there, and those of the agent: its replies, and what it said in tasks that had ended by then.
-   * Work that runs again reads the same, as far as nothing was removed.
+   * Reads the newest messages of the context before the one that opened the task, oldest first; by default 50. They are the
+   * client's messages, the agent's replies, and the agent's messages in tasks that had ended by then. A replay reads the same,
+   * except for messages that have been removed.
    */
   readonly history: (limit?: number) => Promise<Message[]>
-  /** Waits, also across restarts; in milliseconds, of any length. */
+  /** Waits for any number of milliseconds, even across restarts. */
   readonly sleep: (ms: number) => Promise<void>
-  /** Starts a child actor, which stops with the work. It is started again when the work runs again. */
+  /** Starts a child actor, which stops with the work. A replay starts it again. */
   readonly spawn: <Logic extends AnyActorLogic>(logic: Logic, options?: { id?: string; input?: InputFrom<Logic> }) => ActorRefFrom<Logic>
 }
 
-/** How work may end: what it returns. */
+/** Return value of work. */
 export type WorkEnd = WorkResult | Rejected | Failed | void
 
-/** The parts of the call that opened a task which its work gets beside the message. */
+/** Extensions and request details of the call that opened a task. */
 export type Opened = Pick<WorkInput, 'extensions' | 'request'>
 
-/** Reads those parts. */
+/** Reads extensions and request details of the opening call. */
 export type ReadOpened = () => Opened | Promise<Opened>

@@ -10,29 +10,28 @@ import { TaskTail, type TailSources } from '../streams/task-tail.ts'
 import { fromPromise } from './promise-actor.ts'
 import type { WorkLoads } from './task-loads.ts'
 
-/** How a task ended that did not complete, in a sentence. */
-const ENDS: Readonly<Record<string, string>> = {
+const END_PHRASES: Readonly<Record<string, string>> = {
   TASK_STATE_FAILED: 'has failed',
   TASK_STATE_CANCELED: 'has been canceled',
   TASK_STATE_REJECTED: 'has been rejected'
 }
 
-/** Errors of this module: who meets one would meet it again. */
-const lasting = new WeakSet<object>()
+/** Errors that another attempt of the work would get again. */
+const permanentErrors = new WeakSet<object>()
 
-/** What a needed task is looked for with. */
+/** Parameters of a wait for another task. */
 export interface Search extends TailSources {
   readonly scope: Scope
   readonly loads: WorkLoads
   readonly signal: AbortSignal
-  /** Hears that it has to be waited for, and that this is over, unless the signal ended it. */
+  /** Called with `true` when the wait begins, and with `false` when it ends, unless the signal aborted it. */
   readonly waits: (isWaiting: boolean) => void
 }
 
 /**
- * Waits until a task of the scope has completed, in whatever context it is, and gives it as it is then. Rejects with
- * TaskNotFound if there is none, or none any more, with UnsupportedOperation if it ended otherwise, both for the client to
- * read; with RateLimited if there is no room to load it; with the signal's reason if that aborts.
+ * Waits until a task of the scope, in any context, has completed, and gives it. Rejects with TaskNotFound if it does not exist
+ * or has been removed, with UnsupportedOperation if it ended otherwise, with RateLimited if there is no room to load it, and
+ * with the signal's reason if that aborts. The messages are for clients.
  */
 export async function awaitTask(taskId: string, search: Search): Promise<Task> {
   const { store, scope, loads, signal, waits } = search
@@ -41,7 +40,7 @@ export async function awaitTask(taskId: string, search: Search): Promise<Task> {
     const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
     if (now && !isTerminal(now.task.status.state)) {
       waits(true)
-      // Its error: the task is gone, which is seen when it is read again, or the runtime closes, and has stopped the work before.
+      // An error means that the task was removed, which the next read finds, or that the runtime closes and has stopped the work.
       await tail.startAfter(now.generation).drain().catch(() => {})
       signal.throwIfAborted()
       waits(false)
@@ -49,43 +48,43 @@ export async function awaitTask(taskId: string, search: Search): Promise<Task> {
     const ended = now && (await store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))
     if (ended && ended.task.status.state !== 'TASK_STATE_COMPLETED') throw notCompleted(ended.task)
     const [size] = await store.measureTasks({ ...scope, taskIds: [taskId] })
-    const completed = size && (await loads.loadAwaited(size).catch(failed))
-    if (!completed) throw absent(taskId)
+    const completed = size && (await loads.loadAwaited(size).catch(permanentIfTooLarge))
+    if (!completed) throw notFound(taskId)
     return completed
   } finally {
     tail.end()
   }
 }
 
-/** Whether an error says that a needed task will never complete, so that another try of the work is of no use. */
+/** Whether an error of an awaited task is permanent, so that a restart of the work is useless. */
 export function isPermanent(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && lasting.has(error)
+  return typeof error === 'object' && error !== null && permanentErrors.has(error)
 }
 
-/** A task that does not fit now would not fit in another try of the work: what it holds is the same. */
-function failed(error: unknown): never {
-  throw isA2AError(error) && error.code === 'RateLimited' ? noted(error) : error
+/** A completed task does not shrink, so one that does not fit now never fits. */
+function permanentIfTooLarge(error: unknown): never {
+  throw isA2AError(error) && error.code === 'RateLimited' ? permanent(error) : error
 }
 
-function absent(taskId: string): A2AError {
-  return noted(new A2AError('TaskNotFound', `Task ${taskId}, which this one needs, was not found.`, { metadata: { taskId } }))
+function notFound(taskId: string): A2AError {
+  return permanent(new A2AError('TaskNotFound', `Task ${taskId}, which this one needs, was not found.`, { metadata: { taskId } }))
 }
 
 function notCompleted({ id: taskId, status: { state, message } }: Task): A2AError {
   const reason = message ? textOf(message) : ''
-  const text = `Task ${taskId}, which this one needs, ${ENDS[state]}${reason === '' ? '.' : `: ${reason}`}`
-  return noted(new A2AError('UnsupportedOperation', text, { metadata: { taskId, state } }))
+  const text = `Task ${taskId}, which this one needs, ${END_PHRASES[state]}${reason === '' ? '.' : `: ${reason}`}`
+  return permanent(new A2AError('UnsupportedOperation', text, { metadata: { taskId, state } }))
 }
 
-function noted(error: A2AError): A2AError {
-  lasting.add(error)
+function permanent(error: A2AError): A2AError {
+  permanentErrors.add(error)
   return error
 }
 
 /**
- * Waits until all tasks that the work's message refers to (`referenceTaskIds`) have completed, and gives them as they are
- * then, in the order of the message. Throws what `work.completed` throws as soon as one will not complete, or does not fit
- * beside the others. Ids of no task of the caller's are passed over, as everywhere.
+ * Waits until all tasks that the work's message refers to (`referenceTaskIds`) have completed, and gives them in the order of
+ * the message. Throws the error of `work.completed` as soon as one cannot complete, or does not fit beside the others. Ids of
+ * other callers' tasks and unknown ids are ignored.
  */
 export function prerequisites(work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>): Promise<Task[]> {
   const known = new Set([...work.referenceTasks.map(({ id }) => id), ...work.unloadedTasks])
@@ -94,9 +93,9 @@ export function prerequisites(work: Pick<WorkArguments, 'message' | 'referenceTa
 }
 
 /**
- * For statecharts: an actor to invoke that waits for another task of the caller's, as `work.completed` does, and outputs it
- * as it completed: `invoke: { src: 'taskCompleted', input: { taskId }, onDone, onError }`. Without `onError` its error fails
- * the task, with a reason for the client.
+ * Actor logic for statecharts: waits for another task of the caller's, as `work.completed` does, and outputs the completed task:
+ * `invoke: { src: 'taskCompleted', input: { taskId }, onDone, onError }`. Without `onError` its error fails the task, and the
+ * client reads the reason.
  */
 export const taskCompleted: PromiseActorLogic<Task, { taskId: string }> = fromPromise(async ({ input, self, system, signal }) =>
   hostOf(system).completedTask(input.taskId, familyOf(self), signal)

@@ -8,17 +8,17 @@ import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { validated } from '../ports/standard-schema.ts'
 import { activeStates } from '../xstate/persisted-snapshot.ts'
 
-/** What a work chart waits for: in which states, in which words, and what it says of that to its task. */
+/** The open question of a work chart: the ids of its states, its message as JSON, and the event for its task. */
 export interface ChartQuestion {
   readonly states: string
   readonly words: string
   readonly event: WorkEvent
 }
 
-/** The tags of states that ask, the one that counts first first. */
+/** Tags of states that ask, in order of precedence. */
 const ASKING = ['auth-required', 'input-required'] as const satisfies readonly WorkTag[]
 
-/** What the chart waits for: the states that have the tag, and the words and schema of the first that has words. */
+/** The chart's open question, if any: the states that have the asking tag, with message and schema of the first that has a prompt. */
 export function chartQuestion(snapshot: AnyMachineSnapshot): ChartQuestion | undefined {
   const type = askingTag(snapshot)
   if (!type) return undefined
@@ -28,15 +28,15 @@ export function chartQuestion(snapshot: AnyMachineSnapshot): ChartQuestion | und
   return { states, words: JSON.stringify(message), event: questionEventOf({ type, message, ...(answerSchema && { answerSchema }) }) }
 }
 
-/** Whether an event is what a client, or somebody out of band, has for the chart. */
+/** Whether an event brings a client's message or an authorization to the chart. */
 export function isGiven(event: EventObject): event is ToWork {
   return event.type === 'message.received' || event.type === 'authorization.received'
 }
 
 /**
- * What came as the chart is to hear it: with what its question's schema makes of it; or what is wrong with it, by field. An
- * event that has an answer was checked before. A message to a state that waits for an authorization is none, and has no
- * schema. Throws what the schema throws.
+ * Validates an event against the schema of the chart's question. Gives the event with the parsed answer, or violations. An event
+ * that has an answer is not validated again, and neither is a message to a state that waits for an authorization. Throws what
+ * the schema throws.
  */
 export function answered<Given extends ToWork>(snapshot: AnyMachineSnapshot, event: Given): { readonly event: Given } | { readonly violations: FieldViolation[] } {
   if ('answer' in event) return { event }
@@ -48,7 +48,7 @@ export function answered<Given extends ToWork>(snapshot: AnyMachineSnapshot, eve
   return 'value' in checked ? { event: { ...event, answer: checked.value } } : checked
 }
 
-/** The words in the `meta` of the state that has the tag: themselves, or a function of the chart's context. */
+/** The prompt or reason in the `meta` of the state that has the tag. If it is a function, calls it with the chart's context. */
 export function wordsIn(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | 'reason'): unknown {
   const words = metaOf(snapshot, tag, member)?.[member]
   return typeof words === 'function' ? words({ context: snapshot.context }) : words
@@ -58,7 +58,7 @@ function askingTag(snapshot: AnyMachineSnapshot): (typeof ASKING)[number] | unde
   return ASKING.find(tag => snapshot.hasTag(tag))
 }
 
-/** The `meta` of the first state with the tag that has this member, else of the first. */
+/** The `meta` of the first state with the tag that has this member, else of the first with the tag. */
 function metaOf(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | 'reason' = 'prompt'): WorkMeta | undefined {
   const states = statesTagged(snapshot, tag)
   return (states.find(({ meta }) => meta?.[member] !== undefined) ?? states[0])?.meta

@@ -8,45 +8,46 @@ import { atomicStep } from '../xstate/atomic-step.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 
 /**
- * An author's statechart as the actor `work` of a task: its tags are the life cycle. Entering a state tagged
- * `input-required` or `auth-required` interrupts the task, leaving it resumes, from one question straight to another it
- * resumes and asks again; what it emits is told; its output completes the task, its error fails it, and a final state
- * tagged `failed` or `rejected` ends it so. The state's `meta` has the words: `prompt`, or `reason`.
+ * An author's statechart as the actor `work` of a task. Its tags drive the task's life cycle: entering a state tagged
+ * `input-required` or `auth-required` interrupts the task, and leaving it resumes the task. A transition from one question to
+ * another resumes and asks again. Emitted words become events of the task. The chart's output completes the task, its error
+ * fails it, and a final state tagged `failed` or `rejected` ends it in that state. The state's `meta` has the message: `prompt`
+ * or `reason`.
  */
 export function workChart(machine: AnyStateMachine): AnyActorLogic {
-  const voices = new PrivateProperty<AnyActorRef, Voice>()
+  const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const gated = gatedMachine(machine)
   const logic = withScope(gated, scope => {
-    return { ...holdActions(scope), emit: words => voices.get(scope.self)?.emitted(words, () => scope.emit(words)) }
+    return { ...holdActions(scope), emit: words => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) }
   })
-  const unborn = new WeakSet<AnyActorRef>()
+  const failedAtStart = new WeakSet<AnyActorRef>()
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => {
-      voices.set(scope.self, new Voice(scope, undefined))
+      reporters.set(scope.self, new TaskReporter(scope, undefined))
       try {
         return atomicStep(scope, kept => checkContext(settled(logic.getInitialSnapshot(kept, input))))
       } catch (error) {
-        unborn.add(scope.self)
+        failedAtStart.add(scope.self)
         crash(scope, error)
-        return NOTHING
+        return NO_SNAPSHOT
       }
     },
     restoreSnapshot: (persisted, scope) => {
       const snapshot: AnyMachineSnapshot = gated.restoreSnapshot(persisted, scope)
-      voices.set(scope.self, new Voice(scope, snapshot))
+      reporters.set(scope.self, new TaskReporter(scope, snapshot))
       return snapshot
     },
     start: (snapshot, scope) => {
       logic.start?.(snapshot, scope)
-      voices.get(scope.self)?.comesBack(hostOf(scope.system).isInterrupted(familyOf(scope.self)))
+      reporters.get(scope.self)?.resume(hostOf(scope.system).isInterrupted(familyOf(scope.self)))
     },
     transition: (before, event, scope) => {
-      if (unborn.has(scope.self)) return { ...before, status: 'stopped' }
-      if (isGiven(event)) voices.get(scope.self)?.isAnswered('queued' in event)
+      if (failedAtStart.has(scope.self)) return { ...before, status: 'stopped' }
+      if (isGiven(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
         const heard = isGiven(event) ? answered(before, event) : { event }
-        // A message that was queued for the question may be no answer to it.
+        // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
         return 'event' in heard ? atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before)) : before
       } catch (error) {
         crash(scope, error)
@@ -56,11 +57,11 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
   }
 }
 
-/** What stands for a chart that broke before it had a state; its task lets go of it at once. */
-const NOTHING = { status: 'active', output: undefined, error: undefined, value: {}, context: {}, children: {} } as const
+/** Snapshot of a chart that threw before it had a state. Its task stops it at once. */
+const NO_SNAPSHOT = { status: 'active', output: undefined, error: undefined, value: {}, context: {}, children: {} } as const
 
-/** What one chart says to its task: after each of its steps, in the order in which a task that works hears all of it. */
-class Voice {
+/** Sends a chart's words and questions to its task after each transition, in an order in which a working task accepts all of them. */
+class TaskReporter {
   readonly #self: AnyActorRef
   #words: WorkEvent[] = []
   #question: ChartQuestion | undefined
@@ -69,26 +70,26 @@ class Voice {
   #hasTakenQueued = false
   readonly #isRestored: boolean
 
-  /** `restored` is where the chart was before a restart: what it said then it does not say again. */
+  /** `restored` is the snapshot of a restored chart, whose question has been reported already. */
   constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
     this.#self = self
     this.#isRestored = restored !== undefined
     this.#question = restored && chartQuestion(restored)
     self.subscribe({
-      next: (snapshot: AnyMachineSnapshot) => this.#speak(snapshot),
-      /* c8 ignore next -- what a chart throws is caught before; should something not be, its task hears of it as its parent */
+      next: (snapshot: AnyMachineSnapshot) => this.#report(snapshot),
+      /* c8 ignore next -- errors of a chart are caught before; any other reaches the task, which is the actor's parent */
       error() {}
     })
   }
 
-  /** Has the task follow a chart that has come back with other tags than it had. */
-  comesBack(isInterrupted: boolean): void {
+  /** Interrupts or resumes the task, if the restored chart's tags differ from the task's state. */
+  resume(isInterrupted: boolean): void {
     if (!this.#isRestored || isInterrupted === (this.#question !== undefined)) return
-    this.#say(this.#question?.event ?? { type: 'work.resumed' })
+    this.#send(this.#question?.event ?? { type: 'work.resumed' })
   }
 
-  /** An answer comes. If it was queued, and the question is still there after it, that is asked, or the next message tried. */
-  isAnswered(isQueued: boolean): void {
+  /** Notes an answer before its transition. If a queued one leaves the question open, the question is asked, or the next queued message tried. */
+  noteAnswer(isQueued: boolean): void {
     this.#isAnswered = true
     this.#hasTakenQueued ||= isQueued
   }
@@ -102,8 +103,8 @@ class Voice {
     }
   }
 
-  #speak(snapshot: AnyMachineSnapshot): void {
-    if ((snapshot as object) === NOTHING) return
+  #report(snapshot: AnyMachineSnapshot): void {
+    if ((snapshot as object) === NO_SNAPSHOT) return
     const was = this.#question
     const words = this.#words
     const isOwed = this.#hasTakenQueued
@@ -115,22 +116,22 @@ class Voice {
       if (this.#failure) throw this.#failure.error
       const is = snapshot.status === 'active' ? chartQuestion(snapshot) : undefined
       this.#question = is
-      // What it says to an answer, or on its way to another question, is heard, also if it then asks in the same state again.
+      // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.
       const goesOn = (isAnswered || was?.words !== is?.words) && words.some(({ type }) => type === 'work.progressed')
-      if (was && (goesOn || was.states !== is?.states)) this.#say({ type: 'work.resumed' })
-      for (const event of words) this.#say(event)
-      if (is && (isOwed || goesOn || was?.states !== is.states || was.words !== is.words)) this.#say(is.event)
+      if (was && (goesOn || was.states !== is?.states)) this.#send({ type: 'work.resumed' })
+      for (const event of words) this.#send(event)
+      if (is && (isOwed || goesOn || was?.states !== is.states || was.words !== is.words)) this.#send(is.event)
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }
   }
 
-  #say(event: WorkEvent): void {
+  #send(event: WorkEvent): void {
     this.#self._parent?.send(event)
   }
 }
 
-/** The chart's end becomes the work's outcome; an error that it began with is thrown like every other. */
+/** Turns a done snapshot's output into the work's outcome, and throws the error of a failed one. */
 function settled(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   if (snapshot.status === 'error') throw snapshot.error
   return snapshot.status === 'done' ? concluded(snapshot) : snapshot
@@ -142,7 +143,7 @@ function concluded(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   return { ...snapshot, output } as AnyMachineSnapshot
 }
 
-/** An error in the author's chart: its task has it start again, or fails. */
+/** Reports an error in the author's chart. The restart policy decides whether the work restarts or the task fails. */
 function crash({ self, system }: Pick<AnyActorScope, 'self' | 'system'>, error: unknown): void {
   hostOf(system).crash(familyOf(self), error)
 }

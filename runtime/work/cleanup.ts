@@ -1,7 +1,7 @@
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 
-/** Works whose tasks have ended and which clean up after themselves: each has `graceMs`, and is then no longer waited for. */
+/** Waits for the cleanup of work whose task has ended, for `graceMs` milliseconds each at most. */
 export class CleanupTracker {
   readonly #clock: Clock
   readonly #logger: Logger
@@ -14,7 +14,7 @@ export class CleanupTracker {
     this.#graceMs = graceMs
   }
 
-  /** Waits until a work that was told to stop settles, either way; one that does not in time is reported. Without a grace period none is waited for. */
+  /** Waits until stopped work settles. Logs a warning if that takes too long. With a grace period of 0 nothing is awaited. */
   add(taskId: string, settled: Promise<unknown>): void {
     if (this.#graceMs === 0) return
     const cleanUp = new Promise<void>(resolve => {
@@ -35,7 +35,7 @@ export class CleanupTracker {
     this.#underWay.add(cleanUp)
   }
 
-  /** Resolves when none is under way. */
+  /** Resolves when no cleanup is running. */
   async settled(): Promise<void> {
     await Promise.all(this.#underWay)
   }

@@ -4,11 +4,13 @@ import type { Limits } from '../access/limits.ts'
 import type { ContextKey, MessageRow, Store, TaskSize } from '../store/store.ts'
 
 /**
- * The newest messages of a context before the one that opened a task, oldest first, at most `limit`: the client's, the
- * agent's replies, and what the agent said in tasks that had ended by then. What is said later never comes in, so that
- * work which runs again reads the same; only what is removed meanwhile is missing. The messages stop with that by which they have
- * `limits.referencedBytes`, and tasks of up to so many together are read for what was said in them, the newest first; of the others come
- * the messages of the client alone. Throws RangeError for a limit that is not a whole number from 0.
+ * The newest messages of a context before the one that opened a task, oldest first, at most `limit`. They are the client's
+ * messages, the agent's replies, and the agent's messages in tasks that had ended by then. Later messages are never included,
+ * so a replay reads the same; only messages that have been removed since are missing.
+ *
+ * The messages have `limits.referencedBytes` together, and so have the tasks that are read for the agent's messages, newest
+ * first. Of the other tasks only the client's messages are included. Throws RangeError for a limit that is not a whole number
+ * from 0.
  */
 export async function readHistory(store: Store, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
   if (!Number.isInteger(limit) || limit < 0) throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
@@ -25,7 +27,7 @@ export async function readHistory(store: Store, key: ContextKey, taskId: string,
   return messages.slice(Math.max(messages.length - limit, 0))
 }
 
-/** The sizes of the tasks to which messages belong, those of the newest message first. */
+/** Sizes of the messages' tasks, in the order of their newest message, newest first. */
 async function sizesOf(store: Store, key: ContextKey, rows: readonly MessageRow[]): Promise<TaskSize[]> {
   const taskIds = [...new Set(rows.toReversed().flatMap(row => row.taskId ?? []))]
   const sizes = await store.measureTasks({ ...key, taskIds })
@@ -38,17 +40,17 @@ async function timeOpened(store: Store, key: ContextKey, taskId: string): Promis
   return opened && 'statusUpdate' in opened.update ? String(opened.update.statusUpdate.status.timestamp) : ''
 }
 
-/** All that was said in a task, if it had ended by then; else nothing: of a task that goes on it is not known what came before. */
+/** All messages of a task that had ended by `openedAt`. None of a later one, since its messages have no times to compare. */
 async function saidIn(store: Store, key: ContextKey, taskId: string, openedAt: string): Promise<Message[]> {
   const stored = await store.readTask(key, taskId, { artifacts: false })
-  /* c8 ignore next -- with a task its messages are removed, so that it is asked for only if both happen at once */
+  /* c8 ignore next -- a task is removed together with its messages, so it is missing only if it is removed during this call */
   if (!stored) return []
   if (!isTerminal(stored.task.status.state) || String(stored.task.status.timestamp) > openedAt) return []
   const { status, history = [] } = stored.task
   return status.message ? [...history, status.message] : history
 }
 
-/** Takes out of what was said in a task a client's message, with what was said before it, and what the agent said upon it. */
+/** Removes from a task's messages those up to a client's message, and the agent's messages that follow it, and gives them. */
 function upTo(message: Message, unsaid: Message[]): Message[] {
   const at = unsaid.findIndex(({ messageId, role }) => messageId === message.messageId && role === message.role)
   if (at < 0) return [message]

@@ -8,46 +8,46 @@ import { familyOf, hostOf } from '../commits/actor-host.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
-/** How much a generator may yield before others have their turn. */
-const AT_ONCE = 32
+/** A generator pauses after this many yields, so that it does not block the event loop. */
+const YIELDS_BEFORE_PAUSE = 32
 
-/** How much the `finally` blocks of a generator may yield, which nobody hears, before it is left where it is. */
-const LAST_WORDS = 1000
+/** Maximum yields of a generator's `finally` blocks after its task has ended. They are dropped, and the generator is then abandoned. */
+const MAX_CLEANUP_YIELDS = 1000
 
 type Step = IteratorResult<unknown, WorkEnd>
 type MaybeStep = Step | Promise<Step>
 
-/** Has a generator say what it yields, and gives it the answers to what it asks, until it returns or its run is over. */
+/** Runs a generator until it returns or its run is over: sends the words that it yields, and resumes it with answers to its questions. */
 export async function driveGenerator(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
-  run.onStop(() => finished(generator, run))
+  run.onStop(() => runFinallyBlocks(generator, run))
   let step = await generator.next()
   const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : generator.next(answer))
   const fail = (error: unknown): MaybeStep => (run.isOver ? step : generator.throw(error))
   for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
-    step = await heard(step.value, run, goOn, fail)
-    if (yielded % AT_ONCE === 0) await run.flow()
+    step = await handleYield(step.value, run, goOn, fail)
+    if (yielded % YIELDS_BEFORE_PAUSE === 0) await run.flow()
   }
   return step.done ? step.value : undefined
 }
 
-/** Whether what a work returned is an async generator, to be driven. */
+/** Whether a work function returned an async generator. */
 export function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknown, WorkEnd, unknown> {
   return Object.prototype.toString.call(value) === '[object AsyncGenerator]'
 }
 
 /** Runs the `finally` blocks of a generator whose task has ended. */
-async function finished(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<void> {
+async function runFinallyBlocks(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<void> {
   let step = await generator.return(undefined)
-  for (let yielded = 1; !step.done && yielded < LAST_WORDS; yielded += 1) {
-    step = await heard(step.value, run, answer => generator.next(answer), error => generator.throw(error))
+  for (let yielded = 1; !step.done && yielded < MAX_CLEANUP_YIELDS; yielded += 1) {
+    step = await handleYield(step.value, run, answer => generator.next(answer), error => generator.throw(error))
     await new Promise(resolve => setImmediate(resolve))
   }
 }
 
-/** Says what was yielded, and goes on with the answer to it or with the error that it was met with. */
-function heard(word: unknown, run: WorkRun, goOn: (answer?: unknown) => MaybeStep, fail: (error: unknown) => MaybeStep): MaybeStep {
+/** Sends a yielded word, or asks a yielded question, and resumes the generator with the answer or the error. */
+function handleYield(word: unknown, run: WorkRun, goOn: (answer?: unknown) => MaybeStep, fail: (error: unknown) => MaybeStep): MaybeStep {
   try {
-    if (isQuestion(word)) return answered(word, run).then(goOn, fail)
+    if (isQuestion(word)) return askLater(word, run).then(goOn, fail)
     run.emit(word)
   } catch (error) {
     return fail(error)
@@ -55,21 +55,21 @@ function heard(word: unknown, run: WorkRun, goOn: (answer?: unknown) => MaybeSte
   return goOn()
 }
 
-/** Takes a promise more than it needs: a stream that the answer opens begins with the task as the answer left it, before the work has gone on. */
-async function answered(question: Question, run: WorkRun): Promise<unknown> {
+/** The extra promise delays the work, so that a stream opened by the answer starts with the task as the answer left it. */
+async function askLater(question: Question, run: WorkRun): Promise<unknown> {
   return run.ask(question)
 }
 
-/** Work as a function: what it returns completes the task, what it throws fails it, or has it start again. */
+/** Work as a function. Its return value completes the task. If it throws, the restart policy decides whether it runs again or the task fails. */
 export type WorkFunction<Input = unknown, Terms = Record<string, unknown> | undefined> = (work: WorkArguments<Input, Terms>) => WorkEnd | Promise<WorkEnd>
 
 /**
- * `isRestored`: it was in memory before, so that its run is not the first. `isWaiting`: the work has asked and does nothing
- * else, so that it may leave memory.
+ * `isRestored`: the actor was restored from the store, so its run is not the first. `isWaiting`: the work only waits for an
+ * answer, so it may leave memory.
  */
 type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting?: boolean }
 
-/** A class, since a getter in a literal keeps what it sees in memory for long: CONTRIBUTING.md has the figure. */
+/** A class, because a getter in an object literal retains its closure for long: CONTRIBUTING.md has the figure. */
 class ActiveRun {
   readonly status = 'active'
   readonly output = undefined
@@ -89,7 +89,7 @@ class ActiveRun {
   }
 }
 
-/** The end of a run. A class, so that no actor of the author's can send one. */
+/** The end of a run. It is a class so that the author's actors cannot forge one. */
 class WorkEnded {
   readonly type = 'work.ended'
   readonly outcome: WorkOutcome
@@ -99,15 +99,15 @@ class WorkEnded {
   }
 }
 
-/** The same for all copies of this package in the process, as the hosts are. */
+/** Shared by all copies of this package in the process, by its global symbol. */
 const runs = new PrivateProperty<AnyActorRef, WorkRun>(Symbol.for('taskchart.run.1'))
 
-/** The run behind the actor `work` of a task; none if the work is a chart. */
+/** The run of a task's `work` actor; `undefined` if the work is a chart. */
 export function runOf(work: AnyActorRef): WorkRun | undefined {
   return runs.get(work)
 }
 
-/** A work function as the actor `work` of a task. One that returns an async generator is a generator as well. */
+/** A work function as the actor `work` of a task. If it returns an async generator, that is run as a work generator. */
 export function workFunction(work: WorkFunction): AnyActorLogic {
   return workRunner((given, run) => {
     const returned = work(given)
@@ -115,7 +115,7 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
   })
 }
 
-/** A program as the actor `work` of a task: it runs from its start, in one {@link WorkRun} each time that the actor starts. */
+/** A program as the actor `work` of a task. Each start of the actor runs it from the beginning, in a new {@link WorkRun}. */
 export function workRunner(program: WorkProgram): AnyActorLogic {
   return {
     getInitialSnapshot: ({ self }, input?: WorkInput): RunnerSnapshot => new ActiveRun(self, input, false),
@@ -124,7 +124,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
       const { self, system } = scope
       const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send(new WorkEnded(outcome)) })
       runs.set(self, run)
-      // A work whose task has been ended before it could begin never begins.
+      // If the task has ended before this commit, the work does not run.
       hostOf(system).afterCommit({ taskId: familyOf(self), run: () => self.getSnapshot().status === 'active' && run.begin(input) })
     },
     transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
@@ -140,12 +140,12 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
           host.afterCommit({ taskId: familyOf(self), run: () => runs.get(self)?.stop() })
           return { ...snapshot, status: 'stopped', input: undefined }
         default:
-          // The actors that the work has spawned tell it of their ends: who waits for one has subscribed to it.
+          // Done and error events of spawned actors. Work that waits for one has subscribed to it.
           if ('error' in event) host.logger.error('an actor that a work spawned failed', { taskId: familyOf(self), error: event.error })
           return snapshot
       }
     },
-    // Everything else that a run knows is in the store: its input in the task, its words in the log, the rest in the journal.
+    // The rest of a run is already in the store: its input in the task, its words in the log, everything else in the journal.
     getPersistedSnapshot: ({ status, output, error }) => ({ status, output, error })
   } satisfies AnyActorLogic as AnyActorLogic
 }
@@ -156,8 +156,8 @@ function restartsOf(work: AnyActorRef): number {
 }
 
 /**
- * Work as an async generator: it yields what it says, and what it asks with `yield*`, which gives the answer; what it
- * returns completes the task. When the task ends before it does, its `finally` blocks run.
+ * Work as an async generator. It yields words, and asks with `yield*`, which gives the answer. Its return value completes the
+ * task. If the task ends first, its `finally` blocks run.
  */
 export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | undefined> = (work: WorkArguments<Input, Terms>) => AsyncGenerator<WorkWords | Question, WorkEnd>
 
@@ -166,7 +166,7 @@ export function workGenerator(work: WorkGenerator): AnyActorLogic {
   return workRunner((given, run) => driveGenerator(work(given), run))
 }
 
-/** Whether work is an async generator function; every other function is called and awaited. */
+/** Whether work is an async generator function. Any other function is called and awaited. */
 export function isGenerator(work: (...args: never[]) => unknown): work is WorkGenerator {
   return Object.prototype.toString.call(work) === '[object AsyncGeneratorFunction]'
 }

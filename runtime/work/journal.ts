@@ -6,7 +6,7 @@ import type { ActorHost } from '../commits/actor-host.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { isSleep, type Replay } from './replay.ts'
 
-/** What one run of work writes down: words by their ordinals, and a journal by keys. When it runs again it finds what was there. */
+/** The words of one run, by ordinal, and its journal, by key. On replay it gives what earlier runs have left. */
 export class RunJournal {
   readonly taskId: string
   readonly #host: ActorHost
@@ -18,7 +18,7 @@ export class RunJournal {
     this.#host = host
   }
 
-  /** Takes what an earlier run has left. */
+  /** Replays the record of an earlier run. */
   follow(replay: Replay): void {
     this.#replay = replay
   }
@@ -27,32 +27,32 @@ export class RunJournal {
     return (this.#ordinal += 1)
   }
 
-  /** The word as it has to be said now; nothing if it was said before. */
+  /** The word to send; `undefined` if an earlier run has sent it. */
   word(ordinal: number, word: WorkWord): WorkWord | undefined {
     return this.#replay ? this.#replay.word(ordinal, word) : word
   }
 
-  /** The work ends: throws InvalidAgentResponse if it did not ask what it asked before. */
+  /** Throws InvalidAgentResponse if the work ends without a question that an earlier run asked. */
   checkEnd(): void {
     this.#replay?.checkEnd(this.#ordinal)
   }
 
-  /** What the journal held under this key when the run began; `undefined` if nothing. */
+  /** The journal's value for this key when the run began; `undefined` if there was none. */
   kept(key: string): unknown {
     return this.#replay?.entry(key)
   }
 
-  /** Puts a JSON value into the journal with the current turn. */
+  /** Writes a JSON value to the journal in the current turn. */
   keep(key: string, value: unknown): void {
     this.#host.keep({ taskId: this.taskId, key, value })
   }
 
-  /** Notes a wait that has this ordinal. Throws if there was something else. */
+  /** Checks that an earlier run slept at this ordinal. Throws InvalidAgentResponse if it did something else. */
   noteSleep(ordinal: number): void {
     this.#replay?.check(ordinal, 'sleep')
   }
 
-  /** Rings once, this long after the first run got here; the journal keeps when. */
+  /** Calls `ring` once, `delayMs` after the first run set this alarm. The journal keeps the time. */
   alarm(key: string, delayMs: number, ring: () => void): void {
     checkWait(delayMs)
     const kept = this.kept(key)
@@ -69,30 +69,29 @@ export class RunJournal {
     this.#host.afterCommit({ taskId: this.taskId, run })
   }
 
-  /** Logs a step whose error nobody will hear. */
-  notAwaited(step: string, error: unknown): void {
+  logUnawaited(step: string, error: unknown): void {
     this.#host.logger.error('a step failed, and its promise was never awaited', { taskId: this.taskId, step, error })
   }
 
-  /** Resolves when the store takes commits again; nothing to wait for if it does. */
+  /** Resolves when the store accepts commits again; `undefined` if it accepts them now. */
   writable(): Promise<void> | undefined {
     return this.#host.writable(this.taskId)
   }
 
-  /** Resolves when everything until now is committed. */
+  /** Resolves when everything up to now is committed. */
   committed(): Promise<void> {
     return new Promise(resolve => this.afterCommit(resolve))
   }
 }
 
-/** Throws RangeError for a wait that nobody could keep: it is a number of milliseconds, from 0, and with an end. */
+/** Throws RangeError unless the delay is a finite number of milliseconds of at least 0. */
 export function checkWait(delayMs: number): void {
   if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${inspect(delayMs)}.`)
 }
 
 /**
- * The promise of a step as the author's code gets it: it knows whether anybody has waited for it. `await` and everything that
- * calls `then` read its `constructor` first. Its rejection does not end the process.
+ * The promise of a step for the author's code. It detects that it is awaited, since `await` and `then` read its `constructor`
+ * first. Its rejection does not end the process.
  */
 export class StepPromise<T> extends Promise<T> {
   #isAwaited = false
@@ -106,7 +105,7 @@ export class StepPromise<T> extends Promise<T> {
     })
   }
 
-  /** Settles as `promise` does; `rejected` hears if that rejects. */
+  /** Settles as `promise` does; `rejected` is called if that rejects. */
   static of<T>(promise: Promise<T>, rejected: (error: unknown, step: StepPromise<T>) => void): StepPromise<T> {
     const step = new StepPromise<T>((resolve, reject) => void promise.then(resolve, reject))
     step.catch((error: unknown) => rejected(error, step))
@@ -119,13 +118,13 @@ export class StepPromise<T> extends Promise<T> {
   }
 }
 
-/** The steps of one piece of work, under `prefix` in the journal of its task: each result is kept once, and found when the work runs again. */
+/** The steps of one work, stored under `prefix` in the journal of its task. On replay a step gives its stored result. */
 export class Steps {
   readonly #log: RunJournal
   readonly #prefix: string
   readonly #signal: () => AbortSignal
   readonly #counts = new Map<string, number>()
-  /** Steps that have rejected, and that nobody had awaited then. */
+  /** Steps that rejected before they were awaited. */
   readonly #rejected: { readonly name: string; readonly error: unknown; readonly step: StepPromise<unknown> }[] = []
   #underWay = 0
   #hasEnded = false
@@ -140,7 +139,7 @@ export class Steps {
     return this.#underWay > 0
   }
 
-  /** Runs a step, or gives the result that it had. The result is what JSON makes of it, the first time too. */
+  /** Runs a step, or gives its stored result. The result is a copy through JSON, on the first run too. */
   async run<T>(name: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
     const signal = this.#signal()
     signal.throwIfAborted()
@@ -148,13 +147,13 @@ export class Steps {
     this.#counts.set(name, count)
     const key = `${this.#prefix}step/${name}/${count}`
     const kept = this.#log.kept(key) as { result?: T } | undefined
-    // A copy each time: what the author changes in it does not reach the journal.
+    // A copy, so that the author's changes to it do not reach the journal.
     if (kept) return structuredClone(kept.result) as T
-    // A step whose result cannot be kept would be done again.
+    // A step whose result cannot be stored would run again, so it waits for the store.
     const refused = this.#log.writable()
     if (refused) await refused
     signal.throwIfAborted()
-    const result = await this.#made(name, key, run)
+    const result = await this.#execute(name, key, run)
     const own = structuredClone(result)
     signal.throwIfAborted()
     killPoint('effect ended')
@@ -163,24 +162,24 @@ export class Steps {
     return own
   }
 
-  /** The promise of a step as the author's code gets it. If it rejects and nobody awaits it, that is logged when the work ends. */
-  handed<T>(name: string, promise: Promise<T>): Promise<T> {
+  /** The promise of a step for the author's code. If it rejects and is never awaited, that is logged when the work ends. */
+  forAuthor<T>(name: string, promise: Promise<T>): Promise<T> {
     return StepPromise.of(promise, (error, step) => {
       if (!step.isAwaited) this.#rejected.push({ name, error, step })
       if (this.#hasEnded) this.end()
     })
   }
 
-  /** The work has ended by itself, so nobody will await the steps that nobody has awaited: those that rejected are logged. */
+  /** Call it when the work has ended by itself: logs the steps that rejected and were never awaited. */
   end(): void {
     this.#hasEnded = true
     for (const { name, error, step } of this.#rejected.splice(0)) {
       const isStopped = this.#signal().aborted && (error as Error | undefined)?.name === 'AbortError'
-      if (!step.isAwaited && !isStopped) this.#log.notAwaited(name, error)
+      if (!step.isAwaited && !isStopped) this.#log.logUnawaited(name, error)
     }
   }
 
-  /** Runs what has no result to keep, but is under way like a step. */
+  /** Keeps the work in memory while `run` is pending, as a step does, but stores no result. */
   async whileUnderWay<T>(run: () => Promise<T>): Promise<T> {
     this.#underWay += 1
     try {
@@ -190,7 +189,7 @@ export class Steps {
     }
   }
 
-  async #made<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
+  async #execute<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
     killPoint('effect started')
     const result = await this.whileUnderWay(async () => run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }))
     return keptValue(result, `the result of step ${name}`)

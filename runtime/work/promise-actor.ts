@@ -4,7 +4,7 @@ import { familyOf, hostOf, pathOf } from '../commits/actor-host.ts'
 import { RunJournal, Steps } from './journal.ts'
 import { Replay } from './replay.ts'
 
-/** What a promise of a work chart is made with: what XState gives, and `step`. */
+/** Arguments of a promise creator in a work chart: those of XState, and `step`. */
 export interface PromiseArguments<Input> {
   readonly input: Input
   readonly self: AnyActorRef
@@ -13,12 +13,12 @@ export interface PromiseArguments<Input> {
   readonly step: Step
 }
 
-/** `run` names one run of the actor within its task, so that a later one does not find its results. */
+/** `run` identifies one run of the actor within its task, so that a later run does not reuse its steps. */
 type RunSnapshot<Output, Input> = PromiseSnapshot<Output, Input> & { readonly run: string; readonly isRestored?: boolean }
 
 /**
- * XState's `fromPromise` for the actors of a work chart, with `step`: the promise starts again with the same input when
- * its task comes back into memory, and finds the results of the steps that it has made.
+ * XState's `fromPromise` for actors of a work chart, with `step`. When its task is restored, the promise creator runs again with
+ * the same input, and finished steps give their stored results.
  */
 export function fromPromise<Output, Input = undefined>(create: (given: PromiseArguments<Input>) => PromiseLike<Output>): PromiseActorLogic<Output, Input> {
   const logic = xstateFromPromise<Output, Input>(async ({ input, self, system, signal }) => {
@@ -29,7 +29,7 @@ export function fromPromise<Output, Input = undefined>(create: (given: PromiseAr
     if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
     try {
-      return await create({ input, self, system, signal, step: (name, make) => steps.handed(name, steps.run(name, make)) })
+      return await create({ input, self, system, signal, step: (name, make) => steps.forAuthor(name, steps.run(name, make)) })
     } finally {
       if (!signal.aborted) steps.end()
     }

@@ -7,40 +7,39 @@ import type { ReceivedMessage } from '../authoring/work-arguments.ts'
 import { checkWait, type RunJournal } from './journal.ts'
 
 interface OpenQuestion {
-  /** What the journal keeps its answer under: its ordinal, or what it was relayed under. */
+  /** Journal key of its answer: its ordinal, or the key of a relayed question. */
   readonly key: string
   readonly question: Question
-  /** What asks it. */
   readonly event: WorkEvent
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
 }
 
-/** What a run's questions need of their task. */
+/** The task of a run, as its questions use it. */
 interface AskedTask {
   readonly say: (event: WorkEvent) => void
-  /** Whether the task waits for its client already. */
+  /** Whether the task already waits for its client. */
   readonly isInterrupted: () => boolean
 }
 
-/** How a question is asked that the work has from another agent. */
+/** Options of a question that another agent asks through this work. */
 export interface Relayed {
-  /** What the journal keeps the answer under. */
+  /** Journal key of the answer. */
   readonly key: string
-  /** Withdraws the question: the other agent has gone on without an answer. */
+  /** Withdraws the question, because the other agent no longer waits for an answer. */
   readonly signal: AbortSignal
 }
 
-/** What was checked for a question: an event with the answer that it holds, or what is wrong with that, by field. */
+/** Result of a validated answer: the event with its parsed answer, or violations. */
 export type CheckedAnswer<Given extends ToWork> = { readonly event: Given } | { readonly violations: readonly FieldViolation[] }
 
-/** In the journal in place of an answer: nobody answered in time. */
+/** Journal value of a question that was not answered in time. */
 const EXPIRED = { expired: true } as const
 
-/** The journal's key for which relayed question was asked last. */
+/** Journal key of the relayed question that was asked last. */
 const RELAYED = 'relayed'
 
-/** The questions of one run of work: one at a time, each answered, expired, withdrawn, or given up with the run. */
+/** The questions of one run, one at a time. Each is answered, expires, is withdrawn, or is given up when the run ends. */
 export class QuestionQueue {
   readonly #log: RunJournal
   readonly #task: AskedTask
@@ -48,7 +47,7 @@ export class QuestionQueue {
   /** Whether this run has had a question open. */
   #hasAsked = false
   #lastAnswer: ReceivedMessage | undefined
-  /** Relayed questions that wait for their turn. */
+  /** Relayed questions that wait until no other question is open. */
   #waiting: OpenQuestion[] | undefined
 
   constructor(log: RunJournal, task: AskedTask) {
@@ -60,18 +59,18 @@ export class QuestionQueue {
     return this.#open !== undefined
   }
 
-  /** The message that answered the newest question that was answered by one. */
+  /** The newest message that answered a question. */
   get lastAnswer(): ReceivedMessage | undefined {
     return this.#lastAnswer
   }
 
   /**
-   * Asks, unless the question was asked before the work ran again; then only the answer is waited for, or there already.
-   * Work that crashed while its question was open asks it again.
+   * Asks a question. On replay it is not asked again: the stored answer is given, or the answer is awaited. Work that crashed
+   * while its question was open asks it again.
    */
   ask(question: Question): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#open) throw new TypeError('The work has a question open: it can ask the next one when that is answered.')
+      if (this.#open) throw new TypeError('The work has an open question. Ask the next one after that is answered.')
       const log = this.#log
       const event = questionEventOf(question)
       const { deadlineMs } = question.options
@@ -84,9 +83,8 @@ export class QuestionQueue {
   }
 
   /**
-   * Asks what another agent asks through this work, as soon as no other question is open. Resolves with the answer, or with
-   * `undefined` if it is withdrawn. Such questions come when the other agents ask them, so they have no ordinals: another
-   * run finds them, and which of them the task waits for, by their keys.
+   * Asks a question of another agent, as soon as no other question is open. Resolves with the answer, or with `undefined` if it
+   * is withdrawn. The order of such questions differs between runs, so they are found by their keys and have no ordinals.
    */
   relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -99,8 +97,8 @@ export class QuestionQueue {
   }
 
   /**
-   * Checks an answer to the open question: gives it with what the question makes of it, or what is wrong with it, by field. If
-   * the schema throws it may be given: then the work gets the error. `undefined` if no question is open.
+   * Validates an answer to the open question: gives the event with the parsed answer, or violations. If the schema throws, the
+   * event is accepted as it is, and the work gets the error. `undefined` if no question is open.
    */
   check<Given extends ToWork>(given: Given): CheckedAnswer<Given> | undefined {
     if (!this.#open) return undefined
@@ -108,29 +106,29 @@ export class QuestionQueue {
     return 'violations' in result ? result : { event: 'answer' in result ? { ...given, answer: result.answer } : given }
   }
 
-  /** Answers the open question; one that a queued message does not answer is asked. */
+  /** Answers the open question. If a queued message is no valid answer, the question is asked. */
   receive(given: ToWork): void {
     const open = this.#open
     if (!open) return
     const result = 'answer' in given ? { answer: given.answer } : checked(open.question, given)
-    // What came is kept, and not what the schema has made of that, which JSON might not keep.
-    const { answer: _, ...came } = given
-    if ('answer' in result) this.#close(open, came, () => open.resolve(result.answer))
-    else if ('error' in result) this.#close(open, came, () => open.reject(result.error))
+    // The raw input is stored, because the parsed answer may not survive JSON.
+    const { answer: _, ...raw } = given
+    if ('answer' in result) this.#close(open, raw, () => open.resolve(result.answer))
+    else if ('error' in result) this.#close(open, raw, () => open.reject(result.error))
     else this.#task.say(open.event)
   }
 
-  /** Gives the open question up: without a word, or with an error to whoever waits for its answer. */
+  /** Gives up the open question. With `error`, its promise rejects; without, it never settles. */
   giveUp(error?: { reason: unknown }): void {
     const open = this.#open
     this.#open = undefined
     if (open && error) open.reject(error.reason)
   }
 
-  /** Gives the answer that it had before the work ran again, if it had one. */
+  /** Settles a question with its stored answer, if there is one. */
   #isAnswered(open: OpenQuestion): boolean {
     const kept = this.#log.kept(open.key)
-    if (kept) answerAgain(open, this.#noted(kept as ToWork | typeof EXPIRED))
+    if (kept) answerAgain(open, this.#noteAnswer(kept as ToWork | typeof EXPIRED))
     return kept !== undefined
   }
 
@@ -138,7 +136,7 @@ export class QuestionQueue {
     this.#open = open
     this.#hasAsked = true
     this.#expireIn(open)
-    // Asked before, it is asked again only if the task does not wait: the work was started again meanwhile.
+    // On replay it is asked again only if the task does not wait, which means that the work was restarted since.
     if (isNew || !this.#task.isInterrupted()) this.#task.say(open.event)
     else this.#log.afterCommit(() => {})
   }
@@ -149,7 +147,7 @@ export class QuestionQueue {
     this.#put(relayed, !isAsked)
   }
 
-  /** In a task that waited when the work began to run again the question that it waits for comes first. */
+  /** On replay in an interrupted task, the question that the task waits for must be the first one open. */
   #isFreeFor(key: string): boolean {
     if (this.#open) return false
     return this.#hasAsked || !this.#task.isInterrupted() || this.#log.kept(RELAYED) === key
@@ -168,13 +166,12 @@ export class QuestionQueue {
     this.#log.keep(open.key, given)
     this.#leave()
     this.#log.afterCommit(() => {
-      this.#noted(given)
+      this.#noteAnswer(given)
       settle()
     })
   }
 
-  /** Notes what the work may ask for of an answer that it gets now. */
-  #noted(given: ToWork | typeof EXPIRED): ToWork | typeof EXPIRED {
+  #noteAnswer(given: ToWork | typeof EXPIRED): ToWork | typeof EXPIRED {
     if ('message' in given) this.#lastAnswer = { message: given.message, request: given.request ?? NO_DETAILS }
     return given
   }
@@ -197,7 +194,7 @@ export class QuestionQueue {
   }
 }
 
-/** What the question makes of what came, or the error that its schema throws. */
+/** The parsed answer, violations, or the error that the schema throws. */
 function checked(question: Question, given: ToWork): ReturnType<typeof answerTo> | { readonly error: unknown } {
   try {
     return answerTo(question, given)
@@ -210,7 +207,7 @@ function answerAgain({ question, resolve, reject }: OpenQuestion, given: ToWork 
   if ('expired' in given) return reject(expired(question))
   const result = answerTo(question, given)
   if ('answer' in result) resolve(result.answer)
-  else reject(new A2AError('InvalidAgentResponse', 'The work wanted another answer when it ran again than it got before.'))
+  else reject(new A2AError('InvalidAgentResponse', 'On replay, the work asked a question that its stored answer does not fit. Put anything non-deterministic in a step.'))
 }
 
 function expired({ options }: Question): A2AError {

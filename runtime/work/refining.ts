@@ -13,20 +13,22 @@ import { fromPromise } from './promise-actor.ts'
 
 /** How to find the artifact that a task refines. */
 export interface RefiningOptions extends WhichArtifactOptions {
-  /** Whether the task may do without: where there is no earlier artifact and none is named, nobody is asked. Default false. */
+  /** Allows no artifact: if none is named and there is no earlier one, the result is `undefined` and the task does not ask. Default false. */
   readonly optional?: boolean
 }
 
 const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRUE_OR_FALSE }
 
-/** What a refinement holds, without a name: it keeps that of its original. */
+/** Content of a refinement. It has no name, because it keeps the name of its original. */
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 
 /**
- * The artifact that a task is to refine: the one that its message refers to, else the only one of the tasks that it refers to,
- * else the newest of the context (`work.earlierArtifacts`). If several of different names may be meant, or there is none, the
- * task asks (TASK_STATE_INPUT_REQUIRED), as `whichArtifact` does, until an answer means one: of these as `chosenArtifact` reads it,
- * of all that are the caller's by reference. If an answer may mean several, it asks which of those. The same again when the work runs again.
+ * The artifact that a task refines: the one that its message refers to, else the only one of the tasks that it refers to, else
+ * the newest of the context (`work.earlierArtifacts`).
+ *
+ * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact` does, until
+ * an answer names exactly one. An answer is read as by `chosenArtifact`, or as a reference to any artifact of the caller's. If an
+ * answer matches several, the task asks which of those. A replay gives the same artifact.
  */
 export function artifactToRefine(work: WorkArguments, options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
@@ -49,8 +51,8 @@ export async function artifactToRefine(work: WorkArguments, options: RefiningOpt
 }
 
 /**
- * A new version of an artifact, to hand over: it has the name of the original, by which a client knows the two as versions of
- * one thing, and an id of its own. Of an original without a name the refinement is named after its id.
+ * A new version of an artifact: it has the name of the original, which tells clients that both are versions of one artifact, and
+ * an id of its own. If the original has no name, the name is the original's id.
  */
 export function refined({ artifact: original }: Pick<EarlierArtifact, 'artifact'>, content: Refinement): ArtifactContent {
   const { artifactId, ...others } = artifactOf(content)
@@ -59,40 +61,39 @@ export function refined({ artifact: original }: Pick<EarlierArtifact, 'artifact'
 }
 
 /**
- * For statecharts: an actor to invoke with the choices once one is left, which outputs that artifact:
+ * Actor logic for statecharts: takes a list of exactly one choice, and outputs that artifact:
  * `invoke: { src: 'readArtifact', input: ({ context }) => context.choices, onDone }`.
  */
 export const readArtifact: PromiseActorLogic<EarlierArtifact, readonly ArtifactReference[]> = fromPromise(async ({ input: [chosen, ...others], system }) => {
-  if (!chosen || others.length > 0) throw new TypeError('readArtifact takes choices of which one is left: ask for it before, as whichArtifact does.')
+  if (!chosen || others.length > 0) throw new TypeError('readArtifact takes exactly one choice. Ask with whichArtifact until one is left.')
   return read(taskId => hostOf(system).readTask(taskId), chosen)
 })
 
-/** How many tasks that are not loaded are read to find what may be refined. */
+/** Maximum number of unloaded tasks that are read to find artifacts. */
 const READ_TASKS = 20
 
-/** Names what is found out once, also if the work runs again. */
 const STEP = 'artifact to refine'
 
-/** What may be refined. If nothing of it is loaded, the newest of the tasks that are not loaded are read, one at a time. */
+/** Artifacts that may be refined. If no loaded task has one, the newest unloaded tasks are read, one at a time. */
 async function choicesOf(work: WorkArguments): Promise<ArtifactChoice[]> {
   const { message, unloadedTasks } = work
   const choices = artifactChoices(work)
   if (choices.length > 0) return choices
   const earlierArtifacts: EarlierArtifact[] = []
   for (const taskId of unloadedTasks.slice(0, READ_TASKS)) {
-    const artifacts = await work.readTask(taskId).then(task => task.artifacts ?? [], unreadable)
+    const artifacts = await work.readTask(taskId).then(task => task.artifacts ?? [], noArtifactsIfUnreadable)
     for (const artifact of artifacts.toReversed()) earlierArtifacts.push({ taskId, artifact: { ...artifact, parts: [] } })
   }
   return artifactChoices({ message, earlierArtifacts })
 }
 
-/** A task that was removed, or is too large to be read, has nothing to refine. */
-function unreadable(error: unknown): Artifact[] {
+/** A task that was removed, or is too large to be read, has no artifacts to refine. */
+function noArtifactsIfUnreadable(error: unknown): Artifact[] {
   if (!isA2AError(error) || error.code === 'InternalError') throw error
   return []
 }
 
-/** The artifact that an answer refers to which was not among the choices, if it is the caller's. */
+/** The artifact outside the choices that an answer refers to, if it is the caller's. */
 function namedElsewhere(work: WorkArguments, answer: Message): Promise<ArtifactReference | undefined> {
   return work.step(STEP, async () => {
     const [reference, ...others] = namedArtifacts(answer)

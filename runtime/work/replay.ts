@@ -9,7 +9,7 @@ type Produced = Extract<Word, { type: 'work.produced' }>
 type ArtifactUpdate = Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']
 type Kind = 'progress' | 'artifact' | 'question' | 'authorization' | 'sleep'
 
-/** What a work has left behind when it runs again from its start: the events that its words made, and its journal. */
+/** The record of earlier runs of a work: the events of its words, and its journal. */
 export interface WorkRecord {
   readonly events: readonly TaskEvent[]
   readonly journal: readonly JournalRow[]
@@ -22,22 +22,22 @@ const KINDS = {
   'work.needsAuthorization': 'authorization'
 } as const satisfies Record<Word['type'], Kind>
 
-/** The keys under which a journal keeps ends of sleeps and answers; those of deadlines and steps are longer. */
+/** Journal keys of sleeps and answers; keys of deadlines and steps are longer. */
 const ORDINAL = /^\d+$/
 
 /**
- * What a work that runs again said before: the words of the record are not said twice. An artifact whose content is
- * another one this time is begun again; a word of another kind, or an artifact of another id, is an error, for nobody
- * could tell what was meant.
+ * Compares the words of a rerun with the record of earlier runs. A recorded word is not sent twice. An artifact whose content
+ * differs is sent again from its start. A word of another kind, or an artifact with another id, is an error: the code is not
+ * deterministic.
  */
 export class Replay {
   readonly #words = new Map<number, TaskEvent>()
   readonly #journal: Map<string, unknown>
   readonly #upTo: number
-  /** Each artifact so far, by id: what it is begun again with. */
+  /** Artifacts as this run has made them so far, by id. */
   readonly #artifacts = new Map<string, Artifact>()
   readonly #begunAgain = new Set<string>()
-  /** Whether the work has been told that it does something else: it may have caught that on purpose. */
+  /** Whether a mismatch was thrown already, which the work may have caught on purpose. */
   #hasThrown = false
 
   constructor({ events, journal }: WorkRecord) {
@@ -49,12 +49,12 @@ export class Replay {
     this.#upTo = [...this.#words.keys(), ...kept].reduce((one, other) => Math.max(one, other), 0)
   }
 
-  /** What the journal holds under a key; `undefined` if nothing. */
+  /** The journal's value for a key; `undefined` if there is none. */
   entry(key: string): unknown {
     return this.#journal.get(key)
   }
 
-  /** The word as it has to be said now; nothing if it was said. Throws InvalidAgentResponse for one of another kind. */
+  /** The word to send; `undefined` if it was sent before. Throws InvalidAgentResponse for a word of another kind. */
   word(ordinal: number, word: Word): Word | undefined {
     if (ordinal > this.#upTo) return word
     const said = this.#words.get(ordinal)
@@ -63,7 +63,7 @@ export class Replay {
     return this.#artifact(ordinal, word, said.update.artifactUpdate)
   }
 
-  /** Throws InvalidAgentResponse if what has this ordinal was of another kind. */
+  /** Throws InvalidAgentResponse if the record has another kind at this ordinal. */
   check(ordinal: number, kind: Kind): void {
     const was = this.#kindOf(ordinal)
     if (was === undefined || was === kind) return
@@ -71,7 +71,7 @@ export class Replay {
     throw another(ordinal, was, kind)
   }
 
-  /** Throws InvalidAgentResponse if a question, or a wish for an authorization, of the run before came after this ordinal: the work has ended without it. */
+  /** Throws InvalidAgentResponse if the record has a question or an authorization request after this ordinal, at which the work ended. */
   checkEnd(ordinal: number): void {
     if (this.#hasThrown) return
     for (let missing = ordinal + 1; missing <= this.#upTo; missing += 1) {
@@ -84,7 +84,7 @@ export class Replay {
     const kept = this.#journal.get(String(ordinal))
     if (isSleep(kept)) return 'sleep'
     const update = this.#words.get(ordinal)?.update
-    // A queued message answered it, so that nobody was told of the question.
+    // An answer without a word: a queued message answered the question, so it made no event.
     if (!update) return kept === undefined ? undefined : 'question'
     if ('artifactUpdate' in update) return 'artifact'
     const { state } = update.statusUpdate.status
@@ -110,7 +110,7 @@ export class Replay {
 }
 
 function another(ordinal: number, was: string, is: string): A2AError {
-  return new A2AError('InvalidAgentResponse', `The work did something else when it ran again: word ${ordinal} was ${was} and is ${is} now. What may differ belongs into a step.`)
+  return new A2AError('InvalidAgentResponse', `The work did not replay as before: word ${ordinal} was ${was} and is now ${is}. Put anything non-deterministic in a step.`)
 }
 
 /** A sleep in the journal: when it ends, in milliseconds since 1970. */
@@ -118,7 +118,7 @@ export interface Sleep {
   readonly untilMs: number
 }
 
-/** What the journal has for a wait whose end nobody knows, while it lasts and afterwards: of recovery it asks as little as sleep does. */
+/** Journal values of a wait without a known end, during and after it. Recovery treats it as a sleep. */
 export const ENDLESS_SLEEP: Sleep = { untilMs: Number.MAX_SAFE_INTEGER }
 export const ENDED_SLEEP: Sleep = { untilMs: 0 }
 

@@ -4,10 +4,10 @@ import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { Question } from '../authoring/questions.ts'
 import type { EarlierArtifact, WorkArguments, WorkInput } from '../authoring/work-arguments.ts'
 
-/** What a run offers to its work. */
+/** Members of the work arguments that the run provides. */
 export type WorkTools = Omit<WorkArguments, keyof WorkInput>
 
-/** What a work is called with: its input, and the tools of its run, each made when the work takes it. */
+/** Arguments of a work function: its input, and the tools of its run, each bound when the work reads it. */
 export class RunArguments implements WorkArguments {
   readonly taskId: string
   readonly contextId: string

@@ -5,13 +5,13 @@ import { Shares, type Sharer } from '../access/shares.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Scope, Store, TaskSize } from '../store/store.ts'
 
-/** How many works can hold `limits.referencedBytes` each at the same time. */
+/** Memory limit of the process for loaded tasks, in multiples of `limits.referencedBytes`. */
 const FULL_WORKS = 16
 
-/** Tasks of more bytes than this together are read one after the other, so that a load does not hold up the event loop. */
+/** A load of more bytes than this reads its tasks one at a time, so that it does not block the event loop. */
 const LARGE_BYTES = 1024 * 1024
 
-/** Tasks for a work: those that were loaded, and the ids of those that were not. */
+/** Other tasks for a work: those that were loaded, and the ids of those that were not. */
 export interface LoadedTasks {
   readonly tasks: Task[]
   readonly unloaded: string[]
@@ -20,12 +20,13 @@ export interface LoadedTasks {
 type LoadingServices = { readonly store: Store; readonly limits: Limits; readonly logger: Logger }
 
 /**
- * Bounds the memory that works hold of other tasks: `limits.referencedTasks` and `limits.referencedBytes` for each work, and 16
- * times `limits.referencedBytes` for all works of the process, of which one principal has its share (`limits.principalShare`).
+ * Limits the memory for other tasks that are loaded for work. Each work has `limits.referencedTasks` and
+ * `limits.referencedBytes`; all works of the process have 16 times `limits.referencedBytes`, of which each principal has a share
+ * (`limits.principalShare`).
  */
 export class TaskLoads {
   readonly services: LoadingServices
-  /** The bytes that all works hold. */
+  /** Bytes loaded for all works. */
   readonly shares: Shares
   #large: Promise<unknown> = Promise.resolve()
 
@@ -47,12 +48,12 @@ export class TaskLoads {
   }
 }
 
-/** The tasks that are loaded for one work, which holds them until it ends or leaves memory. */
+/** Tasks loaded for one work. Their memory is counted until the work ends or leaves memory. */
 export class WorkLoads {
   readonly #loads: TaskLoads
   readonly #scope: Scope
   readonly #sharer: Sharer
-  /** Bytes of the tasks that the work was given. */
+  /** Bytes of the tasks in the work's input. */
   #given = 0
   /** Bytes of each task that the work has waited for. */
   readonly #awaited = new Map<string, number>()
@@ -64,7 +65,7 @@ export class WorkLoads {
     this.#sharer = { user: `${scope.tenant.length}.${scope.tenant}${scope.principal}` }
   }
 
-  /** Loads those of these tasks that fit, the first of them first. A task whose stored data is damaged is not loaded. */
+  /** Loads the tasks that fit, in this order. A task whose stored data is damaged is not loaded. */
   async load(found: readonly TaskSize[]): Promise<LoadedTasks> {
     const chosen = this.#choose(found)
     const tasks = await this.#read(chosen)
@@ -73,8 +74,8 @@ export class WorkLoads {
   }
 
   /**
-   * Loads a task that the work has waited for; `undefined` if it has been removed. All of them have room for
-   * `limits.referencedBytes`. Rejects with RateLimited if the task does not fit.
+   * Loads a task that the work has awaited; `undefined` if it has been removed. All awaited tasks of a work have
+   * `limits.referencedBytes` together. Rejects with RateLimited if the task does not fit.
    */
   async loadAwaited({ taskId, bytes }: TaskSize): Promise<Task | undefined> {
     const { store, limits } = this.#loads.services
@@ -90,7 +91,7 @@ export class WorkLoads {
     return stored?.task
   }
 
-  /** Ends the loads. May be called twice. */
+  /** Releases the counted memory. May be called twice. */
   release(): void {
     this.#isReleased = true
     let bytes = this.#given
@@ -100,7 +101,7 @@ export class WorkLoads {
     this.#awaited.clear()
   }
 
-  /** Chooses the tasks that there is room for, and takes that room. */
+  /** Chooses the tasks that fit, and counts their memory. */
   #choose(found: readonly TaskSize[]): TaskSize[] {
     const { referencedTasks, referencedBytes } = this.#loads.services.limits
     const chosen: TaskSize[] = []
@@ -123,7 +124,7 @@ export class WorkLoads {
     })
   }
 
-  /** None if its stored data is damaged, or if it has been removed. */
+  /** Gives an empty list if the task's stored data is damaged, or if it has been removed. */
   async #readOne(taskId: string): Promise<Task[]> {
     const { store, logger } = this.#loads.services
     try {
@@ -141,12 +142,12 @@ function bytesOf(sizes: readonly TaskSize[]): number {
   return sizes.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
-/** Why a task is not read, for its own work to start again or for the work of another task. */
+/** The error for a task that is too large to be read, by its own work or by another task's. */
 export function tooLarge(taskId: string, limit: number): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} is too large to be read: more than ${limit} bytes are stored of it.`, { metadata: { taskId } })
+  return new A2AError('RateLimited', `Task ${taskId} is too large to be read: it has more than ${limit} stored bytes.`, { metadata: { taskId } })
 }
 
-/** Why a task is not loaded for the work that waited for it. */
+/** The error for an awaited task that does not fit into memory. */
 export function noRoom(taskId: string): A2AError {
   return new A2AError('RateLimited', `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`, { metadata: { taskId } })
 }

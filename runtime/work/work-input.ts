@@ -14,14 +14,14 @@ import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { ContextKey, JournalRow, Store, TaskSize } from '../store/store.ts'
 import { tooLarge, type WorkLoads } from './task-loads.ts'
 
-/** How many of a context's newest tasks are looked through when a message refers to none. */
+/** How many of the context's newest tasks are searched for artifacts if a message refers to none. */
 const LOOK_BACK_TASKS = 20
 
-/** The journal keys of the extensions that the client had activated, and of the request's metadata and configuration. */
+/** Journal keys of the extensions that the client had activated, and of the request's metadata and configuration. */
 const ACTIVATION = 'extensions'
 const REQUEST = 'request'
 
-/** What the work of a context's first task is given, if its message refers to nothing: there is nothing to look up. It has no `input`. */
+/** Work input for the first task of a context whose message refers to nothing, made without a read. `input` is not set. */
 export function firstWorkInput(
   { taskId, contextId, message, extensions, request }: Pick<WorkInput, 'taskId' | 'contextId' | 'message'> & Opened,
   terms: Record<string, unknown> | undefined
@@ -30,38 +30,37 @@ export function firstWorkInput(
   return { taskId, contextId, message, request, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
 }
 
-/** Reads the parts for the work from the request that opens its task. */
+/** Extensions and request details, from the request that opens the task. */
 export function openedBy({ extensions = NO_EXTENSIONS, details = NO_DETAILS }: ContextRequest): Opened {
   return { extensions, request: details }
 }
 
-/** Adds the parts that are not empty to the journal rows of a turn. */
+/** Adds extensions and request details, if any, to the journal rows of a turn. */
 export function storeOpened(taskId: string, { extensions, request }: Opened, journal: JournalRow[]): void {
   if (extensions.length > 0) journal.push({ taskId, key: ACTIVATION, value: extensions })
   if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })
 }
 
-/** Reads the parts for the work from the journal of its task. */
+/** Extensions and request details, from the journal of the task. */
 export function openedIn(journal: readonly JournalRow[]): Opened {
   const valueOf = (name: string) => journal.find(({ key }) => key === name)?.value
   const [extensions, request] = [valueOf(ACTIVATION), valueOf(REQUEST)] as [Opened['extensions'] | undefined, RequestDetails | undefined]
   return { extensions: extensions ?? NO_EXTENSIONS, request: request ?? NO_DETAILS }
 }
 
-/** The parts that load the input of a work. */
+/** Services that load the input of a work. */
 export interface InputSources {
   readonly store: Store
   readonly agent: { readonly input?: StandardSchema<unknown> | undefined }
   readonly limits: Pick<Limits, 'restoredBytes'>
-  /** Loads the other tasks that the work is given. */
+  /** Loads the other tasks of the input. */
   readonly loads: WorkLoads
 }
 
 /**
- * Gathers what the work of a task of an agent is given, from what is committed. Rejects with InvalidAgentResponse if the
- * agent's schema does not take any more what it took when the task was opened, and with RateLimited if more is stored of the task
- * than `limits.restoredBytes`. `open` reads the rest of the opening call: by default from
- * the journal, whose size is checked before.
+ * Loads the input of a task's work from the store. Rejects with InvalidAgentResponse if the agent's schema no longer accepts the
+ * message that opened the task, and with RateLimited if the task has more stored bytes than `limits.restoredBytes`. `open` reads
+ * extensions and request details, by default from the journal, after its size has been checked.
  */
 export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources, open: ReadOpened = async () => openedIn(await store.readJournal(key, taskId))): Promise<WorkInput> {
   const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
@@ -78,12 +77,12 @@ export async function loadWorkInput(key: ContextKey, taskId: string, { store, ag
   return { taskId, contextId, message, request, input, ...(terms && { terms }), extensions, ...others }
 }
 
-/** Throws RateLimited if more is stored of a task than is read of one. */
+/** Throws RateLimited if a task has more stored bytes than `limits.restoredBytes`. */
 export function checkReadable({ taskId, bytes, journalBytes }: TaskSize, { restoredBytes }: Pick<Limits, 'restoredBytes'>): void {
   if (bytes + journalBytes > restoredBytes) throw tooLarge(taskId, restoredBytes)
 }
 
-/** Loads the tasks that a message refers to, and those whose artifacts it may mean. Ids of other scopes are left out without a word (§3.4.3). */
+/** Loads the tasks that a message refers to, and those with artifacts that it may mean. Ids of other scopes are ignored (§3.4.3). */
 async function loadOthers(
   key: ContextKey, ownId: string, message: Message, store: Store, loads: WorkLoads
 ): Promise<Pick<WorkInput, 'referenceTasks' | 'unloadedTasks' | 'earlierArtifacts'>> {
@@ -96,7 +95,7 @@ async function loadOthers(
   const meant = named.length > 0 ? namedOf(tasks, named) : artifactsOf(referenceTasks)
   if (named.length > 0 || meant.length > 0 || unloaded.length > 0) return { referenceTasks, unloadedTasks: unloaded, earlierArtifacts: meant }
   const newest = await store.measureTasks({ ...key, newest: LOOK_BACK_TASKS + 1 })
-  // Work that runs again may have handed over something before.
+  // Without the task itself, whose earlier run may have produced artifacts.
   const earlier = await loads.load(newest.filter(({ taskId }) => taskId !== ownId))
   return { referenceTasks, unloadedTasks: earlier.unloaded, earlierArtifacts: artifactsOf(earlier.tasks) }
 }
@@ -119,7 +118,7 @@ function latestFirst(one: Task, other: Task): number {
   return first === second ? 0 : first < second ? 1 : -1
 }
 
-/** When a task completed, so that text order is time order; nothing if it has not. */
+/** The time at which a task completed, as sortable text; empty if it has not. */
 function completedAt({ status: { state, timestamp } }: Task): string {
   return (state === 'TASK_STATE_COMPLETED' && timestamp) || ''
 }

@@ -16,35 +16,35 @@ import { Replay } from './replay.ts'
 import { RunArguments } from './run-arguments.ts'
 import { openedIn } from './work-input.ts'
 
-/** What a run calls, with what the author's code is given and the run itself. */
+/** The function that a run calls: the author's code, with its arguments and the run. */
 export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
 
-/** What a run is made of. `isRerun`: there was a run of this work before, whose words and results count. */
+/** Options of a run. `isRerun`: the work has run before, so its record is replayed. */
 export interface RunOptions {
   readonly scope: AnyActorScope
   readonly program: WorkProgram
   readonly isRerun: boolean
-  /** Hears how the work ended, unless it was stopped or has crashed. */
+  /** Called with the outcome, unless the work was stopped or crashed. */
   readonly ended: (outcome: WorkOutcome) => void
 }
 
-/** Why a run is over. */
+/** Why a run is over: the abort reason of its signal. */
 type Ending = { readonly reason: unknown }
 
-const LEFT = ending('The work leaves memory.')
-const ENDED_BEFORE = ending('The task has ended.')
-const ENDED = ending('The work has ended.')
+const LEFT_MEMORY = ending('The work leaves memory.')
+const TASK_ENDED = ending('The task has ended.')
+const WORK_ENDED = ending('The work has ended.')
 
 /**
- * One run of work as a function or as a generator, from its start. What it says becomes events of its task; what it
- * learns (answers, results of steps, ends of sleeps) is durable before it goes on, so that it may run again: after a
- * crash, a restart, or because it left memory while it waited.
+ * One run of a work function or generator, from its start. Its words become events of its task. Answers, results of steps and
+ * ends of sleeps are stored before it continues, so that it can be replayed: after a crash, a restart of the process, or when it
+ * left memory while it waited.
  */
 export class WorkRun {
   readonly #options: RunOptions
   readonly #host: ActorHost
   readonly #log: RunJournal
-  /** None before the work asks. */
+  /** Created by the first question. */
   #questions: QuestionQueue | undefined
   readonly #steps: Steps
   readonly #children: AnyActorRef[] = []
@@ -64,12 +64,12 @@ export class WorkRun {
     this.#isCatchingUp = options.isRerun
   }
 
-  /** True while it has asked and nothing else is under way, so that it may leave memory. */
+  /** Whether the run only waits for an answer, so that it may leave memory. */
   get isWaiting(): boolean {
     return this.#questions?.isOpen === true && !this.#steps.isUnderWay
   }
 
-  /** Resolves when a run that follows another has come to its open question, or to its end. */
+  /** Resolves when a rerun has reached its open question or its end; `undefined` if it has, or is the first run. */
   caughtUp(): Promise<void> | undefined {
     return this.#isCatchingUp ? new Promise(resolve => (this.#caughtUp = chain(this.#caughtUp, resolve))) : undefined
   }
@@ -80,12 +80,12 @@ export class WorkRun {
     return this.#abort.signal
   }
 
-  /** Runs the work. The input is read again if it is not given. */
+  /** Runs the work. Without `input` it is read from the store. */
   begin(input: WorkInput | undefined): void {
     this.#settled = this.#work(input)
   }
 
-  /** Checks an answer: see {@link QuestionQueue.check}. */
+  /** Validates an answer: see {@link QuestionQueue.check}. */
   check<Given extends ToWork>(given: Given): CheckedAnswer<Given> | undefined {
     return this.#questions?.check(given)
   }
@@ -98,28 +98,28 @@ export class WorkRun {
     return this.#over !== undefined
   }
 
-  /** Waits until what was said is told, and others have had their turn. */
+  /** Waits until the words so far are committed, and for one round of the event loop. */
   async flow(): Promise<void> {
     await this.#log.committed()
     await new Promise(resolve => setImmediate(resolve))
     this.#host.runs(this.#log.taskId)
   }
 
-  /** Takes what is to be done if the task ends before the work does. */
+  /** Sets the cleanup for a task that ends before its work. */
   onStop(cleanUp: () => Promise<unknown>): void {
     this.#cleanUp = cleanUp
   }
 
-  /** Ends the run, since its task has ended or leaves memory. What it says later is dropped. May be called twice. */
+  /** Ends the run, because its task has ended or leaves memory. Later words are dropped. May be called twice. */
   stop(): void {
     if (this.#over) return
     const { isLeaving } = this.#host
-    this.#finish(isLeaving ? LEFT : ENDED_BEFORE)
+    this.#finish(isLeaving ? LEFT_MEMORY : TASK_ENDED)
     if (!isLeaving && this.#settled) this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp()]))
   }
 
   emit(words: unknown): void {
-    const event = this.#heard(words)
+    const event = this.#acceptedWord(words)
     if (!event) return
     const ordinal = this.#log.next()
     const word = this.#log.word(ordinal, event)
@@ -129,19 +129,19 @@ export class WorkRun {
   }
 
   ask<Answer>(question: Question<Answer>): Promise<Answer> {
-    return this.#handed(this.#asked(question)) as Promise<Answer>
+    return this.#forAuthor(this.#asked(question)) as Promise<Answer>
   }
 
-  /** Asks what another agent asks through this work: see {@link QuestionQueue.relay}. */
+  /** Asks a question of another agent: see {@link QuestionQueue.relay}. */
   relay(question: Question, relayed: Relayed): Promise<unknown> {
     const answer = this.#asking.relay(question, relayed)
     if (this.#asking.isOpen) this.#isUpToDate()
-    return this.#handed(answer)
+    return this.#forAuthor(answer)
   }
 
-  /** Says without an ordinal what a step says while it runs, or another agent through this work: whoever has it said knows what was said already. */
+  /** Sends a word of a step, or of another agent, without an ordinal. It is not compared on replay, so the caller must not repeat it. */
   pass(words: unknown): void {
-    const event = this.#heard(words)
+    const event = this.#acceptedWord(words)
     if (event) this.#say(event)
   }
 
@@ -150,15 +150,15 @@ export class WorkRun {
   }
 
   step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
-    return this.#steps.handed(name, this.#handed(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
+    return this.#steps.forAuthor(name, this.#forAuthor(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
   }
 
   history(limit?: number): Promise<Message[]> {
-    return this.#handed(this.#host.readHistory(this.#log.taskId, limit))
+    return this.#forAuthor(this.#host.readHistory(this.#log.taskId, limit))
   }
 
   sleep(ms: number): Promise<void> {
-    return this.#handed(this.#slept(ms))
+    return this.#forAuthor(this.#slept(ms))
   }
 
   get owner(): Scope {
@@ -167,12 +167,12 @@ export class WorkRun {
   }
 
   readTask(taskId = this.#log.taskId): Promise<Task> {
-    return this.#handed(this.#host.readTask(taskId))
+    return this.#forAuthor(this.#host.readTask(taskId))
   }
 
   completed(task: Task | string): Promise<Task> {
     const taskId = typeof task === 'string' ? task : task.id
-    return this.#handed(this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal)))
+    return this.#forAuthor(this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal)))
   }
 
   spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
@@ -186,12 +186,12 @@ export class WorkRun {
     return (this.#questions ??= new QuestionQueue(this.#log, { say: event => this.#say(event), isInterrupted: () => this.#host.isInterrupted(this.#log.taskId) }))
   }
 
-  /** What the author's words say to the task; nothing if nobody is to hear them. */
-  #heard(words: unknown): WorkWord | undefined {
-    if (this.#over) return this.#unheard('what a work said after its end was dropped')
+  /** The word for the task; `undefined` if it is dropped. */
+  #acceptedWord(words: unknown): WorkWord | undefined {
+    if (this.#over) return this.#warnDropped('a word was dropped because its work had ended')
     const event = toWorkEvent(words)
-    // A status of its own would take the question away.
-    if (event.type === 'work.progressed' && this.#questions?.isOpen) return this.#unheard('progress was not told, for the task waits for an answer')
+    // A status without a question would end the interruption.
+    if (event.type === 'work.progressed' && this.#questions?.isOpen) return this.#warnDropped('progress was dropped because the task waits for an answer')
     return event
   }
 
@@ -202,8 +202,8 @@ export class WorkRun {
     return answer
   }
 
-  /** Reports, once in a run for each reason, that a word goes unheard. */
-  #unheard(why: string): undefined {
+  /** Logs a dropped word, once per run and reason. */
+  #warnDropped(why: string): undefined {
     if (!this.#reported.has(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
     this.#reported.add(why)
   }
@@ -221,7 +221,7 @@ export class WorkRun {
       if (this.#over) return
       this.#log.checkEnd()
       killPoint('effect ended')
-      this.#finish(ENDED)
+      this.#finish(WORK_ENDED)
       this.#options.ended(outcome)
     } catch (error) {
       if (this.#over) return
@@ -250,7 +250,7 @@ export class WorkRun {
     this.#questions?.giveUp(this.#host.isLeaving ? undefined : over)
     this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)
-    if (over !== LEFT && over !== ENDED_BEFORE) this.#steps.end()
+    if (over !== LEFT_MEMORY && over !== TASK_ENDED) this.#steps.end()
     this.#isUpToDate()
   }
 
@@ -268,21 +268,21 @@ export class WorkRun {
   }
 
   /**
-   * A promise as the author's code gets it. Work that leaves memory hears no more of it, so that nothing is undone that
-   * will go on. After its end the error comes in another turn of the event loop: code that tries again for ever, whatever
-   * it catches, holds up nobody else.
+   * A promise for the author's code. After the work has left memory it never settles, so that `catch` and `finally` blocks do not
+   * undo work that will resume. After any other end it rejects in a later round of the event loop, so that code which catches
+   * every error and retries does not block the process.
    */
-  #handed<T>(promise: Promise<T>): Promise<T> {
+  #forAuthor<T>(promise: Promise<T>): Promise<T> {
     return ignoreRejection(new Promise((resolve, reject) => {
       promise.then(resolve, error => {
         if (!this.#over) reject(error)
-        else if (this.#over !== LEFT) setImmediate(reject, error)
+        else if (this.#over !== LEFT_MEMORY) setImmediate(reject, error)
       })
     }))
   }
 }
 
-/** An ending whose error is made when somebody asks for it. */
+/** An ending whose error is created when it is read. */
 function ending(text: string): Ending {
   return {
     get reason() {

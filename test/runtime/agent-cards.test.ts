@@ -47,7 +47,7 @@ await t.test('an authenticate is refused that is no function, or says what canno
   const wrong: [unknown, RegExp][] = [
     ['yes', /^authenticate has to be a function that tells who calls/],
     [Object.assign(() => undefined, { securitySchemes: { a: {} } }), /^authenticate\.securitySchemes.* must have exactly one of apiKeySecurityScheme/],
-    [Object.assign(() => undefined, { securityRequirements: [{ schemes: { other: {} } }] }), /^authenticate\.securityRequirements names other, which is none of its securitySchemes\.$/],
+    [Object.assign(() => undefined, { securityRequirements: [{ schemes: { other: {} } }] }), /^authenticate\.securityRequirements names other, which is not in its securitySchemes\.$/],
     [Object.assign(() => undefined, { securitySchemes: own, securityRequirements: [{}, { schemes: { toString: {} } }] }), /names toString/],
     [Object.assign(() => undefined, { challenge: 'Bearer\r\nSet-Cookie: a=b' }), /^authenticate\.challenge has to be the value of a header, not "Bearer\\r\\n/]
   ]
@@ -130,7 +130,7 @@ await t.test('an extended card that stands is checked when the agent is defined'
   const { card, work } = extended({})
   t.throws(() => defineAgent({ card, work, extendedCard: { name: '' } }), { name: 'TypeError', message: /^extendedCard\.name/ })
   for (const wrong of [true, 'x', null, []]) {
-    t.throws(() => defineAgent({ card, work, extendedCard: wrong as never }), { name: 'TypeError', message: /^extendedCard has to be what the card says to known callers/ }, String(wrong))
+    t.throws(() => defineAgent({ card, work, extendedCard: wrong as never }), { name: 'TypeError', message: /^extendedCard has to be an object with the members for authenticated callers/ }, String(wrong))
   }
   const agent = defineAgent({ card, work, extendedCard: { description: 'x' } })
   t.strictSame(defineAgent(agent), agent, 'an agent may be defined again')

@@ -31,7 +31,7 @@ await t.test('work is a function that may return a promise, or an async generato
 
 await t.test('messages that are to steer need a statechart, since a function could not say which it can take', async t => {
   const steer = { card, messages: 'steer' } as const
-  const message = "messages: 'steer' needs work as a statechart; a function takes 'queue', and asks for its messages."
+  const message = "messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
   t.throws(() => defineAgent({ ...steer, work: echo }), { name: 'TypeError', message })
   t.throws(() => defineAgent({ ...steer, work: async function* () { yield progress('x') } }), { name: 'TypeError', message })
   t.doesNotThrow(() => defineAgent({ ...steer, work: chart }))
@@ -76,10 +76,10 @@ await t.test('a member that an agent does not have is refused with the one that 
 
 await t.test('what is not the author’s to say on a card is refused with where it is said', async t => {
   const wrong: [more: object, message: RegExp][] = [
-    [{ url: 'http://localhost' }, /^card\.url follows from where the agent is served\. Leave it out, or say createRuntime\(\{ publicUrl \}\)\.$/],
+    [{ url: 'http://localhost' }, /^card\.url follows from where the agent is served\. Leave it out, or write createRuntime\(\{ publicUrl \}\)\.$/],
     [{ supportedInterfaces: [] }, /^card\.supportedInterfaces follows from where/],
     [{ capabilities: {} }, /^card\.capabilities follows from how .*capabilities: \{ streaming: false \}.* defineAgent\(\{ extensions \}\)\.$/],
-    [{ signatures: [] }, /^card\.signatures would be of a card that is not served/],
+    [{ signatures: [] }, /^card\.signatures would not match the served card/],
     [{ protocolVersion: '1.0' }, /^card\.protocolVersion follows/],
     [{ security: [] }, /^card\.security is called securityRequirements\.$/],
     [{ skill: [] }, /^card has no skill\. Is skills meant\?$/],
@@ -101,13 +101,13 @@ await t.test('a chart that cannot do what its author means is refused with what 
   const schema = z.string()
   const wrong: [what: string, work: AnyStateMachine, message: string | RegExp][] = [
     ['logic without a name', one({ invoke: { src: fromPromise(async () => {}) } }), "The state shop.a invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."],
-    ['logic that is not there', one({ invoke: { src: 'paint' } }), 'The state shop.a invokes paint, of which there is no actor. Give it: setupWork({ actors: { paint: fromPromise(…) } }).'],
-    ['a time that is not there', one({ after: { 1000: 'b', soon: 'b' } }), 'The state shop.a goes on after soon, of which there is no delay. Give it: setupWork({ delays: { soon: 1000 } }).'],
-    ['a question at the end', one({ ...asks, on: {}, type: 'final' }), "The state shop.a is final, and tagged input-required: nothing is heard in it any more. Leave out type: 'final', and go on from there on 'message.received'."],
+    ['logic that is not there', one({ invoke: { src: 'paint' } }), 'The state shop.a invokes paint, but there is no such actor. Add it: setupWork({ actors: { paint: fromPromise(…) } }).'],
+    ['a time that is not there', one({ after: { 1000: 'b', soon: 'b' } }), 'The state shop.a uses the delay soon, which is not defined. Define it: setupWork({ delays: { soon: 1000 } }).'],
+    ['a question at the end', one({ ...asks, on: {}, type: 'final' }), "The state shop.a is final, and tagged input-required, but a final state receives no answer. Leave out type: 'final', and add a transition for 'message.received'."],
     ['a failure that is no end', one({ tags: 'failed', on: { 'message.received': 'b' } }), "The state shop.a is tagged failed, but is not final: the task would not end there. Add type: 'final'."],
     ['two questions at once', one({ ...asks, tags: ['input-required', 'auth-required'] }), 'The state shop.a is tagged input-required and auth-required: it can ask for one of them. Make it two states.'],
     ['two ends at once', one({ type: 'final', tags: ['failed', 'rejected'] }), 'The state shop.a is tagged failed and rejected: a task ends in one of them. Make it two states.'],
-    ['a question and an end at once', one({ tags: ['rejected', 'auth-required'] }), 'The state shop.a is tagged auth-required and rejected: who asks has not ended. Make it two states.'],
+    ['a question and an end at once', one({ tags: ['rejected', 'auth-required'] }), 'The state shop.a is tagged auth-required and rejected, but a state that asks is no end. Make it two states.'],
     ['a tag in another spelling', one({ ...asks, tags: 'inputRequired' }), "The state shop.a is tagged 'inputRequired'. Is 'input-required' meant?"],
     ['a tag as on the wire', one({ ...asks, tags: 'TASK_STATE_AUTH_REQUIRED' }), /'auth-required' meant/],
     ['a tag with a slip', one({ ...asks, tags: 'auth-requierd' }), /'auth-required' meant/],
@@ -115,19 +115,19 @@ await t.test('a chart that cannot do what its author means is refused with what 
     ['words that nobody hears', one({ meta: { prompt: 'Which?' }, on: { 'message.received': 'b' } }), "The state shop.a has a prompt in its meta, but asks nothing. Tag it: tags: 'input-required'."],
     ['a schema that nobody answers', one({ meta: { schema } }), /^The state shop\.a has a schema in its meta, but asks nothing/],
     ['a JSON Schema that nobody answers', one({ meta: { jsonSchema: {} } }), /^The state shop\.a has a jsonSchema in its meta, but asks nothing/],
-    ['a reason for nothing', one({ type: 'final', meta: { reason: 'No.' } }), "The state shop.a has a reason in its meta, but is no end that needs one. Tag it: type: 'final', tags: 'failed', or 'rejected'."],
-    ['words that are none', one({ ...asks, meta: { prompt: 7 } }), /^The state shop\.a has words in its meta that cannot be said\. Give text/],
-    ['a reason that is none', one({ type: 'final', tags: 'failed', meta: { reason: { parts: [] } } }), /^The state shop\.a has words in its meta/],
-    ['a schema that is none', one({ ...asks, meta: { schema: { parse: Number } } }), /^schema of the state shop\.a has to be a schema of Standard Schema/],
+    ['a reason for nothing', one({ type: 'final', meta: { reason: 'No.' } }), "The state shop.a has a reason in its meta, but is not tagged failed or rejected. Tag it: type: 'final', tags: 'failed', or 'rejected'."],
+    ['words that are none', one({ ...asks, meta: { prompt: 7 } }), /^The state shop\.a has an invalid prompt or reason in its meta\. Give text/],
+    ['a reason that is none', one({ type: 'final', tags: 'failed', meta: { reason: { parts: [] } } }), /^The state shop\.a has an invalid prompt or reason in its meta/],
+    ['a schema that is none', one({ ...asks, meta: { schema: { parse: Number } } }), /^schema of the state shop\.a has to implement Standard Schema/],
     ['a JSON Schema that is too long', one({ ...asks, meta: { schema, jsonSchema: { title: 'x'.repeat(20_000) } } }), /^The JSON Schema of schema of the state shop\.a has 20012 bytes/],
-    ['a question without an answer', one({ tags: 'input-required' }), "The state shop.a asks, but hears no answer. Add on: { 'message.received': … } to it."],
-    ['a login without an answer', one({ tags: 'auth-required', on: { paid: 'b' } }), "The state shop.a asks, but hears no answer. Add on: { 'authorization.received': … } to it."],
-    ['a question whose answer another state hears', one({ tags: 'input-required' }, { states: { a: { tags: 'input-required' }, c: { on: { 'message.received': 'a' } } } }), /asks, but hears no answer/],
-    ['an answer in another spelling', one({ ...asks, on: { 'message.recieved': 'b' } }), "The state shop.a hears 'message.recieved'. Is 'message.received' meant?"],
+    ['a question without an answer', one({ tags: 'input-required' }), "The state shop.a asks, but handles no answer. Add on: { 'message.received': … } to it."],
+    ['a login without an answer', one({ tags: 'auth-required', on: { paid: 'b' } }), "The state shop.a asks, but handles no answer. Add on: { 'authorization.received': … } to it."],
+    ['a question whose answer another state hears', one({ tags: 'input-required' }, { states: { a: { tags: 'input-required' }, c: { on: { 'message.received': 'a' } } } }), /asks, but handles no answer/],
+    ['an answer in another spelling', one({ ...asks, on: { 'message.recieved': 'b' } }), "The state shop.a handles 'message.recieved'. Is 'message.received' meant?"],
     ...['on', 'after', 'always', 'invoke'].map((member): [string, AnyStateMachine, string] => [
       `what comes after the end: ${member}`,
       one({ type: 'final', [member]: { on: { x: 'b' }, after: { 1: 'b' }, always: { target: 'b' }, invoke: { src: 'x' } }[member] }).provide({ actors: { x } }),
-      `The state shop.a is final: the chart has ended there, and its ${member} never counts. Leave it out, or make it a state that is not final.`
+      `The state shop.a is final: the chart has ended there, and its ${member} is ignored. Leave it out, or make it a state that is not final.`
     ])
   ]
   for (const [what, work, message] of wrong) t.throws(() => defineAgent({ card, work }), { message }, what)
@@ -171,15 +171,15 @@ await t.test('a chart with a state that nothing leads out of is warned of, once'
     for (const _ of [1, 2]) defineAgent({ card, work: machine as never })
     return warn().map(({ args }) => String(args[0]))
   }
-  const noWayOn = "has no way on: no event, timer or actor leads out of it. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
+  const noWayOn = "cannot be left: it has no transition for an event, timer or actor. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
   const asks = { tags: 'input-required', on: { 'message.received': 'b' } }
   const end = { type: 'final' }
   t.strictSame(warnings({ a: { on: { x: 'b' } }, b: { on: { x: 'b', y: { actions: [] } } } }), [`taskchart: The state shop.b ${noWayOn}`])
   t.strictSame(warnings({ a: { initial: 'c', onDone: 'b', states: { c: {} } }, b: end }), [`taskchart: The state shop.a.c ${noWayOn}`])
   t.strictSame(warnings({ a: { type: 'parallel', onDone: 'b', states: { c: { initial: 'd', states: { d: {} } }, e: { initial: 'f', states: { f: { on: { x: 'g' } }, g: end } } } }, b: end }), [`taskchart: The state shop.a.c.d ${noWayOn}`])
-  t.strictSame(warnings({ a: { ...asks, on: { 'message.received': { actions: [] } } } }), ["taskchart: The state shop.a asks, but no answer leads on: its task asks until it is canceled. Add a target: on: { 'message.received': 'next' }."])
+  t.strictSame(warnings({ a: { ...asks, on: { 'message.received': { actions: [] } } } }), ["taskchart: The state shop.a asks, but no answer leaves it: its task waits until it is canceled. Add a target: on: { 'message.received': 'next' }."])
   t.match(warnings({ a: { tags: 'auth-required', on: { 'authorization.received': {} } } }), [/on: \{ 'authorization\.received': 'next' \}/])
-  t.strictSame(warnings({ a: { ...asks, on: { paid: 'b' } }, b: end }), ["taskchart: The state shop.a asks, but hears no answer of the client: only events from within the agent lead on. Add on: { 'message.received': … }, or on: { 'message.received': {} } if that is meant."])
+  t.strictSame(warnings({ a: { ...asks, on: { paid: 'b' } }, b: end }), ["taskchart: The state shop.a asks, but handles no answer of the client: only the agent's own events leave it. Add on: { 'message.received': … }, or on: { 'message.received': {} } if that is meant."])
   const right = [
     { a: asks, b: end }, { a: { ...asks, on: { paid: 'b', 'message.received': {} } }, b: end }, { a: { after: { 10: 'b' } }, b: end }, { a: { always: [{ guard: () => false, target: 'b' }] }, b: end },
     { a: { tags: 'input-required', invoke: { src: 'x', onDone: 'b' } }, b: end }, { a: { tags: 'input-required', after: { 10: 'b' } }, b: end }, { a: { tags: 'input-required', always: { guard: () => false, target: 'b' } }, b: end },

@@ -68,7 +68,7 @@ await t.test('erasing a principal', async t => {
     await closing
     t.equal(done.at(-1), 'cleaned up')
     t.equal(clock.pending, 0)
-    t.strictSame(log.map(({ message }) => message), ['what a work said after its end was dropped'])
+    t.strictSame(log.map(({ message }) => message), ['a word was dropped because its work had ended'])
   })
 
   await t.test('ends open streams and waiting calls with TaskNotFound, and nobody else’s', async t => {

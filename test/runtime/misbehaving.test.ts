@@ -332,7 +332,7 @@ await t.test('work that goes on after its end is not heard', async t => {
     }))
     t.strictSame(await after, ['rejected', 'rejected'])
     t.strictSame((await eventsOf(store, id)).map(({ update }) => brief(update)), ['submitted', 'working', 'artifact: done', 'completed'])
-    t.match(log, [{ level: 'warn', message: 'what a work said after its end was dropped' }])
+    t.match(log, [{ level: 'warn', message: 'a word was dropped because its work had ended' }])
     t.equal(log.length, 1)
     t.equal(stateName((await runtime.getTask({ id })).status.state), 'completed')
   })

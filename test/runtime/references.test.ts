@@ -216,7 +216,7 @@ await t.test('after a restart', async t => {
     await rest()
     await life.kill()
     const { status } = await reaches(life.runtime, large.id, 'failed')
-    t.equal(textOf(status.message), `Task ${large.id} is too large to be read: more than ${10 * KILOBYTE} bytes are stored of it.`)
+    t.equal(textOf(status.message), `Task ${large.id} is too large to be read: it has more than ${10 * KILOBYTE} stored bytes.`)
     await life.pass(1000)
     await reaches(life.runtime, small.id, 'completed')
   })

@@ -84,13 +84,13 @@ await t.test('a question', async t => {
 
   await t.test('is refused where it is written if it cannot be asked so', async t => {
     const wrong: [options: object, name: string, message: RegExp][] = [
-      [{ schema: 7 }, 'TypeError', /^schema has to be a schema of Standard Schema/],
+      [{ schema: 7 }, 'TypeError', /^schema has to implement Standard Schema/],
       [{ schema: null }, 'TypeError', /^schema has to be/],
       [{ schema: { '~standard': null } }, 'TypeError', /^schema has to be/],
       [{ schema: { '~standard': {} } }, 'TypeError', /^schema has to be/],
       [{ schema: { '~standard': { validate: 7 } } }, 'TypeError', /^schema has to be/],
       [{ schema: { parse: Number } }, 'TypeError', /^schema has to be/],
-      [{ jsonSchema: {} }, 'TypeError', /^jsonSchema only shows what is wanted: give the schema that checks it, too\.$/],
+      [{ jsonSchema: {} }, 'TypeError', /^jsonSchema is only shown to clients. Add schema, which validates\.$/],
       [{ schema: size, jsonSchema: 'string' }, 'TypeError', /^jsonSchema has to be a JSON Schema, such as \{ type: 'string' \}\.$/],
       [{ schema: size, jsonSchema: { maximum: 7n } }, 'TypeError', /^jsonSchema has to be a JSON Schema/],
       [{ schema: size, jsonSchema: { title: 'ä'.repeat(8200) } }, 'RangeError', /^The JSON Schema of schema has 16412 bytes, of 16384 at the most\. Say it shorter, as jsonSchema: /],
@@ -286,7 +286,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     ] as const) {
       for (const contextId of [undefined, 'c']) {
         const error = await rejection(runtime.sendMessage({ message: { ...message, ...(contextId && { contextId }) } }))
-        t.match(error, { code: 'InvalidParams', message: /^The agent opens no task for this message: message\.parts/ })
+        t.match(error, { code: 'InvalidParams', message: /^The message does not open a task: message\.parts/ })
         t.strictSame((error as unknown as { violations: { field: string }[] }).violations.map(({ field }) => field), fields)
       }
     }
@@ -320,7 +320,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
     await life.restart(asking(order))
     await life.runtime.sendMessage(say('yes', { taskId })).catch(() => {})
-    t.match(textOf((await reaches(life.runtime, taskId, 'failed')).status.message), /^The agent does not take any more what this task was opened with/)
+    t.match(textOf((await reaches(life.runtime, taskId, 'failed')).status.message), /^The message that opened this task does not match the agent's present input schema/)
   })
 
   await t.test('checks it when a negotiation has accepted, and not before', async t => {
@@ -348,9 +348,9 @@ await t.test('an agent that says what its message has to hold', async t => {
 
   await t.test('is refused when it is defined wrongly', t => {
     const wrong: [definition: object, name: string, message: RegExp][] = [
-      [{ card, input: 7, work: () => {} }, 'TypeError', /^input has to be a schema of Standard Schema/],
+      [{ card, input: 7, work: () => {} }, 'TypeError', /^input has to implement Standard Schema/],
       [{ card, input: order, inputJsonSchema: [], work: () => {} }, 'TypeError', /^inputJsonSchema has to be a JSON Schema/],
-      [{ card, inputJsonSchema: {}, work: () => {} }, 'TypeError', /^inputJsonSchema only shows what is wanted: give the input that checks it/],
+      [{ card, inputJsonSchema: {}, work: () => {} }, 'TypeError', /^inputJsonSchema is only shown to clients\. Add input, which validates/],
       [{ card, input: order, inputJsonSchema: { title: 'x'.repeat(20_000) }, work: () => {} }, 'RangeError', /^The JSON Schema of input has 20012 bytes, .* as inputJsonSchema: /],
       [{ card, input: order, negotiate: () => reply('x') }, 'TypeError', /^input is what opens a task: an agent without work opens none\./]
     ]

@@ -249,7 +249,7 @@ await t.test('steps', async t => {
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     await runtime.sendMessage(say('y', { taskId: id }))
     await until(() => log.length === 2)
-    t.strictSame(log.map(({ message }) => message), ['progress was not told, for the task waits for an answer', 'what a work said after its end was dropped'])
+    t.strictSame(log.map(({ message }) => message), ['progress was dropped because the task waits for an answer', 'a word was dropped because its work had ended'])
   })
 
   await t.test('of one name are told apart by their order, also beside each other; names may hold anything', async t => {
@@ -422,7 +422,7 @@ await t.test('work that says something else when it runs again', async t => {
         word = second
         await life.again()
         const { status } = await reaches(life.runtime, id, 'failed')
-        t.equal(textOf(status.message), `The work did something else when it ran again: word 1 was ${was} and is ${is} now. What may differ belongs into a step.`)
+        t.equal(textOf(status.message), `The work did not replay as before: word 1 was ${was} and is now ${is}. Put anything non-deterministic in a step.`)
         t.match(life.log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id } }])
       }
     }
@@ -440,7 +440,7 @@ await t.test('work that says something else when it runs again', async t => {
         if (answered) await life.runtime.authorized(id, {}).catch(() => life.runtime.sendMessage(say('y', { taskId: id }, { returnImmediately: true })))
         await life.again({ work: async () => ({ artifact: 'done' }) })
         const { status } = await reaches(life.runtime, id, 'failed')
-        t.equal(textOf(status.message), `The work did something else when it ran again: word 2 was ${kind} and is missing now. What may differ belongs into a step.`)
+        t.equal(textOf(status.message), `The work did not replay as before: word 2 was ${kind} and is now missing. Put anything non-deterministic in a step.`)
       }
     }
   })
@@ -495,7 +495,7 @@ await t.test('work that says something else when it runs again', async t => {
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
     await life.runtime.sendMessage(say('red', { taskId: id }))
     await life.again({ work: asking(z.number()) })
-    t.match(textOf((await reaches(life.runtime, id, 'failed')).status.message), /wanted another answer when it ran again/)
+    t.match(textOf((await reaches(life.runtime, id, 'failed')).status.message), /a question that its stored answer does not fit/)
   })
 })
 

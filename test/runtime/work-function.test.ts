@@ -72,7 +72,7 @@ await t.test('emit', async t => {
       late = undefined as never
       await rest()
       t.strictSame(await told(started, id), before, how)
-      t.match(started.log.slice(logged), [{ level: 'warn', message: 'what a work said after its end was dropped', details: { taskId: id } }])
+      t.match(started.log.slice(logged), [{ level: 'warn', message: 'a word was dropped because its work had ended', details: { taskId: id } }])
       t.equal(started.log.length, logged + 1)
     }
   })
@@ -123,7 +123,7 @@ await t.test('ask', async t => {
     const { id } = taskIn(await started.runtime.sendMessage(say('x')))
     await rest()
     t.strictSame(await told(started, id), ['submitted', 'working', 'input-required: Sure?', 'artifact: meanwhile'])
-    t.match(started.log, [{ level: 'warn', message: 'progress was not told, for the task waits for an answer', details: { taskId: id } }])
+    t.match(started.log, [{ level: 'warn', message: 'progress was dropped because the task waits for an answer', details: { taskId: id } }])
   })
 })
 

@@ -423,7 +423,7 @@ await t.test('when its task ends before it does', async t => {
     await until(() => seen.length === 2)
     t.strictSame(seen, ['one', 'The task has ended.'])
     t.strictSame(await runtime.getTask({ id }), canceled)
-    t.match(log, [{ level: 'warn', message: 'what a work said after its end was dropped', details: { taskId: id } }])
+    t.match(log, [{ level: 'warn', message: 'a word was dropped because its work had ended', details: { taskId: id } }])
     t.equal(log.length, 1)
   })
 
