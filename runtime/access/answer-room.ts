@@ -8,7 +8,7 @@ interface Waiting {
   readonly enter: () => void
 }
 
-/** Room for large answers while they are read and sent. An answer that finds none waits until others have left; those of one user keep their order. */
+/** Semaphore for the memory of large answers while they are read and sent. An answer that does not fit waits; answers of one user keep their order. */
 export class AnswerRoom {
   readonly #shares: Shares
   #waiting: Waiting[] = []
@@ -17,7 +17,7 @@ export class AnswerRoom {
     this.#shares = shares
   }
 
-  /** Resolves when there is room. Call the result to leave. */
+  /** Resolves when the answer fits. Call the result to release its memory. */
   enter(sharer: Sharer, bytes: number): Promise<() => void> {
     const leave = () => {
       this.#shares.add(sharer, -bytes)
@@ -40,13 +40,13 @@ export class AnswerRoom {
   }
 }
 
-/** The room of one answer: none until it turns out to be large. */
+/** Memory of one answer. Nothing is acquired until the answer is known to be large. */
 export class AnswerSpace {
   readonly #enter: readonly ((bytes: number) => Promise<() => void>)[]
   #leaving: (() => void)[] = []
   #isLarge = false
 
-  /** Enters these rooms one after the other. */
+  /** Acquires these in order. */
   constructor(...enter: readonly ((bytes: number) => Promise<() => void>)[]) {
     this.#enter = enter
   }
@@ -56,14 +56,14 @@ export class AnswerSpace {
     return this.#isLarge
   }
 
-  /** Resolves when there is room for the answer. Further calls for the same answer resolve at once. */
+  /** Resolves when the answer fits. Further calls for the same answer resolve at once. */
   readonly take: Room = async bytes => {
     if (this.#isLarge) return
     this.#isLarge = true
     for (const enter of this.#enter) this.#leaving.push(await enter(bytes))
   }
 
-  /** Gives the pieces of the answer, and leaves when they are sent. */
+  /** Gives the pieces of the answer, and releases the memory after the last. */
   *sent(pieces: Iterable<string>): Generator<string, void> {
     try {
       yield* pieces
@@ -72,7 +72,7 @@ export class AnswerSpace {
     }
   }
 
-  /** Leaves: the answer is sent, or will not be. May be called twice. */
+  /** Releases the memory, because the answer is sent or given up. May be called twice. */
   end(): void {
     for (const leave of this.#leaving.splice(0)) leave()
   }

@@ -6,29 +6,29 @@ import type { Limits } from './limits.ts'
 import { inTime } from './time-limit.ts'
 
 /**
- * What a connection or a request brings to show who calls. Header names are lower-case. There is nothing of the address:
- * credentials in addresses end up in logs and are refused.
+ * Credentials of a connection or a request. Header names are lower-case. The URL is not part of them: credentials in URLs end up in
+ * logs, so they are refused.
  */
 export interface Credentials {
   readonly headers: Readonly<Record<string, string | undefined>>
 }
 
-/** Who calls. */
+/** An authenticated caller. */
 export interface Principal {
-  /** Names the caller, the same at every call, never empty. Its tasks and contexts are seen by nobody else. */
+  /** Identifies the caller in every call; never empty. Other callers cannot see its tasks and contexts. */
   readonly id: string
-  /** What the credentials say of the caller, such as the claims of its token: for `authorize` and `extendedCard`. Never stored. */
+  /** Claims of the credentials, such as those of a token, for `authorize` and `extendedCard`. Never stored. */
   readonly claims?: Readonly<Record<string, unknown>>
-  /** When the credentials run out, in milliseconds since 1970; from then on every frame is refused. Default never. */
+  /** When the credentials expire, in milliseconds since 1970; from then on every frame is refused. Default never. */
   readonly expiresAtMs?: number
 }
 
 /**
- * Tells who calls, or nothing if the credentials do not say so. An error is logged and counts as nothing. `Overloaded`, an
- * `A2AError`, says that nobody can tell just now: the client hears that it may try again, and is not let in.
+ * Identifies a caller by its credentials; gives `undefined` if they are invalid. Errors are logged, and refuse the caller as invalid
+ * credentials do. The `A2AError` `Overloaded` means that the check is unavailable: the client is refused, and may retry.
  *
- * Beside being called it may say how one shows who one is: `securitySchemes` and `securityRequirements` go into the card,
- * `challenge` is the `WWW-Authenticate` of a refusal, by default one for each scheme in the card, or `Bearer`.
+ * Its members describe it: `securitySchemes` and `securityRequirements` go into the card, `challenge` is the `WWW-Authenticate` of
+ * a refusal, by default one challenge per scheme in the card, or `Bearer`.
  */
 export interface Authenticate {
   (credentials: Credentials): Principal | undefined | Promise<Principal | undefined>
@@ -37,10 +37,10 @@ export interface Authenticate {
   readonly challenge?: string
 }
 
-/** The `WWW-Authenticate` of a refusal where `authenticate` names none. */
+/** Default `WWW-Authenticate` of a refusal. */
 export const DEFAULT_CHALLENGE = 'Bearer'
 
-/** Who calls, as functions of the author's are told: `anonymous` without `authenticate`, and no claims if there are none. */
+/** A caller, as the author's functions get it. Without `authenticate` the principal is `anonymous`, and `claims` is empty. */
 export interface Caller {
   readonly principal: string
   readonly claims: Readonly<Record<string, unknown>>
@@ -48,8 +48,8 @@ export interface Caller {
 }
 
 /**
- * Asks `authenticate` who calls, on behalf of a server. Gives nothing if the credentials are not good: the client is not to
- * be let in. What goes wrong is logged and gives nothing too, but for Overloaded, which is thrown.
+ * Calls `authenticate` for a server. Gives `undefined` if the caller is to be refused. Errors are logged and refuse it too, except
+ * Overloaded, which is thrown.
  */
 export async function identify(
   { authenticate, logger, limits, clock }: { readonly authenticate: Authenticate; readonly logger: Logger; readonly limits: Limits; readonly clock: Clock },
@@ -58,7 +58,7 @@ export async function identify(
   try {
     const principal = await inTime(authenticate(credentials), limits.accessMs, 'authenticate', clock)
     if (!principal) return undefined
-    // Without an id it would share the tasks of everybody whom nobody knows.
+    // A principal without an id would share the tasks of all anonymous callers.
     if (typeof principal.id !== 'string' || principal.id === '') throw new TypeError('authenticate gave a principal without an id')
     return principal
   } catch (error) {

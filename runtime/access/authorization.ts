@@ -8,35 +8,33 @@ import type { Limits } from './limits.ts'
 import { inTime } from './time-limit.ts'
 
 interface AuthorizedRequests extends OperationRequests {
-  /** `runtime.authorized`, by which an out-of-band authorization reaches a task. */
+  /** `runtime.authorized`, which brings an out-of-band authorization to a task. */
   authorized: GetTaskRequest
 }
 
-/** An operation that somebody wants done: who, which, and with what parameters, which are good as far as their form goes. */
+/** A call to authorize: its caller, its operation and its validated parameters. */
 export type AuthorizationRequest = { [Name in keyof AuthorizedRequests]: Caller & { readonly operation: Name; readonly params: AuthorizedRequests[Name] } }[keyof AuthorizedRequests]
 
 /**
- * Says whether a caller may do what it asks for: `true`, `false`, or the reason why not, which the client is told, such as
- * the scope that is missing. It is asked before anything is looked up, so that its answer tells nothing of what there is.
- * Anything else that it answers or throws is logged and means no. `Overloaded`, an `A2AError`, says that nobody can tell just now,
- * as does an answer that has not come within `limits.accessMs`.
+ * Decides whether a caller may run an operation: `true`, `false`, or a reason for the client why not, such as a missing scope. It is
+ * called before anything is read, so a refusal does not reveal what exists. Any other answer, or an error, is logged and refuses
+ * the call. The `A2AError` `Overloaded`, or no answer within `limits.accessMs`, means that the check is unavailable.
  */
 export type Authorize = (request: AuthorizationRequest) => boolean | string | Promise<boolean | string>
 
-/** What asks for permission works with. */
-interface Asking {
+interface AuthorizationServices {
   readonly logger: Logger
   readonly clock: Clock
   readonly limits: Limits
 }
 
-/** Resolves if the caller may; throws Forbidden otherwise (§13.1). */
-export async function checkPermission(authorize: Authorize, services: Asking, request: AuthorizationRequest): Promise<void> {
+/** Resolves if the call is authorized; throws Forbidden otherwise (§13.1). */
+export async function checkPermission(authorize: Authorize, services: AuthorizationServices, request: AuthorizationRequest): Promise<void> {
   const answer = await answerOf(authorize, services, request)
   if (answer !== true) throw forbidden(request.operation, answer)
 }
 
-async function answerOf(authorize: Authorize, { logger, clock, limits }: Asking, request: AuthorizationRequest): Promise<boolean | string> {
+async function answerOf(authorize: Authorize, { logger, clock, limits }: AuthorizationServices, request: AuthorizationRequest): Promise<boolean | string> {
   const { operation } = request
   try {
     const answer: unknown = await inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)

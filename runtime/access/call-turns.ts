@@ -1,24 +1,24 @@
 import { BEGINNING, FairQueue, READING } from './fair-queue.ts'
 
-/** The most calls of one user that look something up at the same time. */
-const MOST_LOOKING_UP = 256
+/** Maximum concurrent calls of one user that read from the store. */
+const MOST_READING = 256
 
-/** With so many calls of one user that are parsed and have not begun, no more of them are parsed. */
+/** Maximum parsed calls of one user that wait to begin. Over it, no more of its calls are parsed. */
 const MOST_WAITING = 16
 
 type User = object | string
 
 /**
- * The turns of calls: to be parsed, and to begin. A user with many calls that look something up in the store gets no turns until
- * some of them are done. This bounds the memory of these calls. The user's clients are not read meanwhile.
+ * Fair scheduling of calls: of their parsing, and of their start. To bound memory, a user with too many calls that read from the
+ * store has to wait until some are done. Its connections are not read meanwhile.
  */
 export class CallTurns {
-  /** Turns to parse messages and bodies, by {@link readingCost}. */
+  /** Schedules the parsing of messages and bodies, by {@link readingCost}. */
   readonly reading = new FairQueue(READING, user => this.#beginning.waiting(user) >= MOST_WAITING)
-  readonly #beginning = new FairQueue(BEGINNING, user => this.#lookingUp(user) >= MOST_LOOKING_UP)
+  readonly #beginning = new FairQueue(BEGINNING, user => this.#active(user) >= MOST_READING)
   readonly #counts = new Map<User, number>()
 
-  /** Runs a call when it is its user's turn: now, or later. The call may say with `waits` that it waits for something else than the store. */
+  /** Runs a call when its user is scheduled. The call may call `waits` when it no longer reads from the store, but waits for something else. */
   take<T>(user: User, run: (waits: () => void) => Promise<T>): Promise<T> {
     const turn = this.#beginning.next(user)
     if (!turn) return this.#run(user, run)
@@ -29,7 +29,7 @@ export class CallTurns {
   }
 
   #run<T>(user: User, run: (waits: () => void) => Promise<T>): Promise<T> {
-    this.#counts.set(user, this.#lookingUp(user) + 1)
+    this.#counts.set(user, this.#active(user) + 1)
     let isOver = false
     const end = () => {
       if (!isOver) this.#end(user)
@@ -39,13 +39,13 @@ export class CallTurns {
   }
 
   #end(user: User): void {
-    const left = this.#lookingUp(user) - 1
+    const left = this.#active(user) - 1
     if (left === 0) this.#counts.delete(user)
     else this.#counts.set(user, left)
-    if (left === MOST_LOOKING_UP - 1) this.#beginning.resume()
+    if (left === MOST_READING - 1) this.#beginning.resume()
   }
 
-  #lookingUp(user: User): number {
+  #active(user: User): number {
     return this.#counts.get(user) ?? 0
   }
 }

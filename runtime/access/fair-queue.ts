@@ -1,58 +1,57 @@
-/** How much begins in one turn of the event loop: while one user alone calls, and while several do. */
+/** Cost that may begin in one round of the event loop: while only one user calls, and while several do. */
 export interface TurnBounds {
   readonly alone: number
   readonly amongOthers: number
 }
 
 /**
- * Calls that begin in one turn of the event loop. The answers to one user alone leave together. Among others the turns are so short
- * that no call waits long for those of others.
+ * Calls that begin in one round of the event loop. For a single user a large batch lets answers leave together. Among several users
+ * the batch is small, so that no call waits long for those of others.
  */
 export const BEGINNING: TurnBounds = { alone: 16, amongOthers: 8 }
 
-/** The same for parsing, by {@link readingCost}: 64 KiB of calls are parsed in about 5 ms, so a turn parses at most one large message. */
+/** Bytes parsed in one round, by {@link readingCost}: 64 KiB of calls take about 5 ms, so a round parses at most one large message. */
 export const READING: TurnBounds = { alone: 256 * 1024, amongOthers: 64 * 1024 }
 
-/** The cost to parse and check a message of so many bytes. */
+/** The cost to parse and check a message of this many bytes. */
 export function readingCost(bytes: number): number {
   return bytes + 1024
 }
 
-/** For how many turns it counts that several have called: half a second of a server that is never idle. */
+/** For how many rounds several users count as calling after a change of user: half a second of a busy server. */
 const REMEMBERED_TURNS = 1024
 
-/** A call that waits for its turn. */
 interface Waiting {
   readonly begin: () => void
   readonly cost: number
 }
 
 /**
- * Has calls begin so that nobody's wait for all of another's: a few in one turn of the event loop. The others wait for
- * the next ones, in which each user with calls that wait has one after the other begin, those of one user in their order.
- * Among others, a user whose call costs as much as several turns waits for as many turns before its next call.
+ * Round-robin scheduler of calls, by user. A limited cost begins in each round of the event loop. In later rounds each user with
+ * waiting calls has one begin after the other; calls of one user keep their order. Among several users, a call that costs several
+ * rounds makes its user wait for as many before the next call.
  */
 export class FairQueue {
   readonly #bounds: TurnBounds
   readonly #isHeld: (user: object | string) => boolean
   readonly #waiting = new Map<object | string, Waiting[]>()
-  /** The cost of what has begun in this turn. */
+  /** Cost that has begun in this round. */
   #begun = 0
-  /** By user, the cost of its last call beyond one turn. */
+  /** By user, the cost of its last call beyond one round. */
   readonly #debts = new Map<object | string, number>()
   #isScheduled = false
-  /** Who called last. */
+  /** The user that called last. */
   #latest: object | string | undefined
-  /** For how many turns more several users are taken to call. */
+  /** Rounds left in which several users count as calling. */
   #sharedTurns = 0
 
-  /** The calls of a user for whom `isHeld` answers `true` wait, whatever turn it is. */
+  /** Calls of a user wait while `isHeld` is true for it. */
   constructor(bounds: TurnBounds, isHeld: (user: object | string) => boolean = () => false) {
     this.#bounds = bounds
     this.#isHeld = isHeld
   }
 
-  /** Resolves when a call of this user may begin; there is nothing to wait for if it may now. A call may cost more than the rest of its turn. */
+  /** Resolves when a call of this user may begin; `undefined` if it may now. A call may cost more than the rest of its round. */
   next(user: object | string, cost = 1): Promise<void> | undefined {
     this.#schedule()
     if (user !== (this.#latest ?? user)) this.#sharedTurns = REMEMBERED_TURNS
@@ -62,12 +61,12 @@ export class FairQueue {
     return undefined
   }
 
-  /** How many calls of a user wait. */
+  /** Number of waiting calls of a user. */
   waiting(user: object | string): number {
     return this.#waiting.get(user)?.length ?? 0
   }
 
-  /** Looks again who is held. Call it when a user is held no more. */
+  /** Schedules held users again. Call it when `isHeld` turns false for a user. */
   resume(): void {
     if (this.#waiting.size > 0) this.#schedule()
   }
@@ -100,7 +99,7 @@ export class FairQueue {
     this.#sharedTurns = Math.max(0, this.#sharedTurns - 1)
     this.#payDebts()
     if (this.#debts.size > 0 || this.#isAnyoneFree()) this.#schedule()
-    // One whose calls go on waiting stands behind the others, and is met again.
+    // A user with more waiting calls is put last, so this loop reaches it again.
     for (const [user, calls] of this.#waiting) {
       if (this.#begun >= this.#most) return
       if (this.#debts.has(user) || this.#isHeld(user)) continue
@@ -112,7 +111,6 @@ export class FairQueue {
     }
   }
 
-  /** Whether somebody waits who is not held. */
   #isAnyoneFree(): boolean {
     for (const user of this.#waiting.keys()) if (!this.#isHeld(user)) return true
     return false

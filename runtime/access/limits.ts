@@ -1,15 +1,15 @@
 import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
-/** What one tenant, or one principal in it, may use. What is over is refused with RateLimited, and may be sent again. */
+/** Quota of one tenant, or of one principal in it. Calls over it are refused with RateLimited, and may be retried. */
 export interface Quota {
-  /** Tasks that have not ended. No more are opened. */
+  /** Tasks that have not ended. */
   openTasks: number
-  /** Requests a minute, each of which counts, also one that is refused for another reason. At most so many at once. */
+  /** Requests per minute, including refused ones. It is also the largest burst. */
   requestsPerMinute: number
-  /** Events of tasks a minute. What works say is never held back: while there is more, no message is taken. */
+  /** Events of tasks per minute. Over it, messages are refused, but running work is not held back. */
   eventsPerMinute: number
-  /** Bytes of requests a minute, as they come over the wire. While there is more, no request is taken. */
+  /** Bytes of requests per minute, as on the wire. Over it, all requests are refused. */
   bytesPerMinute: number
 }
 
@@ -25,110 +25,108 @@ export type Quotas = Pick<Limits, keyof QuotaChanges>
 /** Changes of single limits; the others keep their defaults. */
 export type LimitChanges = Partial<Omit<Limits, keyof QuotaChanges>> & QuotaChanges
 
-/** What a runtime and its servers hold at the most. Every limit is on by default. */
+/** Limits of a runtime and its servers. Every limit is on by default. */
 export interface Limits {
-  /** Tasks of one context that have not ended. One more request is refused with RateLimited. Default 256. */
+  /** Tasks of one context that have not ended. Over it, requests are refused with RateLimited. Default 256. */
   tasksPerContext: number
-  /** Events of one task. With more it fails. Default 10,000. */
+  /** Events of one task. Over it, the task fails. Default 10,000. */
   eventsPerTask: number
   /**
-   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, as JSON text. With more it fails, and a
-   * message for which it has no room is refused with RateLimited. Default 16 MiB.
+   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, as JSON text. Over it, the task fails, and
+   * messages that do not fit are refused with RateLimited. Default 16 MiB.
    */
   taskBytes: number
-  /** Messages that wait for the next question of one task, or while one negotiation answers another. One more is refused with RateLimited. Default 16. */
+  /** Messages that wait for the next question of one task, or for an answer of one negotiation. Over it, they are refused with RateLimited. Default 16. */
   queuedMessages: number
   /**
-   * How often work is started again, within a day, that was at work when its process ended and has made no progress since
-   * the last time. One end of the process more fails its task. Work that sleeps has twenty times as many. Default 5.
+   * Recoveries within a day of work that was running when its process ended, without progress in between. One more fails its task.
+   * Work that sleeps has twenty times as many. Default 5.
    */
   recoveries: number
-  /** Contexts in memory. When all are busy, new work is refused with Overloaded. Default 10,000. */
+  /** Contexts in memory. If all are busy, requests for others are refused with Overloaded. Default 10,000. */
   liveContexts: number
   /**
-   * Bytes of messages and snapshots that the open tasks of contexts in memory keep, and tasks that end until that is stored. Over it
-   * contexts at rest leave memory. If that is not enough no message is taken: it is refused with Overloaded. Default 512 MiB.
+   * Bytes of messages and snapshots of tasks in memory: open tasks, and ended ones until their end is stored. Over it, idle contexts
+   * leave memory. If that is not enough, messages are refused with Overloaded. Default 512 MiB.
    */
   liveBytes: number
   /**
-   * Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and `webhooksAtOnce` that one principal may use, from 0 to 1; one more is
-   * refused with RateLimited, or waits if it is a post to a webhook or a large answer.
-   * Where callers are not known, each connection has this part of `liveContexts` and `liveBytes`. Default 0.25.
+   * Share of one principal in `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and `webhooksAtOnce`, from 0
+   * to 1. Over it, requests are refused with RateLimited; posts to webhooks and large answers wait. Anonymous connections each
+   * have this share of `liveContexts` and `liveBytes`. Default 0.25.
    */
   principalShare: number
-  /** Part of `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and `webhooksAtOnce` that one tenant may use where `tenants` names several, from 0 to 1. Default 0.5. */
+  /** Share of one tenant in the same limits, from 0 to 1, if `tenants` has several. Default 0.5. */
   tenantShare: number
   /**
-   * Contexts that stay in memory though nothing is under way in them: their tasks have ended, or wait for their clients.
-   * The longest unused leave; they come back with the next message, cancel or timer. Default 32.
+   * Idle contexts in memory: their tasks have ended or wait for their clients. Over it, the least recently used leave memory. They
+   * are restored by the next message, cancel or timer. Default 32.
    */
   idleContexts: number
-  /** Events that wait in memory for one stream; what is over is read again from the log. Default 64. */
+  /** Events buffered in memory for one stream. Later ones are read from the log. Default 64. */
   bufferedEvents: number
-  /** How long a message that is not to be taken twice is remembered. Default 1 hour. */
+  /** How long a message is remembered for deduplication, in milliseconds. Default 1 hour. */
   sendsRememberedMs: number
-  /** How long the name that a client of A2A 0.1 has given a task is remembered after its last message under it. Default 1 year. */
+  /** How long a task name of an A2A 0.1 client is remembered after the last message to it, in milliseconds. Default 1 year. */
   taskNamesRememberedMs: number
-  /** How long GetTask waits for a task to change, when it is asked to. Default 30 seconds. */
+  /** How long GetTask waits for a task to change, if the client asks for that, in milliseconds. Default 30 seconds. */
   longPollMs: number
-  /** How long `authenticate`, `authorize`, `extendedCard` and `signCard` may take for an answer, in milliseconds; then the caller gets Overloaded. Default 10,000. */
+  /** Time limit of `authenticate`, `authorize`, `extendedCard` and `signCard`, in milliseconds. After it, the caller gets Overloaded. Default 10,000. */
   accessMs: number
   /**
-   * How long `negotiate`, or `respond` of a negotiation that lasts, may take for an answer, in milliseconds; then its signal aborts, and the
-   * caller gets DeadlineExceeded. Default 5 minutes.
+   * Time limit of `negotiate`, or of `respond` of a `negotiation`, in milliseconds. After it, its signal aborts, and the caller gets
+   * DeadlineExceeded. Default 5 minutes.
    */
   negotiationMs: number
-  /** Webhooks of one task. One more is refused with RateLimited. Default 32. */
+  /** Webhooks of one task. Over it, they are refused with RateLimited. Default 32. */
   webhooksPerTask: number
-  /** Webhooks of one principal that are still told. One more is refused with RateLimited. Default 10,000. */
+  /** Active webhooks of one principal. Over it, they are refused with RateLimited. Default 10,000. */
   webhooksPerPrincipal: number
-  /** Posts to webhooks under way at once. One principal and one tenant have their shares of them. Default 256. */
+  /** Concurrent posts to webhooks. Principals and tenants have shares of it. Default 256. */
   webhooksAtOnce: number
-  /** Posts to webhooks of one host under way at once. Default 8. */
+  /** Concurrent posts to webhooks of one host. Default 8. */
   webhooksAtOncePerHost: number
-  /** How long one post to a webhook may take. Default 15 seconds. */
+  /** Time limit of one post to a webhook, in milliseconds. Default 15 seconds. */
   webhookTimeoutMs: number
-  /** How long an event is tried with a webhook whose receiver is in trouble. Default 3 days. */
+  /** How long a delivery to a failing webhook is retried, in milliseconds. Default 3 days. */
   webhookTriesMs: number
-  /** Frames that a client may send in a second on one connection. Default 10,000. */
+  /** Frames per second from a client on one connection. Default 10,000. */
   framesPerSecond: number
-  /** Connections of one server. One more is refused with HTTP 503. Default 10,000. */
+  /** Connections of one server. Over it, they are refused with HTTP 503. Default 10,000. */
   connections: number
-  /** Unary calls under way on one connection. One more is refused with RateLimited. Default 100. */
+  /** Concurrent unary calls on one connection. Over it, they are refused with RateLimited. Default 100. */
   callsPerConnection: number
-  /** Streams open on one connection. One more is refused with RateLimited. Default 1,024. */
+  /** Open streams on one connection. Over it, they are refused with RateLimited. Default 1,024. */
   streamsPerConnection: number
-  /** Different tasks in the `referenceTaskIds` of one message. More are refused with InvalidParams. Default 32. */
+  /** Different tasks in the `referenceTaskIds` of one message. Over it, the message is refused with InvalidParams. Default 32. */
   referencedTasks: number
   /**
-   * Bytes of other tasks that are loaded for the work of one task: those that its message refers to, and those that may hold the artifact
-   * it means. The work gets the ids of the others. All works of the process hold 16 times as much, those of one principal a
-   * quarter of that. A history, too, has messages up to this, the newest. Default 16 MiB.
+   * Bytes of other tasks that are loaded for the work of one task: those that its message refers to, and those that may have the
+   * artifact that it means. Of tasks that do not fit, the work gets the ids. All works of the process have 16 times as much, those
+   * of one principal `principalShare` of that. The messages of a history have this limit too. Default 16 MiB.
    */
   referencedBytes: number
-  /** Stored bytes of one task with which its work can start again after a restart. A larger task fails. Default 64 MiB. */
+  /** Stored bytes of one task whose work can be replayed. A larger task fails. Default 64 MiB. */
   restoredBytes: number
   /**
-   * Bytes of messages and bodies that have begun to come and are not complete, of all clients together. With more, another is
-   * refused with Overloaded. At least as many that a message fits in one principal's share. Default 256 MiB.
+   * Bytes of incomplete messages and bodies of all clients. Over it, another is refused with Overloaded. It is raised if needed so that
+   * one message fits in a principal's share. Default 256 MiB.
    */
   unfinishedBytes: number
-  /** Bytes of large answers, those with more than 1 MiB, that are read and sent at once. The others wait. Default 256 MiB. */
+  /** Bytes of large answers, those over 1 MiB, that are read and sent at the same time. Others wait. Default 256 MiB. */
   answerBytes: number
   /** Size of one message on the wire, in bytes. Default 4 MiB. */
   messageBytes: number
-  /** How deep JSON may nest. Default 64. */
+  /** Nesting depth of JSON. Default 64. */
   jsonDepth: number
   /** Values in the JSON of one message: members of objects and elements of lists. Default 200,000. */
   jsonNodes: number
   /**
-   * All callers of a tenant together; without `tenants` all callers. Default 10,000,000 open tasks, 60,000,000 requests,
-   * 600,000,000 events and 100 GiB a minute.
+   * Quota of all callers of a tenant; without `tenants` of all callers. Default 10,000,000 open tasks, 60,000,000 requests,
+   * 600,000,000 events and 100 GiB per minute.
    */
   perTenant: Quota
-  /**
-   * One principal in one tenant; without `tenants` under whatever names of tenants it calls. Default a tenth of `perTenant`.
-   */
+  /** Quota of one principal in one tenant; without `tenants` in all tenant names together. Default a tenth of `perTenant`. */
   perPrincipal: Quota
 }
 
@@ -172,12 +170,12 @@ export const defaultLimits: Limits = {
   perPrincipal: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 }
 }
 
-/** The limits that one pass over the JSON of a message checks. */
+/** Limits of `checkJson`. */
 export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' | 'jsonNodes'>): JsonLimits {
   return { depth: jsonDepth, nodes: jsonNodes }
 }
 
-/** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0, or for a share above 1. */
+/** The default limits with these changes. Throws TypeError for an unknown limit, RangeError for one that is not above 0, or for a share above 1. */
 export function limitsWith(changes: LimitChanges = {}): Limits {
   const { perTenant, perPrincipal, ...single } = changes
   for (const name of ['principalShare', 'tenantShare'] as const) {
@@ -186,7 +184,7 @@ export function limitsWith(changes: LimitChanges = {}): Limits {
   return { ...changed('limits', defaultLimits, single), ...quotasWith({ perTenant, perPrincipal }) }
 }
 
-/** Quotas with these changes; `defaults` are those that stay. Throws like {@link limitsWith}, with `name` in front of the name of what is wrong. */
+/** The quotas `defaults` with these changes. Throws as {@link limitsWith} does, with `name` as the root of the name in errors. */
 export function quotasWith(changes: QuotaChanges = {}, defaults: Quotas = defaultLimits, name = 'limits'): Quotas {
   rejectUnknown(changes, ['perTenant', 'perPrincipal'], name)
   return {

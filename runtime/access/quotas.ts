@@ -8,21 +8,20 @@ import { scopeOf, type CallContext } from './call-context.ts'
 import type { Quota, Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
 
-/** A tenant, and those of its principals that have called lately. */
+/** Usage of a tenant, and of its principals that have called recently. */
 interface Tenancy {
-  /** Its name in the store; none for that of everybody. */
+  /** Its name in the store; `undefined` for the shared tenancy. */
   readonly tenant?: string
   readonly usage: Usage
   readonly principals: TwoGenerationCache<Usage>
 }
 
-/** Whose quotas something uses. */
+/** The quotas that a call counts against. */
 interface Users {
   readonly tenancy: Tenancy
   readonly usage: Usage
 }
 
-/** What quotas are kept by. */
 export interface MeteringServices {
   readonly store: Pick<Store, 'countOpen'>
   readonly clock: Clock
@@ -31,32 +30,32 @@ export interface MeteringServices {
 }
 
 /**
- * What tenants and principals use of their quotas. Requests are counted as they come, events and the ends of tasks once they
- * are committed. Principals that have not called lately are forgotten: their buckets are full again, and how many tasks they
- * have open the store knows.
+ * Counts the usage of quotas by tenants and principals. Requests count on arrival, events and ends of tasks after their commit.
+ * Principals that have not called recently are evicted: their buckets are full again, and the store knows the number of their
+ * open tasks.
  */
 export class Metering {
   readonly #services: MeteringServices
   readonly #tenancies = new Map<string, Tenancy>()
-  /** Where no tenants are configured everybody is here, else who asks for a tenant that it may not use. */
-  readonly #everybody: Tenancy
-  /** Tasks that are about to be opened. */
+  /** Without configured tenants that of all callers, else that of callers which ask for a tenant that they may not use. */
+  readonly #shared: Tenancy
+  /** Tasks that are being opened. */
   readonly #opening = new Map<string, Users>()
 
   constructor(services: MeteringServices) {
     const { tenants, limits } = services
     this.#services = services
-    this.#everybody = tenancyOf(limits)
+    this.#shared = tenancyOf(limits)
     for (const [tenant, quotas] of tenants.quotas) this.#tenancies.set(tenant, tenancyOf(quotas, tenant))
   }
 
   /**
-   * Counts a request, and its bytes, for its tenant if its caller may use that, else for everybody. Throws RateLimited if it is
-   * one too many.
+   * Counts a request and its bytes. Unauthorised requests do not count against the tenant's quota. Throws RateLimited if the quota
+   * is used up.
    */
   request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): void {
     const nowMs = this.#services.clock.now()
-    const tenancy = isServed ? this.#tenancyOf(tenant) : this.#everybody
+    const tenancy = isServed ? this.#tenancyOf(tenant) : this.#shared
     const usage = tenancy.principals.get(principal, nowMs)
     usage.checkRequest(nowMs)
     tenancy.usage.checkRequest(nowMs)
@@ -64,7 +63,7 @@ export class Metering {
     tenancy.usage.countRequest(bytes, nowMs)
   }
 
-  /** Counts what reaches no operation like a request for the tenant that its parameters name, or else its address. */
+  /** Counts a request that reaches no operation, for the tenant of its parameters, else of its URL. */
   readonly stray: CountStray = (call, params) => {
     const named = isObject(params) && typeof params.tenant === 'string' ? params : {}
     const scope = scopeOf(named, call)
@@ -76,7 +75,7 @@ export class Metering {
     }
   }
 
-  /** Throws RateLimited while there are more events than there may be. */
+  /** Throws RateLimited while the quota of events is used up. */
   message(scope: Scope): void {
     const nowMs = this.#services.clock.now()
     const { tenancy, usage } = this.#usersOf(scope, nowMs)
@@ -84,10 +83,10 @@ export class Metering {
     tenancy.usage.checkEvents(nowMs)
   }
 
-  /** Does what may open a task, and settles as that does. Rejects with RateLimited if it would be one too many. */
+  /** Runs `open`, which may open a task, and counts it meanwhile. Rejects with RateLimited if the quota of open tasks is used up. */
   async opening<T>(scope: Scope, taskId: string, open: () => Promise<T>): Promise<T> {
     const users = this.#usersOf(scope, this.#services.clock.now())
-    if (!isKnown(users)) await this.#learn(users, scope)
+    if (!isKnown(users)) await this.#readOpen(users, scope)
     const { tenancy, usage } = users
     usage.checkOpening()
     tenancy.usage.checkOpening()
@@ -97,7 +96,7 @@ export class Metering {
     return open().finally(() => this.#opened(taskId))
   }
 
-  /** Hears what a turn of a context of this scope has led to, once it is committed. */
+  /** Counts the events and tasks of a committed turn. */
   committed(scope: Scope, { log, rows }: Pick<Commit, 'log'> & { readonly rows: readonly Pick<TaskRow, 'state'>[] }): void {
     let events = 0
     let open = 0
@@ -116,7 +115,7 @@ export class Metering {
     tenancy.usage.committed(events, open, nowMs)
   }
 
-  /** Asks the store again when it has to be known how many tasks these have open: what they had may be gone, or unknown. */
+  /** Drops the counts of open tasks of a scope, after an erasure for example. They are read from the store when needed. */
   forget({ tenant, principal }: Erasure): void {
     const tenancy = this.#tenancyOf(tenant)
     tenancy.usage.open = undefined
@@ -125,7 +124,7 @@ export class Metering {
   }
 
   #tenancyOf(tenant: string): Tenancy {
-    return this.#tenancies.get(tenant) ?? this.#everybody
+    return this.#tenancies.get(tenant) ?? this.#shared
   }
 
   #usersOf({ tenant, principal }: Scope, nowMs: number): Users {
@@ -141,8 +140,8 @@ export class Metering {
     users.tenancy.usage.opening -= 1
   }
 
-  /** What the store answers is right when it comes: what was committed before it is in it, what comes later is counted. */
-  async #learn(users: Users, { principal }: Scope): Promise<void> {
+  /** Reads counts of open tasks. A count is exact when it arrives: it includes earlier commits, and later ones are added. */
+  async #readOpen(users: Users, { principal }: Scope): Promise<void> {
     const { store } = this.#services
     const { tenancy, usage } = users
     const { tenant } = tenancy
@@ -156,15 +155,15 @@ function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenanc
   return { usage: new Usage('perTenant', perTenant), principals, ...(tenant !== undefined && { tenant }) }
 }
 
-/** Whether it is known that there is room for a task, or that there is none. A principal has not more tasks than its tenant. */
+/** Whether the counts suffice to decide. A principal has at most as many tasks as its tenant, so the tenant's count may be enough. */
 function isKnown({ tenancy, usage }: Users): boolean {
   return tenancy.usage.open !== undefined && (usage.open !== undefined || tenancy.usage.tasks < usage.quota.openTasks)
 }
 
-/** Counts a request that reaches no operation. Gives RateLimited if it is over the quotas of its caller. */
+/** Counts a request that reaches no operation. Gives RateLimited if its caller's quota is used up. */
 export type CountStray = (call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>, params?: unknown) => A2AError | undefined
 
-/** Reads a request. One that cannot be read is counted, and refused with RateLimited if it is over the quotas of its caller. */
+/** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
 export function counted<T>(countStray: CountStray, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
@@ -175,10 +174,10 @@ export function counted<T>(countStray: CountStray, call: CallContext, params: un
 
 const MINUTE_MS = 60_000
 
-/** How long after its last use every bucket is full again. */
+/** Time after which any bucket is full again. */
 export const REFILL_MS = 2 * MINUTE_MS
 
-/** What may be used in a minute: a bucket that holds a minute's worth, or one if that is less, and fills evenly. It may go below empty, by as much again. */
+/** Token bucket with the capacity of one minute, of at least 1 token. It fills evenly, and may be overdrawn by one more capacity. */
 export class TokenBucket {
   readonly #perMinute: number
   #used = 0
@@ -188,18 +187,18 @@ export class TokenBucket {
     this.#perMinute = Math.min(perMinute, Number.MAX_SAFE_INTEGER)
   }
 
-  /** How long it is, in milliseconds, until so many more may be used; 0 if they may now. None may be while it is below empty. */
+  /** Milliseconds until `more` tokens are available; 0 if they are now. */
   waitMs(more: number, nowMs: number): number {
     const over = this.#usedBy(nowMs) + more - Math.max(1, this.#perMinute)
     return over > 0 ? (over * MINUTE_MS) / this.#perMinute : 0
   }
 
-  /** Uses so many, whether they may be or not. */
+  /** Takes tokens, even if they are not available. */
   use(count: number, nowMs: number): void {
     this.#used = Math.min(this.#usedBy(nowMs) + count, 2 * Math.max(1, this.#perMinute))
   }
 
-  /** A clock that was set back has it fill from there on. */
+  /** Refills by the time since the last call; not at all if the clock was set back. */
   #usedBy(nowMs: number): number {
     if (nowMs === this.#atMs) return this.#used
     const filled = (Math.max(0, nowMs - this.#atMs) * this.#perMinute) / MINUTE_MS
@@ -208,15 +207,15 @@ export class TokenBucket {
   }
 }
 
-/** How soon to try again what waits for a task to end, of which nobody knows when. */
+/** `retryAfterMs` of a refusal until some task ends, whose time is unknown. */
 const TASK_ENDS_MS = 1000
 
-/** What a tenant, or a principal in it, has used of its quota. What checks throws RateLimited, and counts nothing. */
+/** Usage of a quota by a tenant, or by a principal in it. The `check` methods throw RateLimited and count nothing. */
 export class Usage {
   readonly quota: Quota
-  /** Tasks that have not ended; `undefined` while only the store knows. */
+  /** Tasks that have not ended; `undefined` until it is read from the store. */
   open: number | undefined
-  /** Tasks that are about to be opened. */
+  /** Tasks that are being opened. */
   opening = 0
   readonly #of: keyof Quotas
   readonly #requests: TokenBucket
@@ -231,7 +230,7 @@ export class Usage {
     this.#bytes = new TokenBucket(quota.bytesPerMinute)
   }
 
-  /** Tasks that are open or about to be, as far as that is known. */
+  /** Known number of tasks that are open or being opened. */
   get tasks(): number {
     return (this.open ?? 0) + this.opening
   }
@@ -258,7 +257,6 @@ export class Usage {
     throw this.#used('openTasks', 'as many tasks open as you may', 'Wait for one to end, or cancel one.', TASK_ENDS_MS)
   }
 
-  /** Counts what was committed. */
   committed(events: number, open: number, nowMs: number): void {
     this.#events.use(events, nowMs)
     if (this.open !== undefined) this.open += open

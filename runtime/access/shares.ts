@@ -1,23 +1,23 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Limits } from './limits.ts'
 
-/** A caller of something that all share: its principal, or the connection of a caller that is not known; and its tenant, where there are several. */
+/** A user of a shared resource: its principal, or the connection of an anonymous caller; and its tenant, if there are several. */
 export interface Sharer {
   readonly user?: string | object | undefined
   readonly tenant?: string | undefined
 }
 
-/** The user of {@link FairTurns} that a caller is: its tenant where there are several, else its principal, else `connection`. */
+/** Key of a caller for fair scheduling: its tenant if there are several, else its principal, else `connection`. */
 export function userOf({ user, tenant }: Sharer, connection: object): object | string {
   return tenant !== undefined ? `tenant ${tenant}` : typeof user === 'string' ? `principal ${user}` : connection
 }
 
-/** The bound that leaves no room: a share, or the whole. */
+/** The limit that is reached: a share, or the whole. */
 export type Lacking = keyof Sharer | 'whole'
 
-/** Counts how much of one resource is in use: in all, by each user and by each tenant. */
+/** Counts the use of one resource: in total, per user and per tenant. */
 export class Shares {
-  /** The most that may be in use, by bound. */
+  /** Maximum use, by limit. */
   readonly most: Readonly<Record<Lacking, number>>
   readonly #byUser = new Map<string | object, number>()
   readonly #byTenant = new Map<string, number>()
@@ -27,12 +27,12 @@ export class Shares {
     this.most = { whole, user: Math.ceil(whole * principalShare), tenant: Math.ceil(whole * tenantShare) }
   }
 
-  /** How much is in use. */
+  /** Total use. */
   get used(): number {
     return this.#used
   }
 
-  /** The bound that would be exceeded by this much more, the sharer's own first; `undefined` if there is room. Nothing is too large while nothing else is in use. */
+  /** The limit that `amount` more would exceed, the sharer's own first; `undefined` if it fits. Any amount fits while nothing else is in use. */
   lacking({ user, tenant }: Sharer, amount = 1): Lacking | undefined {
     const { most } = this
     if (user !== undefined && isOver(this.#byUser.get(user) ?? 0, amount, most.user)) return 'user'
@@ -40,7 +40,7 @@ export class Shares {
     return isOver(this.#used, amount, most.whole) ? 'whole' : undefined
   }
 
-  /** Counts this much more, or less, whether there is room or not. */
+  /** Adds an amount, which may be negative, even if it does not fit. */
   add({ user, tenant }: Sharer, amount = 1): void {
     this.#used += amount
     if (user !== undefined) count(this.#byUser, user, amount)
@@ -48,7 +48,7 @@ export class Shares {
   }
 }
 
-/** How much of one resource one holder uses. */
+/** Use of one resource by one holder. */
 export class Share {
   readonly #shares: Shares
   readonly #sharer: Sharer
@@ -66,14 +66,14 @@ export class Share {
     this.#amount = amount
   }
 
-  /** Uses nothing from now on. */
+  /** Releases everything; later calls of `set` are ignored. */
   end(): void {
     this.set(0)
     this.#isOver = true
   }
 }
 
-/** One of the `limits` that callers share, as error texts name it. */
+/** A shared limit, with its words for error texts. */
 export interface Use {
   readonly limit: 'liveContexts' | 'liveBytes' | 'connections' | 'unfinishedBytes'
   readonly what: string

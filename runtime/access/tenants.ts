@@ -10,31 +10,31 @@ import type { Sharer } from './shares.ts'
 /** One tenant of an agent. */
 export interface Tenant {
   /**
-   * Who may use it: the ids of principals, or a function of the caller, which answers at once. Default everybody. For all
-   * others it is as if there were no such tenant.
+   * Who may use it: ids of principals, or a synchronous function of the caller. Default all callers. To others the tenant seems not
+   * to exist.
    */
   readonly members?: readonly string[] | ((caller: Caller) => boolean)
-  /** Whether the public card lists its interfaces. Default true; else only its members' extended card does. */
+  /** Whether the public card lists its interfaces. Default true. If false, only the extended card for its members does. */
   readonly listed?: boolean
-  /** Changes quotas for this tenant; what is left out is as in the `limits` of the runtime. */
+  /** Changes of this tenant's quotas. Default: those of the runtime's `limits`. */
   readonly limits?: QuotaChanges
 }
 
-/** Tenants by their names. The one with the empty name is for requests that name none. */
+/** Tenants by name. Requests without a tenant use the one with the empty name. */
 export type TenantOptions = Readonly<Record<string, Tenant>>
 
-/** Operations that look for what is there, and find nothing in a tenant that is not there. */
+/** Operations that find nothing in a tenant without data. */
 const LOOKING: readonly OperationName[] = [
   'getTask', 'listTasks', 'cancelTask', 'subscribeToTask',
   'createTaskPushNotificationConfig', 'getTaskPushNotificationConfig', 'listTaskPushNotificationConfigs', 'deleteTaskPushNotificationConfig'
 ]
 
-/** A scope in which there never is anything. */
+/** A scope that is always empty. */
 const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
 
 /**
- * Where a caller looks that names a tenant which it may not use: where nothing is, so that it is answered as if that were all.
- * Throws InvalidParams for operations that look for nothing. Neither tells whether there is such a tenant.
+ * The scope for a caller that names a tenant which it may not use: an empty one, so that read operations find nothing. Throws
+ * InvalidParams for other operations. Neither reveals whether the tenant exists.
  */
 export function nowhereFor(operation: OperationName): Scope {
   if (LOOKING.includes(operation)) return NOWHERE
@@ -42,13 +42,13 @@ export function nowhereFor(operation: OperationName): Scope {
 }
 
 /**
- * The tenants of a runtime, and who may use which. Where none are configured every name is a tenant, and everybody may use it.
- * Throws TypeError or RangeError for options that are none.
+ * The tenants of a runtime and their members. If none are configured, every name is a tenant that all callers may use. Throws
+ * TypeError or RangeError for invalid options.
  */
 export class Tenants {
-  /** The names that the public card lists; `undefined` where no tenants are configured. */
+  /** Names that the public card lists; `undefined` if no tenants are configured. */
   readonly listed: readonly string[] | undefined
-  /** The quotas of each tenant that is configured. */
+  /** Quotas of each configured tenant. */
   readonly quotas: ReadonlyMap<string, Quotas>
   readonly #tenants: ReadonlyMap<string, Tenant> | undefined
   readonly #logger: Logger
@@ -56,31 +56,31 @@ export class Tenants {
   constructor(tenants: TenantOptions | undefined, limits: Quotas, logger: Logger) {
     this.#logger = logger
     this.#tenants = tenants && new Map(Object.entries(tenants))
-    if (this.#tenants?.size === 0) throw new TypeError('tenants names none, so that nobody could use the agent. Leave it out to take every name.')
+    if (this.#tenants?.size === 0) throw new TypeError('tenants is empty, so nobody could use the agent. Leave it out to allow every name.')
     const configured = [...(this.#tenants ?? [])]
     for (const [name, tenant] of configured) checkTenant(name, tenant)
     this.quotas = new Map(configured.map(([name, tenant]) => [name, quotasWith(tenant.limits, limits, `tenants.${name}.limits`)]))
     this.listed = this.#tenants && configured.filter(([, { listed = true }]) => listed).map(([name]) => name)
   }
 
-  /** The names that a caller may use; `undefined` where no tenants are configured. */
+  /** Names that a caller may use; `undefined` if no tenants are configured. */
   namesFor(caller: Omit<Caller, 'tenant'>): readonly string[] | undefined {
     return this.#tenants && [...this.#tenants.keys()].filter(tenant => this.has({ ...caller, tenant }, caller.claims))
   }
 
-  /** Whether there is the tenant that a caller names, and the caller may use it. */
+  /** Whether the tenant exists and the caller may use it. */
   has({ tenant, principal }: Scope, claims: Caller['claims'] = {}): boolean {
     if (!this.#tenants) return true
     const found = this.#tenants.get(tenant)
     return found !== undefined && this.#isMember(found.members, { principal, claims, tenant })
   }
 
-  /** Whether there is more than one, so that each has a share of what all use. */
+  /** Whether there are several tenants, so that each has a share of common resources. */
   get areSeveral(): boolean {
     return this.quotas.size > 1
   }
 
-  /** Whose shares a caller uses: those of its principal and, where there are several tenants, of the one that it names and may use. A caller that is not known uses none. */
+  /** Sharer of a caller: its principal, and its tenant if there are several and it may use the one that it names. Empty for an anonymous caller. */
   sharerOf(principal: Principal | undefined, tenant = ''): Sharer {
     if (!principal) return {}
     const { id, claims } = principal

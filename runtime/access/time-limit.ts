@@ -4,10 +4,10 @@ import type { Logger } from '../ports/logger.ts'
 import type { Limits } from './limits.ts'
 
 /**
- * What a function of the author's gives, or Overloaded if it has given nothing after this many milliseconds. Only a promise
- * is waited for. `told` is what the caller hears.
+ * The result of an author's function. Rejects with Overloaded if its promise does not settle within this many milliseconds. `told`
+ * is the message for the caller.
  */
-export async function inTime<T>(given: T | PromiseLike<T>, ms: number, what: string, clock: Clock, told = 'The agent cannot tell now who may do this.'): Promise<T> {
+export async function inTime<T>(given: T | PromiseLike<T>, ms: number, what: string, clock: Clock, told = 'The agent cannot check credentials and permissions now.'): Promise<T> {
   if (!isPromise(given)) return given
   let timer: unknown
   const late = new Promise<never>((_, reject) => {
@@ -20,7 +20,7 @@ export async function inTime<T>(given: T | PromiseLike<T>, ms: number, what: str
   }
 }
 
-/** The same for a function that makes a part of a card. A timeout is logged. */
+/** Like `inTime`, for a function that makes a part of a card. A timeout is logged. */
 export async function cardInTime<T>(given: T | PromiseLike<T>, what: string, { limits, clock, logger }: { readonly limits: Limits; readonly clock: Clock; readonly logger: Logger }): Promise<T> {
   try {
     return await inTime(given, limits.accessMs, what, clock, 'The agent cannot give its card now.')

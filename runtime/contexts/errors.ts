@@ -1,66 +1,72 @@
 import type { ContextFact } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import type { Room } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
 import type { ReadOptions, Scope, Store, StoredTask } from '../store/store.ts'
+import { readWhole } from '../streams/whole-task.ts'
 
-/** Why whoever waits for a context that stops gets no answer. */
+/** The error for calls that wait for a context that stops. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
 
-/** Why nothing is begun any more, and streams end: the runtime closes. */
+/** The error for calls and streams of a runtime that closes. */
 export function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }
 
-/** Why whoever waits for a context that is erased gets no answer. */
+/** The error for calls that wait for a context that is erased. */
 export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
 
-/** The error for a request that got no answer and no task. */
+/** The error for a request that was refused. */
 export function requestRefused({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {
   if (violations) return notThisMessage(violations)
   return reason === 'full' ? full() : reason === 'crowded' ? crowded() : reason === 'late' ? lateAnswer() : noAnswer()
 }
 
-/** The error for a request in a context that has as many live tasks as it may. */
 function full(): A2AError {
   return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
 }
 
-/** The error for a request that comes while as many as may wait for answers of their negotiation. */
 function crowded(): A2AError {
-  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next when one has come.')
+  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next one after an answer has arrived.')
 }
 
-/** The error for a request whose negotiation broke. */
+/** The error for a request whose negotiation failed. */
 export function noAnswer(): A2AError {
   return new A2AError('InternalError', 'The agent could not answer this message.')
 }
 
-/** The error for a request whose negotiation took too long. */
 function lateAnswer(): A2AError {
   return new A2AError('DeadlineExceeded', 'The agent gave no answer to this message in time.')
 }
 
-/** Why a task fails that was at work when its process ended, if its agent wants that. */
-export const NOT_BEGUN_AGAIN = 'The process ended while this task was at work, and such work is not begun again.'
+/** Reason of a failed task with `recovery: 'fail'`. */
+export const NOT_RESTARTED = 'The process ended while this task was working, and this agent does not restart such work.'
 
-/** Why a task fails that says more and more. */
+/** Reason of a task that exceeds `limits.eventsPerTask`. */
 export function tooManyEvents(limit: number): A2AError {
-  return new A2AError('RateLimited', `The task was ended: it had ${limit} events, more than this agent keeps of one task.`)
+  return new A2AError('RateLimited', `The task was ended: it had ${limit} events, the limit of this agent for one task.`)
 }
 
-/** Why a task fails whose artifacts, statuses and messages grow and grow. */
+/** Reason of a task that exceeds `limits.taskBytes`. */
 export function tooManyBytes(limit: number): A2AError {
-  return new A2AError('RateLimited', `The task was ended: its artifacts, statuses and messages would have more than ${limit} bytes, the most that this agent stores of one task.`)
+  return new A2AError('RateLimited', `The task was ended: its artifacts, statuses and messages would exceed ${limit} bytes, the limit of this agent for one task.`)
 }
 
-/** The error for a task that is not there, or not the caller's: both look the same (§3.3.2). */
+/** The error for a task that does not exist or belongs to another caller, which look the same (§3.3.2). */
 export function taskNotFound(taskId: string): A2AError {
   return new A2AError('TaskNotFound', `Task ${taskId} was not found.`, { metadata: { taskId } })
 }
 
-/** A task of a scope; without `options` only its status and what else is small. Throws TaskNotFound. */
+/** Reads a task of a scope, by default without history and artifacts. Throws TaskNotFound. */
 export async function readTaskOrThrow(store: Store, scope: Scope, taskId: string, options: ReadOptions = { historyLength: 0, artifacts: false }): Promise<StoredTask> {
   const stored = await store.readTask(scope, taskId, options)
+  if (!stored) throw taskNotFound(taskId)
+  return stored
+}
+
+/** Reads a whole task of a scope, a large one in pieces. Throws TaskNotFound. */
+export async function readWholeOrThrow(store: Store, scope: Scope, taskId: string, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
+  const stored = await readWhole(store, scope, taskId, options, room)
   if (!stored) throw taskNotFound(taskId)
   return stored
 }

@@ -9,7 +9,7 @@ import type { JournalRow } from '../store/store.ts'
 import { isSleep } from '../work/replay.ts'
 import { checkReadable } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
-import { NOT_BEGUN_AGAIN } from './errors.ts'
+import { NOT_RESTARTED } from './errors.ts'
 
 /** Recoveries without progress are counted within this time. */
 const PERIOD_MS = 24 * 3600 * 1000
@@ -62,7 +62,7 @@ export class ContextRecovery {
   recover(task: RestoredTask, wasAtWork: boolean): void {
     const { taskId, state, wakeAtMs } = task.row
     if (this.#services.agent.recovery === 'fail' && wasAtWork && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
-      this.#host.failTask(taskId, new A2AError('InternalError', NOT_BEGUN_AGAIN))
+      this.#host.failTask(taskId, new A2AError('InternalError', NOT_RESTARTED))
       return this.#letGo(taskId)
     }
     this.#readJournal(taskId).then(

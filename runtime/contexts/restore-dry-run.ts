@@ -9,7 +9,7 @@ import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
-import { NOT_BEGUN_AGAIN } from './errors.ts'
+import { NOT_RESTARTED } from './errors.ts'
 import { loadContext } from './stored-context.ts'
 
 /**
@@ -82,12 +82,12 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
   const work = saved.children?.['work']
   if (!work) return { outlook: 'ok' }
   const endsAtWork = agent.recovery === 'fail' && row.wakeAtMs === 0
-  if (!agent.work || typeof agent.work === 'function') return endsAtWork ? { outlook: 'fails', reason: NOT_BEGUN_AGAIN } : { outlook: 'runs again' }
+  if (!agent.work || typeof agent.work === 'function') return endsAtWork ? { outlook: 'fails', reason: NOT_RESTARTED } : { outlook: 'runs again' }
   // Made and never started: it restores all below it, and does nothing.
   const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
   const fault = restoreFault(actor)
   if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
-  if (endsAtWork && hasRunningLogic(actor)) return { outlook: 'fails', reason: NOT_BEGUN_AGAIN }
+  if (endsAtWork && hasRunningLogic(actor)) return { outlook: 'fails', reason: NOT_RESTARTED }
   return { outlook: isMigrated ? 'migrates' : 'ok' }
 }
 

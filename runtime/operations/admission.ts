@@ -24,24 +24,24 @@ export interface Admitted<Params> {
   readonly params: Params
   readonly scope: Scope
   readonly connection: CallContext['connection']
-  /** The author's extensions that the client activated, by their URIs. */
+  /** The author's extensions that the client activated, by URI. */
   readonly extensions: readonly string[]
-  /** The reliability extension is active: generations are shown, and a message is not taken twice. */
+  /** Whether the reliability extension is active: the answer has generations, and messages are deduplicated. */
   readonly reliable: boolean
-  /** None unless the extension is active. */
+  /** Empty unless the reliability extension is active. */
   readonly conditions: Conditions
   readonly taskName: CallContext['taskName']
-  /** The version in which its webhooks are told. */
+  /** The version of A2A for its webhooks. */
   readonly dialect: string
   readonly numbered: CallContext['numbered']
   readonly room: Room | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
-  /** Has the caller's next call begin, where calls take turns: this one waits for something else than the store from now on. */
+  /** If calls are scheduled: tells the scheduler that this call no longer reads from the store, but waits for something else. */
   readonly waits?: () => void
 }
 
-/** The checks that every operation begins with, in their order: version, extensions, tenant, parameters. */
+/** Validates a call: version, extensions, conditions, parameters and tenant. */
 export function admit<Name extends OperationName>(
   name: Name,
   request: unknown,
@@ -54,14 +54,14 @@ export function admit<Name extends OperationName>(
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
-  if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the address' })
+  if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the URL' })
   return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, room: call.room, signal: call.signal, trace: call.trace }
 }
 
 /** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
 export function checkVersion(given: string): void {
   if (normaliseVersion(given) === PROTOCOL_VERSION) return
-  const asked = given.trim() === '' ? 'The request names no A2A-Version, which means 0.3' : `A2A-Version ${JSON.stringify(given.slice(0, 32))} was asked for`
+  const asked = given.trim() === '' ? 'The request names no A2A-Version, which means 0.3' : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
   throw new A2AError('VersionNotSupported', `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`, {
     metadata: { supportedVersions: PROTOCOL_VERSION }
   })
@@ -80,32 +80,32 @@ function schemaOf<Name extends OperationName>(name: Name): Schema<OperationReque
   return SCHEMAS.get(name) as Schema<OperationRequests[Name]>
 }
 
-/** What calls are admitted by. */
+/** Settings of {@link Admission}. */
 export interface AdmissionRules {
   readonly logger: Logger
   readonly tenants: Tenants
   readonly authorize: Authorize | undefined
-  /** Where users take turns. None where all callers are one user. */
+  /** Fair scheduling by user; `undefined` if all callers are one user. */
   readonly turns: CallTurns | undefined
   /** The extensions that clients may activate. */
   readonly extensions: Extensions
-  /** The operations that are refused, each with what makes its error. */
+  /** Operations that are refused, each with a factory of its error. */
   readonly refused: ReadonlyMap<OperationName, () => A2AError>
 }
 
-/** An operation, once its call is admitted. */
+/** Runs an operation for an admitted call. */
 type Run<Name extends OperationName, T> = (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>
 
-/** A call that passed the checks, and the user whose turn it waits for. */
+/** A validated call, and the user that it is scheduled for. */
 interface CheckedCall<Name extends OperationName> {
   readonly user: object | string
   readonly admitted: Admitted<OperationRequests[Name]>
 }
 
-/** Stands for all callers in this process that say neither who they are nor over which connection they call. */
+/** The connection of in-process calls that name none. */
 const IN_PROCESS = {}
 
-/** What every call goes through before its operation: the common checks, its turn, its permission. It also makes the error that the caller gets. */
+/** Steps of every call before its operation: validation, fair scheduling, authorization. It also makes the error for the caller. */
 export class Admission {
   readonly #services: OperationServices
   readonly #rules: AdmissionRules
@@ -116,32 +116,32 @@ export class Admission {
     this.#rules = rules
   }
 
-  /** From now on every call is refused with Overloaded, those too that wait for their turn. */
+  /** Refuses every call from now on with Overloaded, including scheduled ones. */
   close(): void {
     this.#isClosed = true
   }
 
-  /** Throws Overloaded when it is closed. */
+  /** Throws Overloaded after `close`. */
   checkOpen(): void {
     if (this.#isClosed) throw shutDown()
   }
 
-  /** Runs an operation. `asked` is what permission is asked for, and what the log says. */
+  /** Runs an operation. `asked` is its name for `authorize` and the log. */
   answer<Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, run: Run<Name, T>, asked: AuthorizationRequest['operation'] = name): Promise<T> {
     return this.hideErrors(asked, call, () => this.#permitted(asked, call, this.#checked(name, params, call), run))
   }
 
-  /** Opens the stream of an operation when it is first asked for. */
+  /** Makes the stream of an operation, which runs when the stream is first read. */
   stream<Name extends OperationName>(name: Name, params: unknown, call: CallContext, run: Run<Name, Opened>): TaskStream {
     return new TaskStream(() => this.#permitted(name, call, this.#checked(name, params, call), run), error => this.#publicError(name, call, error))
   }
 
-  /** Gives what an operation would be run with. Nobody is asked for permission. */
+  /** Validates and counts a call, without authorization and without running it. */
   check<Name extends OperationName>(name: Name, params: unknown, call: CallContext): Admitted<OperationRequests[Name]> {
     return this.#checked(name, params, call).admitted
   }
 
-  /** Runs something for a call. What it throws is an A2AError or the reason of the call's signal; any other error is for our log alone. */
+  /** Runs something for a call. An A2AError, or the reason of the call's signal, is thrown as it is. Any other error is logged, and thrown as InternalError. */
   async hideErrors<T>(operation: string, call: CallContext, run: () => T | Promise<T>): Promise<T> {
     try {
       return await run()
@@ -170,7 +170,7 @@ export class Admission {
     return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
 
-  /** Goes on with what is checked: at once, or when it is its user's turn and its caller has been authorized. Nothing is looked up before. */
+  /** Runs an operation when its user is scheduled and its caller is authorized. Nothing is read from the store before. */
   #permitted<Name extends OperationName, T>(
     operation: AuthorizationRequest['operation'],
     call: CallContext,
@@ -185,7 +185,7 @@ export class Admission {
     })
   }
 
-  /** Runs an operation, once its caller has been authorized. */
+  /** Runs an operation after its caller is authorized. */
   #authorized<Name extends OperationName, T>(operation: AuthorizationRequest['operation'], call: CallContext, admitted: Admitted<OperationRequests[Name]>, run: Run<Name, T>): Promise<T> {
     const { authorize, logger } = this.#rules
     if (!authorize) return run(this.#services, admitted)

@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { ReleasingMap } from '../primitives/collections.ts'
 import type { DeduplicationKey } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
@@ -7,18 +7,18 @@ import { TaskTail } from '../streams/task-tail.ts'
 import type { OperationServices } from './dependencies.ts'
 import type { Outcome } from './route-message.ts'
 
-/** Sends under way, by scope and key: their fingerprints, and promises that settle when they have come to an end. */
+/** Pending messages by scope and key: their fingerprints, and promises that settle when they are done. */
 export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
 
 /**
- * Takes a message once: a repeated one, also one that comes while the first is under way, gets what became of the first.
- * Another message under the same key is refused with IdempotencyConflict.
+ * Processes a resent message once: it gets the outcome of the first, even if it arrives while the first is pending. Another message
+ * with the same key is refused with IdempotencyConflict.
  */
 export async function sendOnce(services: OperationServices, scope: Scope, send: DeduplicationKey, signal: AbortSignal | undefined, route: () => Promise<Outcome>): Promise<Outcome> {
   return oneAtATime(services.sendsUnderWay, scope, send, async () => (await outcomeBefore(services, scope, send, signal)) ?? route())
 }
 
-/** Does what is to be done with a send when those of the same key that came before have come to an end. */
+/** Runs messages of the same key one at a time. */
 export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: DeduplicationKey, run: () => Promise<T>): Promise<T> {
   const name = JSON.stringify([scope.tenant, scope.principal, send.key])
   for (let first = underWay.get(name); first; first = underWay.get(name)) {
@@ -30,7 +30,7 @@ export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: 
   return end.finally(() => underWay.delete(name))
 }
 
-/** What became of a message that was taken before; `undefined` if it was not. */
+/** The outcome of the first message with this key; `undefined` if there was none. */
 async function outcomeBefore(services: OperationServices, scope: Scope, send: DeduplicationKey, signal: AbortSignal | undefined): Promise<Outcome | undefined> {
   const { store } = services
   const before = await store.readSend(scope, send.key)
@@ -40,9 +40,7 @@ async function outcomeBefore(services: OperationServices, scope: Scope, send: De
   const { taskId } = before
   const tail = new TaskTail(services, scope, taskId, { signal })
   try {
-    const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-    if (!stored) throw taskNotFound(taskId)
-    const { task, generation } = stored
+    const { task, generation } = await readTaskOrThrow(store, scope, taskId)
     return { key: { ...scope, contextId: task.contextId }, row: { taskId, generation, state: task.status.state }, tail }
   } catch (error) {
     tail.end()
@@ -52,5 +50,5 @@ async function outcomeBefore(services: OperationServices, scope: Scope, send: De
 
 function checkSame(fingerprint: string, send: DeduplicationKey): void {
   if (fingerprint === send.fingerprint) return
-  throw new A2AError('IdempotencyConflict', 'Another message was sent under this messageId. Send this one under a messageId of its own.')
+  throw new A2AError('IdempotencyConflict', 'Another message was sent with this messageId. Send this one with a new messageId.')
 }

@@ -8,7 +8,7 @@ import type { Admitted } from './admission.ts'
 import { withLostRaceRetry, deliver } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
-/** Brings what arrived out of band to a task that waits for an authorization (§7.6.1), and answers with the task. */
+/** Delivers out-of-band data to a task that waits for an authorization (§7.6.1), and answers with the task. */
 export async function deliverAuthorization({ store, contexts }: OperationServices, { params, scope, connection, reliable }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
   const { id: taskId } = params
   const given = jsonOf(data)

@@ -9,7 +9,7 @@ import type { ContextKey, TaskRow } from '../store/store.ts'
 
 const ATTEMPTS = 5
 
-/** Has a live context decide; when another writer was faster, the context as it is now decides again. */
+/** Optimistic concurrency: has a live context decide. If another process has written the context, loads it again and retries. */
 export async function withLostRaceRetry<T>(
   contexts: ContextRegistry,
   key: ContextKey,
@@ -18,7 +18,7 @@ export async function withLostRaceRetry<T>(
   attempts = ATTEMPTS
 ): Promise<T> {
   let live = await contexts.get(key, connection)
-  // It may have left memory again before it was our turn.
+  // The context may leave memory again before this line runs.
   while (live.isLeaving) live = await contexts.get(key, connection)
   try {
     return await decide(live)
@@ -29,8 +29,8 @@ export async function withLostRaceRetry<T>(
 }
 
 /**
- * Has a task decide upon an event. Gives the task as the turn left it, once that is committed; `undefined` if the task does
- * not take the event. Throws TaskGenerationMismatch if it has moved on.
+ * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not handle the event.
+ * Throws TaskGenerationMismatch if the task has another generation than `terms` require.
  */
 export async function deliver(live: LiveContext, event: OutsideEvent, terms: OutsideTerms): Promise<TaskRow | undefined> {
   const { taskId } = event
@@ -43,22 +43,22 @@ export async function deliver(live: LiveContext, event: OutsideEvent, terms: Out
 }
 
 function queueFull(taskId: string): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} has as many messages waiting as it takes. Send the next when it has asked.`, { metadata: { taskId } })
+  return new A2AError('RateLimited', `Task ${taskId} has too many messages waiting. Send the next one after it has asked.`, { metadata: { taskId } })
 }
 
 function noRoom(taskId: string): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} has no room for a message of this size: it nearly has as many bytes as this agent stores of one task. Send a smaller one, or start another task.`, {
+  return new A2AError('RateLimited', `Task ${taskId} has no room for a message of this size: it is near this agent's limit of bytes for one task. Send a smaller one, or start another task.`, {
     metadata: { taskId }
   })
 }
 
 function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
-  return new A2AError('InvalidParams', `The task does not take this answer: ${violationsText(violations)}. Answer what it asks; it still waits.`, { violations })
+  return new A2AError('InvalidParams', `The answer is not valid: ${violationsText(violations)}. The task still waits. Send a valid answer.`, { violations })
 }
 
-/** The error for a task that has another generation than the client asked for. */
+/** The error for a task whose generation is not the one that the client requires. */
 export function movedOn(taskId: string): A2AError {
-  return new A2AError('TaskGenerationMismatch', `Task ${taskId} has moved on from the generation that was asked for. Read it again and decide anew.`, {
+  return new A2AError('TaskGenerationMismatch', `Task ${taskId} has another generation than the request requires. Read the task again, then decide.`, {
     metadata: { taskId }
   })
 }

@@ -11,7 +11,7 @@ import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { PendingSends } from './deduplication.ts'
 
-/** What the operations work with. */
+/** Dependencies of the operations. */
 export interface OperationServices {
   readonly store: Store
   readonly contexts: ContextRegistry
@@ -21,21 +21,21 @@ export interface OperationServices {
   readonly limits: Limits
   readonly metering: Metering
   readonly sendsUnderWay: PendingSends
-  /** No message is taken twice, whether its client asks for that or not. */
+  /** Whether messages are deduplicated even if the client does not ask for it. */
   readonly dedupe: boolean
-  /** Whether tasks that work take messages. */
+  /** Whether working tasks accept messages. */
   readonly takesMessages: boolean
-  /** The agent's negotiation, if it has one that lasts. */
+  /** The agent's lasting negotiation, if it has one. */
   readonly negotiation?: Negotiation | undefined
-  /** Media types that the agent takes. */
+  /** Media types that the agent accepts. */
   readonly inputModes: ReadonlySet<string>
-  /** What a message has to hold that opens a task by itself, without a negotiation. */
+  /** The agent's `input` schema, if messages open tasks without a negotiation. */
   readonly opening?: StandardSchema<unknown> | undefined
-  /** What tells webhooks, if the agent pushes. */
+  /** Webhooks, if the agent has them. */
   readonly push?: Push | undefined
 }
 
-/** What tells webhooks, and looks at their addresses before. */
+/** Delivers to webhooks, and checks their URLs before. */
 export interface Push {
   readonly webhooks: Webhooks
   readonly sender: WebhookSender

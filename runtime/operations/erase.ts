@@ -6,17 +6,17 @@ import type { Erasure, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Push } from './dependencies.ts'
 
-/** Whose data to erase: all that a principal has, or one context of it. */
+/** The data to erase: all of a principal, or one of its contexts. */
 export interface DataToErase {
-  /** Default the empty one. */
+  /** Default: the tenant with the empty name. */
   readonly tenant?: string
   /** Default `anonymous`. */
   readonly principal?: string
-  /** Without it everything of the principal goes. */
+  /** Default: everything of the principal. */
   readonly contextId?: string
 }
 
-/** Erases everything of a context or scope, what is in memory first. Who still follows one of its tasks gets TaskNotFound. */
+/** Erases a context or a scope, first in memory, then in the store. Streams of its tasks end with TaskNotFound. Gives whether there was anything. */
 export async function erase({ store, contexts, feeds, push }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined }, whose: Erasure): Promise<boolean> {
   return contexts.withhold(whose, async () => {
     const wasThere = await store.erase(whose)
@@ -29,7 +29,7 @@ export async function erase({ store, contexts, feeds, push }: { store: Store; co
   })
 }
 
-/** The data that somebody names. Throws TypeError for a name that is there but no text: one that got lost must not erase more than was meant. */
+/** Fills in the defaults. Throws TypeError for a member that is present but no string, such as `undefined`, since a default would erase too much. */
 export function erasureOf(data: DataToErase): Erasure {
   rejectUnknown(data, ['tenant', 'principal', 'contextId'], 'erase')
   for (const [name, value] of Object.entries(data)) {

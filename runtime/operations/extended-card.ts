@@ -10,24 +10,26 @@ import { describedCard, type CardChanges, type ExtendedCard } from '../agent/des
 import { tenantInterfaces } from '../agent/tenant-interfaces.ts'
 import type { Admitted } from './admission.ts'
 
-/** Why there is no card: the host of the request is the caller's own word, and nothing else says where the agent is. */
-export const NO_ADDRESS = 'The agent does not know its own address, which its card has to give. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
+/** Why there is no card: the request's Host header cannot be trusted, and nothing else says where the agent is. */
+export const NO_ADDRESS = 'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
 
-/** Throws Unauthenticated for a caller whom nobody knows: the extended card is for others (§3.1.11). */
+/** Throws Unauthenticated for an anonymous caller (§3.1.11). */
 export function checkIsKnown({ principal }: CallContext): void {
-  if (principal === undefined) throw new A2AError('Unauthenticated', 'The extended card is for callers with credentials. The public card says how to show them.')
+  if (principal === undefined) throw new A2AError('Unauthenticated', 'The extended card is for authenticated callers. The public card says how to authenticate.')
 }
 
 /**
- * GetExtendedAgentCard (§3.1.11): the card as this caller may see it, with the interfaces of its call, for each tenant that it may use. Throws
- * ExtendedAgentCardNotConfigured if there is none for this caller, or the call has an empty list of interfaces. An error in the author's function, or a card that is
- * none, is an error of ours, of which the caller hears no more; without an answer within `limits.accessMs` the caller gets Overloaded.
+ * GetExtendedAgentCard (§3.1.11): the card for this caller, with the interfaces of its call for each tenant that it may use.
+ *
+ * Throws ExtendedAgentCardNotConfigured if there is none for this caller, or if the call's list of interfaces is empty. If the
+ * author's function throws or gives an invalid card, the caller gets InternalError without details. Without an answer within
+ * `limits.accessMs` it gets Overloaded.
  */
 export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext, services: Parameters<typeof cardInTime>[2] & { readonly tenants: Tenants }): Promise<AgentCard> {
   const caller = callerOf(scope, call)
   const { extendedCard } = source.agent
   const changes = typeof extendedCard === 'function' ? await cardInTime(changesFor(extendedCard, caller), 'extendedCard', services) : extendedCard
-  if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card says all.')
+  if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card is complete.')
   if (call.interfaces?.length === 0) throw new A2AError('ExtendedAgentCardNotConfigured', NO_ADDRESS)
   const interfaces = tenantInterfaces(call.interfaces ?? [], services.tenants.namesFor(caller))
   return agentCard(source, interfaces, describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
@@ -37,7 +39,7 @@ async function changesFor(extendedCard: Extract<ExtendedCard, (caller: Caller) =
   try {
     return await extendedCard(caller)
   } catch (cause) {
-    // Whatever it is, an A2AError too: nothing of it is for the caller.
+    // Even an A2AError of the author's function is not for the caller.
     throw new TypeError('extendedCard failed', { cause })
   }
 }

@@ -8,16 +8,15 @@ import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
 
-/** Of a SHA-256 in base64url. */
+/** Length of a SHA-256 in base64url. */
 const DIGEST_LENGTH = 43
 
-/** What a page token is good for: the lists of one scope with these filters. */
+/** The filters that a page token is bound to. */
 export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
 
 /**
- * A place in a list as text for the client to give back: a digest of whose list it is, by what filters, and of the place;
- * then the place. It needs no memory and no key here, so that it holds for as long as the tasks do, also after a restart;
- * it tells its owner nothing that the page did not.
+ * A stateless cursor for a list: a digest of scope, filters and position, then the position. It stays valid as long as the tasks
+ * exist, even after a restart, and reveals nothing that the page did not.
  */
 export function pageToken(place: TaskCursor, scope: Scope, filters: Filters): string {
   const { timestamp, taskId } = place
@@ -28,18 +27,18 @@ export function pageToken(place: TaskCursor, scope: Scope, filters: Filters): st
 }
 
 /**
- * The place in a token that was given out for this scope and these filters. Throws InvalidParams for any other text. Who
- * knows how tokens are made can make one, for a place in a list of their own: whose list is read is never up to the token.
+ * The position in a token for this scope and these filters. Throws InvalidParams for any other text. A forged token is harmless:
+ * it can only name another position in the caller's own list.
  */
 export function placeOf(token: string, scope: Scope, filters: Filters): TaskCursor {
   const text = Buffer.from(token.slice(DIGEST_LENGTH), 'base64url').toString()
   const space = text.indexOf(' ')
   const place = { timestamp: text.slice(0, Math.max(0, space)), taskId: text.slice(space + 1) }
-  if (pageToken(place, scope, filters) !== token) throw notOurs()
+  if (pageToken(place, scope, filters) !== token) throw invalidToken()
   return place
 }
 
-function notOurs(): A2AError {
+function invalidToken(): A2AError {
   return invalidParams({
     field: 'pageToken',
     description: 'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
@@ -48,14 +47,16 @@ function notOurs(): A2AError {
 
 const PAGE_SIZE = 50
 
-/** How many bytes the tasks of a page have together, unless its first has more. */
+/** Maximum bytes of a page's tasks, unless the first has more. */
 export const PAGE_BYTES = 1024 * 1024
 
 /**
- * ListTasks (§3.1.4): one page of the caller's tasks as they are now, latest status first. Over the pages of a list no
- * task comes twice, and none is missing that keeps its status. One whose status changes meanwhile stands in front from
- * then on: if it had not come yet, a new list begins with it. Without `historyLength` all of the history comes, as with
- * GetTask. A page ends before its tasks have more than 1 MiB together, but has one at least. `artifacts` is there, empty or not, exactly when it was asked for.
+ * ListTasks (§3.1.4): one page of the caller's tasks, latest status first.
+ *
+ * Over the pages of a list no task comes twice, and no task whose status stays the same is missing. A task whose status changes
+ * between pages moves to the front; if it had not come yet, only a new list has it. Without `historyLength` a task has its whole
+ * history, as with GetTask. A page has at least one task, and ends before its tasks exceed 1 MiB. `artifacts` is present, even if
+ * empty, exactly if the request includes artifacts.
  */
 export async function listTasks({ store }: OperationServices, { params, scope, reliable, room }: Admitted<ListTasksRequest>): Promise<ListTasksResponse> {
   const { contextId, status: state, statusTimestampAfter: since, pageSize = PAGE_SIZE, historyLength, includeArtifacts: artifacts = false } = params
@@ -72,7 +73,7 @@ export async function listTasks({ store }: OperationServices, { params, scope, r
   }
 }
 
-/** A task that was removed meanwhile is left out. */
+/** Omits a task that was removed since. */
 function orNone(stored: StoredTask | undefined): StoredTask[] {
   return stored ? [stored] : []
 }

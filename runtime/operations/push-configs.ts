@@ -8,26 +8,26 @@ import type { Scope, Store } from '../store/store.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 
-/** Lengths of what a registration may hold, in characters. */
+/** Maximum lengths in a configuration, in characters. */
 const LONGEST_URL = 2048
 const LONGEST_SECRET = 8192
 
-/** How long the address of a webhook is looked at. One about which nothing is found out in time is looked at again before each post. */
+/** Time limit for the check of a webhook's URL. A URL that is not checked in time is accepted; each post checks it again. */
 const LOOK_MS = 2000
 
-/** What a header may hold (RFC 9110 §5.5), and how a scheme is written (§11.1). */
+/** Characters of a header value (RFC 9110 §5.5) and of an authentication scheme (§11.1). */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const SCHEME = /^[\w!#$%&'*+.^`|~-]{1,64}$/
 
-/** The services of an agent that pushes. Throws PushNotificationNotSupported if it does not. */
+/** The agent's push services. Throws PushNotificationNotSupported if it has none. */
 export function pushOf({ push }: Pick<OperationServices, 'push'>): Push {
   if (push) return push
   throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
 }
 
 /**
- * The webhook that comes with a message (§3.2.2). Without an id one address is one webhook of the task, however many
- * messages bring it. Throws InvalidParams for one that cannot be told, RateLimited if there are too many.
+ * The webhook of a message (§3.2.2). Without an id, messages with the same URL share one webhook of the task. Throws InvalidParams
+ * for an invalid one, RateLimited if there are too many.
  */
 export async function webhookOfMessage(services: OperationServices, call: Admitted<SendMessageRequest>, config: TaskPushNotificationConfig): Promise<Omit<NewWebhook, 'taskId'>> {
   const place = 'configuration.taskPushNotificationConfig.'
@@ -43,7 +43,7 @@ export async function webhookOfMessage(services: OperationServices, call: Admitt
   return { id, webhook, version }
 }
 
-/** What a configuration says of its webhook. Throws InvalidParams for one that cannot be told, RateLimited if its principal has too many. */
+/** Validates a configuration's webhook. Throws InvalidParams for an invalid one, RateLimited if its principal has too many. */
 export async function checkedWebhook(services: OperationServices, scope: Scope, { url, token, authentication }: TaskPushNotificationConfig, place = ''): Promise<Webhook> {
   const { webhooks, sender } = pushOf(services)
   const { clock, limits } = services
@@ -59,14 +59,14 @@ export async function checkedWebhook(services: OperationServices, scope: Scope, 
   const fault = await sender.faultOf(url, late.signal).finally(() => clock.clearTimeout(timer))
   if (fault !== undefined) throw invalidParams({ field: `${place}url`, description: fault })
   if (webhooks.countOf(scope) >= limits.webhooksPerPrincipal) {
-    throw new A2AError('RateLimited', `You have ${limits.webhooksPerPrincipal} push notification configurations that are still told, which is the most. Delete some.`)
+    throw new A2AError('RateLimited', `You have ${limits.webhooksPerPrincipal} active push notification configurations, which is the limit. Delete some.`)
   }
   return { url, ...(token !== undefined && { token }), ...(authentication && { authentication }) }
 }
 
-/** The error for a task that has as many webhooks as it may. */
+/** The error for a task that is at its limit of webhooks. */
 export function tooMany(taskId: string, limit: number): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} has ${limit} push notification configurations, which is the most. Delete one first.`, { metadata: { taskId } })
+  return new A2AError('RateLimited', `Task ${taskId} has ${limit} push notification configurations, which is the limit. Delete one first.`, { metadata: { taskId } })
 }
 
 function secretViolations(field: string, secret = ''): FieldViolation[] {
@@ -78,8 +78,8 @@ function violation(field: string, isGood: boolean, description: string): FieldVi
 }
 
 /**
- * CreateTaskPushNotificationConfig (§3.1.7): the task's updates are posted from its next event on. A configuration with
- * the id of another takes its place, and goes on where that one is. Gives it with its secrets.
+ * CreateTaskPushNotificationConfig (§3.1.7): posts the task's events from the next one on. A configuration with an existing id
+ * replaces that one, and continues at its position. The answer has the secrets.
  */
 export async function createPushConfig(services: OperationServices, { params, scope, dialect }: Admitted<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
   const { store, limits, ids } = services
@@ -93,26 +93,26 @@ export async function createPushConfig(services: OperationServices, { params, sc
   return { ...tenantOf(scope), id, taskId, ...webhook.webhook }
 }
 
-/** GetTaskPushNotificationConfig (§3.1.8): without its secrets. Throws TaskNotFound if there is none. */
+/** GetTaskPushNotificationConfig (§3.1.8): a configuration without its secrets. Throws TaskNotFound if it does not exist. */
 export async function getPushConfig({ store }: OperationServices, { params: { taskId, id }, scope }: Admitted<GetTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
   const found = (await configsOf(store, scope, taskId)).find(config => config.id === id)
   if (found) return found
   throw new A2AError('TaskNotFound', `Task ${taskId} has no push notification configuration ${id}.`, { metadata: { taskId } })
 }
 
-/** ListTaskPushNotificationConfigs (§3.1.9): in the order in which they were first registered, without their secrets. All on one page, unless `pageSize` wants fewer. */
+/** ListTaskPushNotificationConfigs (§3.1.9): configurations in the order of their first registration, without secrets. Without `pageSize` all are on one page. */
 export async function listPushConfigs({ store }: OperationServices, { params, scope }: Admitted<ListTaskPushNotificationConfigsRequest>): Promise<ListTaskPushNotificationConfigsResponse> {
   const { taskId, pageSize = Infinity, pageToken } = params
   const configs = await configsOf(store, scope, taskId)
   const tokenOf = ({ id }: TaskPushNotificationConfig) => createHash('sha256').update(JSON.stringify([scope.tenant, scope.principal, taskId, id])).digest('base64url')
   const from = pageToken === undefined ? 0 : configs.findIndex(config => tokenOf(config) === pageToken) + 1
-  if (pageToken !== undefined && from === 0) throw notOurs()
+  if (pageToken !== undefined && from === 0) throw invalidToken()
   const page = configs.slice(from, from + pageSize)
   const last = page.at(-1)
   return { configs: page, ...(last && from + page.length < configs.length && { nextPageToken: tokenOf(last) }) }
 }
 
-/** DeleteTaskPushNotificationConfig (§3.1.10): nothing more is posted, also nothing that is under way. Deleting twice is as deleting once. */
+/** DeleteTaskPushNotificationConfig (§3.1.10): ends all posts, including pending ones. Idempotent. */
 export async function deletePushConfig(services: OperationServices, { params: { taskId, id }, scope }: Admitted<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
   const { store } = services
   const { webhooks } = pushOf(services)
@@ -139,6 +139,6 @@ function tenantOf({ tenant }: Scope): { tenant?: string } {
   return tenant === '' ? {} : { tenant }
 }
 
-function notOurs(): A2AError {
+function invalidToken(): A2AError {
   return invalidParams({ field: 'pageToken', description: 'must be the nextPageToken of an answer for the same task, whose last configuration is still there. Leave it out to begin again' })
 }

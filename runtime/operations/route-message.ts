@@ -7,7 +7,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import type { CallContext } from '../access/call-context.ts'
 import { notThisMessage, inputViolations } from '../authoring/input-schema.ts'
 import type { Turn } from '../commits/turn.ts'
-import { taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import { readProposal } from '../negotiation/proposals.ts'
@@ -16,7 +16,7 @@ import { TaskTail } from '../streams/task-tail.ts'
 import { withLostRaceRetry, deliver, movedOn } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
-/** On what terms a message is sent. `extensions` are those of the author's that its client has activated, `details` the metadata and configuration of the request. */
+/** Terms of a message. `extensions`: the author's extensions that the client has activated. `details`: metadata and configuration of the request. */
 export interface SendTerms extends OutsideTerms {
   readonly extensions: readonly string[]
   readonly details: RequestDetails | undefined
@@ -25,23 +25,23 @@ export interface SendTerms extends OutsideTerms {
   readonly waits?: (() => void) | undefined
 }
 
-/** Where a message came to a task. */
+/** A message that reached a task. */
 export interface Routed {
   readonly key: ContextKey
-  /** The task as the turn left it in which it took the message. */
+  /** The task after the turn that handled the message. */
   readonly row: TaskRow
-  /** Follows the task: it has listened from before that turn. Who gets it starts or ends it. */
+  /** Follows the task from before that turn. The caller has to start or end it. */
   readonly tail: TaskTail
   /** The turn, if the message opened the task in it. */
   readonly opened?: Turn
 }
 
-/** What became of a message: an answer without a task, or the task that it came to. */
+/** Outcome of a message: an answer without a task, or the task that it reached. */
 export type Outcome = { readonly message: Message } | Routed
 
 /**
- * Brings a client's message to where it belongs (§3.4): to the task that it addresses, or to its context, where it is
- * answered or opens a task. Resolves when the outcome is committed.
+ * Routes a client's message (§3.4) to the task that it addresses, else to its context, where it is answered or opens a task.
+ * Resolves when the outcome is committed.
  */
 export function routeMessage(services: OperationServices, scope: Scope, message: Message, terms: SendTerms): Promise<Outcome> {
   const { taskId } = message
@@ -64,7 +64,7 @@ export function routeMessage(services: OperationServices, scope: Scope, message:
   })
 }
 
-/** A message that addresses no task, and the id that its task is to have. */
+/** A message that addresses no task, and the id for its task. */
 interface Request {
   readonly message: Message
   readonly taskId: string
@@ -96,8 +96,7 @@ async function request(
 async function continueTask(services: OperationServices, scope: Scope, message: Message & { taskId: string }, terms: SendTerms): Promise<Routed> {
   const { store, contexts } = services
   const { taskId } = message
-  const stored = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-  if (!stored) throw taskNotFound(taskId)
+  const stored = await readTaskOrThrow(store, scope, taskId)
   const { contextId, status } = stored.task
   if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
   if (isTerminal(status.state)) throw refusal(stored, terms)
@@ -113,8 +112,7 @@ async function continueTask(services: OperationServices, scope: Scope, message: 
       return deliver(live, event, terms)
     }, terms.connection)
     if (row) return { key, row, tail }
-    const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
-    throw now ? refusal(now, terms) : taskNotFound(taskId)
+    throw refusal(await readTaskOrThrow(store, scope, taskId), terms)
   } catch (error) {
     tail.end()
     throw error
@@ -125,7 +123,7 @@ function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
   return { tenant, principal, contextId }
 }
 
-/** The error for a message that names a task, and another context than that of the task. */
+/** The error for a message whose contextId is not that of its task. */
 export function otherContext(taskId: string): A2AError {
   return invalidParams({ field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` })
 }
@@ -138,6 +136,6 @@ function takesNoMessage({ id, status, contextId = '' }: Task): A2AError {
   const name = status.state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-')
   const why = isTerminal(status.state)
     ? `is ${name} and takes no more messages. Start a new task: send the message with contextId ${contextId} and referenceTaskIds ["${id}"], without a taskId.`
-    : `is ${name} and does not take this message. Wait until it asks for input, answer what it asks, or cancel it.`
+    : `is ${name} and does not accept this message. Wait until it asks for input, answer what it asks, or cancel it.`
   return new A2AError('UnsupportedOperation', `Task ${id} ${why}`, { metadata: { taskId: id, state: status.state } })
 }

@@ -6,13 +6,13 @@ import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
 import { detailsOf } from '../authoring/request-details.ts'
-import { taskNotFound } from '../contexts/errors.ts'
+import { readWholeOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
-import { largeBytes, readWhole } from '../streams/whole-task.ts'
+import { largeBytes } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce } from './deduplication.ts'
@@ -24,8 +24,9 @@ import { placeNamed } from './task-names.ts'
 type Call = Admitted<SendMessageRequest>
 
 /**
- * SendMessage (§3.1.1): answers with the agent's message, or with the task once it is terminal or interrupted; with
- * `returnImmediately` as soon as it exists (§3.2.2). Throws InvalidAgentResponse if the task failed because of what its agent said.
+ * SendMessage (§3.1.1): answers with the agent's message, or with the task when it is terminal or interrupted. With
+ * `returnImmediately` it answers when the task exists (§3.2.2). Throws InvalidAgentResponse if the task failed because its agent
+ * produced invalid A2A.
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
@@ -45,8 +46,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
 }
 
 /**
- * SendStreamingMessage (§3.1.2): the agent's message alone, or the task and then everything that happens to it, until
- * it is terminal or asks for input.
+ * SendStreamingMessage (§3.1.2): streams the agent's message alone, or the task and then its events until it is terminal or asks
+ * for input.
  */
 export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<Opened> {
   const { configuration = {} } = call.params
@@ -66,13 +67,13 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
   }
 }
 
-/** Throws InvalidAgentResponse if a task failed because its agent said what is not valid A2A (§3.3.2). The task stays as it is. */
+/** Throws InvalidAgentResponse if a task failed because its agent produced invalid A2A (§3.3.2). */
 function checkOutput({ feeds }: OperationServices, { id, status }: Task): void {
   const error = status.state === 'TASK_STATE_FAILED' ? feeds.invalidOutput(id) : undefined
   if (error) throw new A2AError('InvalidAgentResponse', error.message, { metadata: { taskId: id }, cause: error })
 }
 
-/** Checks a message and brings it to where it belongs. */
+/** Validates a message and routes it. */
 function route(services: OperationServices, call: Call): Promise<Outcome> {
   const { message, configuration } = call.params
   if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
@@ -83,7 +84,7 @@ function route(services: OperationServices, call: Call): Promise<Outcome> {
   return config ? webhookOfMessage(services, call, config).then(webhook => routeOnce(services, call, webhook)) : routeOnce(services, call, undefined)
 }
 
-/** Brings a message to where it belongs; once only, if the client or the runtime wants that. */
+/** Routes a message, deduplicated if the client or the runtime requires that. */
 function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerms['webhook']): Promise<Outcome> {
   const { clock, limits, dedupe } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
@@ -96,8 +97,8 @@ function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerm
 }
 
 /**
- * Waits until the task pauses: at once if it already does as the message left it, else at its next pause. Gives the task as
- * it is then, if that is known without reading it: the message opened it, no other can have come to it, and it has ended.
+ * Waits until the task is terminal or interrupted; not at all if the message's turn left it so. Gives the task if it is known without
+ * a read: this message opened it, no other message can have reached it, and it has ended.
  */
 async function paused({ takesMessages }: OperationServices, outcome: Routed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
   const { row: { generation, state }, tail } = outcome
@@ -110,11 +111,11 @@ async function paused({ takesMessages }: OperationServices, outcome: Routed, sig
   }
   await tail.until(pauses).startAfter(generation).each(see)
   signal?.throwIfAborted()
-  // One that waits may have gone on by now.
+  // An interrupted task may have resumed since.
   return seen && isTerminal(seen.status.state) ? seen : undefined
 }
 
-/** A task that a message opened: as the turn left it, or as it was before the first event of a kind. */
+/** A task that the message opened, after its turn, or before the first event for which `isAfter` is true. */
 function openedIn({ key, row: { taskId }, opened }: Routed, isAfter?: (event: TaskEvent) => boolean): TaskRecord | undefined {
   if (!opened) return undefined
   const record = newTaskRecord(key, taskId)
@@ -131,13 +132,8 @@ function begins({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
-async function whole({ store }: OperationServices, { key, row }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
-  return found(await readWhole(store, key, row.taskId, { historyLength }, room), row.taskId)
-}
-
-function found(stored: StoredTask | undefined, taskId: string): StoredTask {
-  if (!stored) throw taskNotFound(taskId)
-  return stored
+function whole({ store }: OperationServices, { key, row }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
+  return readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
 }
 
 function pauses({ update }: TaskEvent): boolean {
@@ -152,28 +148,28 @@ function endsReply({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && endsStream(update.statusUpdate.status.state)
 }
 
-/** A reply's stream ends where the client has to act: at an end and at a question, not while an authorization is awaited (§7.6.1). */
+/** The stream of a message ends at a terminal state and at a question, but not while an authorization is awaited (§7.6.1). */
 function endsStream(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
 }
 
-/** The ids that a message refers to, each of them once. Throws InvalidParams if there are too many. */
+/** The distinct ids that a message refers to. Throws InvalidParams if there are too many. */
 function distinctReferences(taskIds: readonly string[], limit: number): string[] {
   const distinct = [...new Set(taskIds)]
   if (distinct.length > limit) throw invalidParams({ field: 'message.referenceTaskIds', description: `must name at most ${limit} different tasks, not ${distinct.length}` })
   return distinct
 }
 
-/** Media types that an agent takes, out of its card: its own and those of its skills, lower-case, without parameters. */
+/** Media types that an agent accepts, from its card and its skills: lower-case, without parameters. */
 export function inputModesOf({ defaultInputModes, skills }: Pick<AgentCard, 'defaultInputModes' | 'skills'>): ReadonlySet<string> {
   return new Set([...defaultInputModes, ...skills.flatMap(({ inputModes = [] }) => inputModes)].map(bare))
 }
 
-/** Refuses a message with a part of a media type that the agent does not take (§3.1.1). Parts without one pass. */
+/** Throws ContentTypeNotSupported if a part has a media type that the agent does not accept (§3.1.1). Parts without a media type pass. */
 export function checkInputModes(message: Message, modes: ReadonlySet<string>): void {
   for (const { mediaType } of message.parts) {
     if (mediaType === undefined || accepts(modes, bare(mediaType))) continue
-    throw new A2AError('ContentTypeNotSupported', `The agent does not take ${mediaType}. It takes ${[...modes].join(', ')}.`, {
+    throw new A2AError('ContentTypeNotSupported', `The agent does not accept ${mediaType}. It accepts ${[...modes].join(', ')}.`, {
       metadata: { mediaType }
     })
   }

@@ -8,10 +8,10 @@ import { oneAtATime } from './deduplication.ts'
 import type { OperationServices } from './dependencies.ts'
 import { otherContext, routeMessage, type Outcome, type SendTerms } from './route-message.ts'
 
-/** What a name stands for: its newest task, or the message that was the answer in place of one. */
+/** What a name refers to: its newest task, or the agent's answer if there was no task. */
 export type NamedTask = { readonly taskId: string } | { readonly reply: Message }
 
-/** What a client has given a name, if that is remembered. */
+/** What a client's name refers to; `undefined` if it is unknown or expired. */
 export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<NamedTask | undefined> {
   const atMs = clock.now()
   const row = await store.readSend(scope, taskNameKey(name, atMs, 0).key)
@@ -19,9 +19,9 @@ export async function readNamed({ store, clock }: OperationServices, scope: Scop
 }
 
 /**
- * Brings a message to the task of a name, as long as that has not ended. After its end, and where there is none yet, the
- * message goes to the context, of the last task if there was one, and what it opens has the name from then on: that is one
- * commit. Messages under one name wait for each other until they are placed. An id that we gave is no name: it keeps its task.
+ * Routes a message to the task of a name, if that has not ended. Otherwise the message goes to a context, that of the last task if
+ * there was one, and the task that it opens gets the name in the same commit. Messages for one name are routed one at a time. A
+ * task id made by the server is not a name: it keeps its task.
  */
 export async function placeNamed(
   services: OperationServices,
@@ -50,14 +50,14 @@ export async function placeNamed(
     try {
       return await open({ taskId })
     } catch (error) {
-      // It may have ended since it was looked at.
+      // The task may have ended since it was read.
       if (!isA2AError(error) || error.code !== 'UnsupportedOperation' || !(await taskFor(services, scope, taskId))?.isOver) throw error
       return begin()
     }
   })
 }
 
-/** What a message under a name comes after: a task, or an answer that was none. */
+/** The predecessor of a message under a name: a task, or an answer without a task. */
 interface Last {
   readonly contextId: string
   readonly isOver: boolean
@@ -68,7 +68,7 @@ async function taskFor({ store }: OperationServices, scope: Scope, taskId: strin
   return stored && { contextId: stored.task.contextId, isOver: isTerminal(stored.task.status.state) }
 }
 
-/** Every reply says its context. */
+/** Every reply of an agent has a contextId. */
 function answered(reply: Message): Last {
   return { contextId: (reply as Message & { contextId: string }).contextId, isOver: true }
 }

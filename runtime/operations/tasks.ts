@@ -3,17 +3,16 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
-import { readTaskOrThrow, taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
-import { readWhole } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { withLostRaceRetry, deliver, movedOn } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
-/** GetTask (§3.1.3): the task as it is, with its artifacts; with `currentGeneration` when it has passed that one, or after a while. */
+/** GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one, for `limits.longPollMs` at most. */
 export async function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
   const { params, scope, conditions, reliable, room } = call
   const { currentGeneration } = conditions
@@ -21,7 +20,7 @@ export async function getTask(services: OperationServices, call: Admitted<GetTas
   return toWireTask(await whole(services, scope, params.id, { historyLength: params.historyLength }, room), reliable)
 }
 
-/** CancelTask (§3.1.5): the task is canceled at once, its work is told to stop. A canceled task is answered again (§3.3.1). */
+/** CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1). */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
   const { params, scope, connection, conditions, reliable, room } = call
   const { id: taskId } = params
@@ -30,15 +29,15 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const key = { ...scope, contextId: task.contextId }
   const isCanceled = !isTerminal(task.status.state) && (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }), connection)) !== undefined
   const stored = await whole(services, scope, taskId, {}, room)
-  // The task had ended, or ended while the cancel was on its way.
+  // Not canceled: the task had ended, before or during this call.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw movedOn(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
   return toWireTask(stored, reliable)
 }
 
 /**
- * SubscribeToTask (§3.1.6): the task as it is, then every later event without a gap or repeat, until it is terminal.
- * With `afterGeneration` only the events after that one, also of a task that has ended.
+ * SubscribeToTask (§3.1.6): streams the task, then every later event without a gap or repeat, until it is terminal. With
+ * `afterGeneration` it streams only the events after that one, even of a task that has ended.
  */
 export async function subscribeToTask(services: OperationServices, call: Admitted<SubscribeToTaskRequest>): Promise<Opened> {
   const { params, scope, conditions, reliable, numbered, room, signal } = call
@@ -65,13 +64,11 @@ export async function subscribeToTask(services: OperationServices, call: Admitte
   }
 }
 
-async function whole({ store }: OperationServices, scope: Scope, taskId: string, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
-  const stored = await readWhole(store, scope, taskId, options, room)
-  if (!stored) throw taskNotFound(taskId)
-  return stored
+function whole({ store }: OperationServices, scope: Scope, taskId: string, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
+  return readWholeOrThrow(store, scope, taskId, options, room)
 }
 
-/** Waits until a task has passed a generation, or has ended, for `limits.longPollMs` at the most. */
+/** Waits until a task has passed a generation or has ended, for `limits.longPollMs` at most. */
 async function passed(services: OperationServices, { params, scope, signal, waits }: Admitted<GetTaskRequest>, after: number): Promise<void> {
   const tail = new TaskTail(services, scope, params.id, { signal }).until(() => true)
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
@@ -91,7 +88,7 @@ function notCancelable(taskId: string, state: TaskState): A2AError {
 }
 
 function alreadyEnded(taskId: string, state: TaskState): A2AError {
-  const text = `Task ${taskId} has ended (${state}): nothing more happens to it. Read it with GetTask.`
+  const text = `Task ${taskId} has ended (${state}), so it has no more events. Read it with GetTask.`
   return new A2AError('UnsupportedOperation', text, { metadata: { taskId, state } })
 }
 

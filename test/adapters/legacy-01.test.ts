@@ -242,7 +242,7 @@ await t.test('a task that works takes no message, and is canceled', async t => {
   await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).totalSize === 1)
   const taskId = (await runtime.listTasks({})).tasks[0]?.id ?? ''
   const error = await rejection(call(dialect, 'tasks/send', sending('w', 'more')))
-  t.match(error, { code: 'UnsupportedOperation', message: /^Task w is working and does not take this message/, metadata: { taskId: 'w', state: 'working' } })
+  t.match(error, { code: 'UnsupportedOperation', message: /^Task w is working and does not accept this message/, metadata: { taskId: 'w', state: 'working' } })
   t.notMatch(JSON.stringify(error), taskId)
   t.match(await call(dialect, 'tasks/cancel', { id: 'w', metadata: { why: 'so' } }), { id: 'w', status: { state: 'canceled' } })
   t.equal((await waiting).status.state, 'canceled')

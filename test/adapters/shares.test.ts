@@ -225,7 +225,7 @@ await t.test('the unfinished messages of a principal are bounded over all of its
   await holds(200_000)
   const last = await connected('fred')
   last.write(begun(40_000))
-  t.strictSame(await closeOf(last), [OPCODES.close, 1013, 'The agent has as many unfinished messages under way as it takes. Send it again later.'])
+  t.strictSame(await closeOf(last), [OPCODES.close, 1013, 'The agent has too many unfinished messages. Send it again later.'])
   third.socket.destroy()
   await holds(160_000)
 })

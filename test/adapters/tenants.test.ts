@@ -58,7 +58,7 @@ await t.test('by REST a tenant stands in the path, by JSON-RPC and WebSocket in 
 await t.test('what the path and the parameters say has to agree, and a message has to go to a tenant that one may use', async t => {
   const { url, commits } = await served(t)
   const socket = await JsonSocket.open(t, `${url}blue`, { headers: { ...anna, 'a2a-version': '1.0' } })
-  const wrong = { error: { code: -32602, message: 'Invalid parameters: tenant must be the tenant of the address' } }
+  const wrong = { error: { code: -32602, message: 'Invalid parameters: tenant must be the tenant of the URL' } }
   t.match(await socket.call('SendMessage', { ...message(), tenant: 'team/two' }), wrong)
   t.match((await rpc(`${url}blue`, 'SendMessage', { ...message(), tenant: 'team/two' }, anna)).json, wrong)
   const refused = 'Invalid parameters: tenant must be one that you may use here'

@@ -101,7 +101,7 @@ await t.test('a message to a task that works is refused with UnsupportedOperatio
   const { given } = await run()
   const { code, message, metadata } = await refusal(runtime.sendMessage(say('more', { taskId: task.id })))
   t.equal(code, 'UnsupportedOperation')
-  t.match(message, 'is working and does not take this message')
+  t.match(message, 'is working and does not accept this message')
   t.strictSame(metadata, { taskId: task.id, state: 'TASK_STATE_WORKING' })
   t.equal((await runtime.getTask({ id: task.id })).history?.length, 1)
   t.notOk(given.signal.aborted)

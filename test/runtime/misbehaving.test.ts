@@ -135,7 +135,7 @@ await t.test('work as a generator that misbehaves fails its task alone, with a r
 await t.test('of a result with more artifacts than a task may hold the first are told, then that it failed; work that ends as it may does so', async t => {
   const { runtime, store, log } = start(t, { work: ({ message }) => ({ artifacts: many.slice(0, Number(wordsOf(message))) }) }, { limits: { eventsPerTask: 5 } })
   const told = (await collect(runtime.sendStreamingMessage(say('4')))).map(brief)
-  t.strictSame(told, ['task:submitted', 'working', 'artifact: 0', 'artifact: 1', 'artifact: 2', 'failed: The task was ended: it had 5 events, more than this agent keeps of one task.'])
+  t.strictSame(told, ['task:submitted', 'working', 'artifact: 0', 'artifact: 1', 'artifact: 2', 'failed: The task was ended: it had 5 events, the limit of this agent for one task.'])
   t.equal(log.length, 1)
   const done = taskIn(await runtime.sendMessage(say('2')))
   t.equal(stateName(done.status.state), 'completed')
@@ -152,7 +152,7 @@ await t.test('a task that has more events than may be kept now fails when it is 
   t.match(textOf((await after.runtime.getTask({ id })).status.message), TOO_MANY)
 })
 
-const TOO_LARGE = 'The task was ended: its artifacts, statuses and messages would have more than 10000 bytes, the most that this agent stores of one task.'
+const TOO_LARGE = 'The task was ended: its artifacts, statuses and messages would exceed 10000 bytes, the limit of this agent for one task.'
 const kilobyte = 'x'.repeat(1000)
 
 await t.test('a task that would have more bytes than it may fails with a reason, and what is stored of it can be read', async t => {

@@ -171,7 +171,7 @@ await t.test('a task has at most as many webhooks as the limit says, and so has 
   const { runtime } = pushing(t, { limits: { webhooksPerTask: 2, webhooksPerPrincipal: 3 } })
   const taskId = await asked(runtime, { id: 'a', url: A })
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: B })
-  const full = { code: 'RateLimited', message: `Task ${taskId} has 2 push notification configurations, which is the most. Delete one first.` }
+  const full = { code: 'RateLimited', message: `Task ${taskId} has 2 push notification configurations, which is the limit. Delete one first.` }
   t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId, id: 'c', url: B })), full)
   t.match(await refusal(runtime.sendMessage(say('x', { taskId }, { taskPushNotificationConfig: { id: 'c', url: B } }))), full)
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: A })

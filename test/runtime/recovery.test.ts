@@ -399,7 +399,7 @@ await t.test('recovery: fail', async t => {
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('ask')))
     await rest()
     await life.kill()
-    t.strictSame(await life.told(working), ['submitted', 'working', 'failed: The process ended while this task was at work, and such work is not begun again.'])
+    t.strictSame(await life.told(working), ['submitted', 'working', 'failed: The process ended while this task was working, and this agent does not restart such work.'])
     t.equal(runs, 2)
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]), 'yes')
   })

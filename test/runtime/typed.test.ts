@@ -160,7 +160,7 @@ await t.test('a chart that asks with a schema', async t => {
     t.strictSame(status.message?.metadata, { [ANSWER_SCHEMA]: SIZE })
     const before = await store.readTask({ tenant: '', principal: 'anonymous' }, taskId)
     t.match(await rejection(runtime.sendMessage(say('huge', { taskId }))), {
-      code: 'InvalidParams', violations: [{ field: 'message.parts' }], message: /^The task does not take this answer: message\.parts /
+      code: 'InvalidParams', violations: [{ field: 'message.parts' }], message: /^The answer is not valid: message\.parts /
     })
     t.strictSame(await store.readTask({ tenant: '', principal: 'anonymous' }, taskId), before)
     const done = taskIn(await runtime.sendMessage({ message: userMessage('', { taskId, parts: [text('ignored'), data('small')] }) }))

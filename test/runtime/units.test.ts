@@ -632,7 +632,7 @@ await t.test('what an agent says has the bounds of JSON from clients, and what t
   const nested = (depth: number): [] => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
   const crowd = (members: number) => Object.fromEntries(Array.from({ length: members }, (_, i) => [`k${i}`, i]))
   const rows: [unknown, RegExp][] = [
-    [{ data: nothing }, /artifact\.parts\[0\]\.data must be JSON: not a function, a symbol or what a toJSON makes nothing of/],
+    [{ data: nothing }, /artifact\.parts\[0\]\.data must be JSON: not a function, a symbol, or an object whose toJSON returns undefined/],
     [{ text: 'x', metadata: nothing }, /artifact\.parts\[0\]\.metadata must be JSON: not a function/],
     [{ text: 'x', metadata: text }, /artifact\.parts\[0\]\.metadata must be an object, also after its toJSON/],
     [{ parts: [{ text: 'x' }], metadata: nothing }, /artifact\.metadata must be JSON: not a function/],

@@ -179,7 +179,7 @@ await t.test('steps', async t => {
     for (const result of [1n, cyclic, () => {}, Symbol('x'), { toJSON() { throw new Error('x') } }]) {
       const { runtime, log } = start(t, { work: async ({ step }) => { await step('count', () => result) } })
       const { status } = taskIn(await invalidOutput(runtime))
-      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', `The agent's code produced something that is not valid A2A: the result of step count must be JSON: ${['function', 'symbol'].includes(typeof result) ? 'not a function, a symbol or what a toJSON makes nothing of' : 'without cycles and BigInt'}.`])
+      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', `The agent's code produced something that is not valid A2A: the result of step count must be JSON: ${['function', 'symbol'].includes(typeof result) ? 'not a function, a symbol, or an object whose toJSON returns undefined' : 'without cycles and BigInt'}.`])
       t.equal(log.length, 1)
     }
   })
@@ -459,7 +459,7 @@ await t.test('work that says something else when it runs again', async t => {
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
     artifactId = 'b'
     await life.again()
-    t.match(textOf((await reaches(life.runtime, id, 'failed')).status.message), /word 1 was artifact a and is artifact b now/)
+    t.match(textOf((await reaches(life.runtime, id, 'failed')).status.message), /word 1 was artifact a and is now artifact b/)
   })
 
   await t.test('may catch that, as every error of what it says', async t => {

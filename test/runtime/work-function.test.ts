@@ -90,7 +90,7 @@ await t.test('ask', async t => {
     })
     const { id: taskId, status } = taskIn(await runtime.sendMessage(say('x')))
     t.equal(textOf(status.message), 'One?')
-    t.match(second, { name: 'TypeError', message: /can ask the next one when that is answered/ })
+    t.match(second, { name: 'TypeError', message: /Ask the next one after that is answered/ })
     t.equal(textOf(taskIn(await runtime.sendMessage(say('1', { taskId }))).artifacts?.[0]), '1')
     t.strictSame(log, [])
   })
