@@ -19,8 +19,7 @@ import type { TaskTimers } from '../timers/task-timers.ts'
 import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
-import { checkReadable } from '../work/work-input.ts'
-import { ContextLoads } from './context-loads.ts'
+import { checkReadable, WorkInputs } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
 import { readTaskOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { ContextRecovery } from './recovery.ts'
@@ -28,10 +27,10 @@ import type { WorkSpans } from './work-spans.ts'
 
 const DEFAULT_HISTORY = 50
 
-/** How full a task is when the log says so. */
+/** Part of `limits.taskBytes` at which a task is logged as nearly full. */
 const NEARLY_FULL = 0.8
 
-/** What a host needs of its context. The actors and timers are made after it. */
+/** The context of a host. Some members are functions, because actors and timers are created after the host. */
 export interface HostedContext {
   readonly pipeline: CommitPipeline
   readonly tasks: TaskLedger
@@ -42,32 +41,31 @@ export interface HostedContext {
   readonly timers: () => TaskTimers
 }
 
-/** What the actors of one live context find behind their chart: they tell it into the open turn, and start by it what waits for commits. */
+/** Host of the actors of one live context: collects their events and effects in the open turn, and gives them access to the store. */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
-  /** None where nothing is traced. */
+  /** `undefined` without tracing. */
   readonly traces: WorkSpans | undefined
   readonly #services: ContextServices
   readonly #context: HostedContext
-  /** None in a context that has no stored tasks to recover. */
+  /** Created for a context with stored tasks. */
   #recovery: ContextRecovery | undefined
-  readonly #loads: ContextLoads
+  readonly #inputs: WorkInputs
   #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: WorkSpans) {
     this.key = key
     this.#services = services
     this.#context = context
-    this.#loads = new ContextLoads(key, services, context.tasks)
+    this.#inputs = new WorkInputs(key, services, context.tasks)
     this.traces = traces
   }
 
-  /** What recovers the tasks of the context. */
   get recovery(): ContextRecovery {
     return (this.#recovery ??= new ContextRecovery(this.#services, this.#context.tasks, this))
   }
 
-  /** The process ends in order: what was recovered in it was no cause of that. */
+  /** Takes back recoveries, because the process shuts down cleanly. */
   processEnds(): void {
     this.#recovery?.processEnds()
   }
@@ -96,7 +94,7 @@ export class ContextHost implements ActorHost {
     return this.#isOver && !this.#isEnding
   }
 
-  /** The tasks will not go on when their actors stop now. */
+  /** Makes the next stop final: the tasks will not resume. */
   end(): void {
     this.#isEnding = true
   }
@@ -122,7 +120,7 @@ export class ContextHost implements ActorHost {
     } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
 
-  /** Logs a client's message in the open turn. Answers whether its task has room for it and for its request: always for the one that opens it. */
+  /** Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that opens a task always fits. */
   logMessage(row: MessageRow & { readonly taskId: string; readonly generation: number }, request?: Received['request']): boolean {
     const { tasks, pipeline } = this.#context
     const bytes = receivedBytes(request ? { message: row.message, request } : row)
@@ -137,7 +135,7 @@ export class ContextHost implements ActorHost {
     const { taskBytes } = this.#services.limits
     const bytes = this.#context.tasks.addBytes(taskId, added)
     const most = NEARLY_FULL * taskBytes
-    if (bytes >= most && bytes - added < most) this.logger.warn('a task has nearly as many bytes as it may', { taskId, bytes, taskBytes })
+    if (bytes >= most && bytes - added < most) this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
   }
 
   noteMove(taskId: string): void {
@@ -156,19 +154,19 @@ export class ContextHost implements ActorHost {
   }
 
   workInput(taskId: string, open?: ReadOpened): Promise<WorkInput> {
-    return this.#loads.input(taskId, open)
+    return this.#inputs.load(taskId, open)
   }
 
-  /** A task has ended: its timers end, and the tasks that were loaded for its work no longer count. */
+  /** Clears the timers of an ended task, and releases the tasks that were loaded for its work. */
   ended(taskId: string): void {
     this.#context.timers().clearTask(taskId)
-    this.#loads.ended(taskId)
+    this.#inputs.ended(taskId)
   }
 
-  /** The context leaves memory. */
+  /** Releases what the context uses, because it leaves memory. */
   leave(): void {
     this.traces?.leave()
-    this.#loads.leave()
+    this.#inputs.leave()
   }
 
   async readTask(taskId: string): Promise<Task> {
@@ -179,9 +177,9 @@ export class ContextHost implements ActorHost {
   }
 
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
-    if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself: it would never end.`)
+    if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself. Wait for another task.`)
     const { store, feeds, limits } = this.#services
-    const loads = this.#loads.of(neededBy)
+    const loads = this.#inputs.loadsOf(neededBy)
     const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
     return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
@@ -252,14 +250,14 @@ export class ContextHost implements ActorHost {
     this.#context.timers().clearAlarm(taskId, name)
   }
 
-  /** Delivers an event that is due: at once, or when its task has been recovered. */
+  /** Delivers a due event, at once or after its task has been recovered. */
   deliver(delivery: Effect): void {
     this.runs(delivery.taskId)
     if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)
     else delivery.run()
   }
 
-  /** Runs what waited for a commit; an error in it is the work's. */
+  /** Runs an effect after its commit. An error in it crashes the task's work. */
   run(effect: Effect): void {
     this.runs(effect.taskId)
     try {
@@ -270,13 +268,13 @@ export class ContextHost implements ActorHost {
     }
   }
 
-  /** Starts the work of a task: with its input, or with the rest of the opening call, if these are known. */
+  /** Starts the work of a task. Without `input` it is loaded; `opened` saves a read of the journal. */
   startTask(taskId: string, input?: WorkInput, opened?: Opened): void {
     if (input) return this.begin(input)
     this.workInput(taskId, opened && (() => opened)).then(input => this.begin(input), error => this.failTask(taskId, error))
   }
 
-  /** Starts the work of a task, unless that has ended. */
+  /** Starts the work of a task, unless the task has ended. */
   begin(input: WorkInput): void {
     const { taskId } = input
     if (this.#isOver || !this.#context.tasks.has(taskId)) return

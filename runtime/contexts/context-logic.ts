@@ -11,12 +11,12 @@ import { workChart } from '../work/chart-work.ts'
 import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 
-/** The context chart with an agent's logic in it. */
+/** The context chart with an agent's logic. */
 export type ContextLogic = typeof contextMachine
 
-/** Puts an agent's work and negotiation into our charts. Made once for a runtime: all its contexts share it. */
+/** Provides an agent's work and negotiation to the charts. Made once per runtime and shared by its contexts. */
 export function contextLogic({ work, negotiate, input }: Agent): ContextLogic {
-  // Without work there are tasks too, if some are stored: they end, and tell why.
+  // An agent without work may have stored tasks, which then end with a reason.
   const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}))) }
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
@@ -29,7 +29,7 @@ function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
   return isGenerator(work) ? workGenerator(work) : workFunction(work)
 }
 
-/** The task chart with work in it, telling its facts to the turn. */
+/** The task chart with work, whose emitted events go into the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
   const machine = compiled(taskMachine.provide({ actors: { work } }))
   return withScope(machine, scope => ({

@@ -2,6 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
+import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
 import { contextName, isErased, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
@@ -9,14 +10,13 @@ import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { ERASED, shutDown } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { PendingErasures } from './pending-erasures.ts'
-import { loadContext, snapshotBytes } from './stored-context.ts'
 import { awayAfter, WakeScheduler, type Absence } from './wake-scheduler.ts'
 import { WorkSpans, storedTraces } from './work-spans.ts'
 
 /**
- * The contexts in memory, by tenant, principal and id; the others are in the store, and come back when a message needs
- * them or their time has come. Of those in which nothing is under way `limits.idleContexts` stay, the longest unused leave;
- * in all there are at most `limits.liveContexts`, of one principal, connection or tenant at most its share.
+ * LRU registry of the contexts in memory, by tenant, principal and id. Others are in the store, and are restored by a message or a
+ * timer. At most `limits.idleContexts` idle ones stay; the least recently used leave memory. In total there are at most
+ * `limits.liveContexts`, with shares for each principal, connection and tenant.
  */
 export class ContextRegistry {
   readonly #services: ContextServices
@@ -25,11 +25,11 @@ export class ContextRegistry {
   readonly #room: ContextRoom
   readonly #bytes: ContextRoom
   readonly #loading = new ReleasingMap<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
-  /** Those that broke, and are to come back: their work was not at work at the end of a process. */
+  /** Contexts that broke and are to be reloaded, which does not count as a recovery. */
   readonly #broken = new ReleasingMap<Absence>()
   /** Whether the store refused the newest commit. */
   #isRefused = false
-  /** Those at rest, the longest unused first. One that a timer has just stirred may still be among them. */
+  /** Idle contexts, the least recently used first. One that a timer has just activated may still be here. */
   #resting: LiveContext[] = []
   readonly #erasures = new PendingErasures()
   #isClosed = false
@@ -42,19 +42,18 @@ export class ContextRegistry {
     this.#wakes = new WakeScheduler(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
   }
 
-  /** How many are in memory. */
+  /** Number of contexts in memory. */
   get size(): number {
     return this.#live.size
   }
 
-  /** Those in memory. */
   get live(): LiveContext[] {
     return this.#live.values()
   }
 
   /**
-   * The context of this key, from memory or from the store; a new one if nobody has used the key yet. A context
-   * that comes into memory uses the share of its principal, or else of this connection.
+   * The context of this key, from memory or from the store, or a new one. A context that enters memory counts against the share of
+   * its principal, or of `connection` for an anonymous caller.
    */
   async get(key: ContextKey, connection?: object): Promise<LiveContext> {
     for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
@@ -65,22 +64,22 @@ export class ContextRegistry {
     return live
   }
 
-  /** A new context, under a key that nobody has used. */
+  /** A new context with an unused key. */
   create(key: ContextKey, connection?: object): LiveContext {
     if (this.#isClosed) throw shutDown()
     if (this.#erasures.of(key)) throw beingErased()
     return this.#add(key, this.#sharerOf(key, connection))
   }
 
-  /** Makes room for a message to a live context: contexts at rest leave memory. Throws RateLimited or Overloaded if there is none. */
+  /** Makes memory for a message to a live context, by removing idle ones. Throws RateLimited or Overloaded if that is not enough. */
   makeRoomIn(live: LiveContext): void {
     this.#stirs(live)
     this.#bytes.make(live.owner.sharer)
   }
 
   /**
-   * Ends contexts, and keeps everybody from them while `erase` runs: the works of their tasks stop as if canceled, whoever
-   * waits for what is not committed gets TaskNotFound, and who asks for one of them has to wait. If it fails they go on.
+   * Ends contexts and blocks access to them while `erase` runs. The work of their tasks stops as if canceled. Calls that wait for a
+   * commit get TaskNotFound; new calls wait. If `erase` fails, the contexts are restored.
    */
   withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
     return this.#erasures.run(whose, async () => {
@@ -96,23 +95,23 @@ export class ContextRegistry {
     })
   }
 
-  /** Brings the contexts into memory whose work goes on, now, and from then on those in which something becomes due. */
+  /** Restores contexts with running work now, and from then on those with due timers. */
   resume(): void {
     this.#wakes.start()
   }
 
-  /** Tells every context that the process ends in order. Resolves when what follows from that is on its way to the store. */
+  /** Tells every context that the process shuts down cleanly. Resolves when the resulting commits have begun. */
   processEnds(): Promise<void> {
     for (const live of this.#live.values()) live.processEnds()
     return Promise.resolve()
   }
 
-  /** Resolves when everything decided until now is committed and told. */
+  /** Resolves when everything decided so far is committed and told. */
   async settled(): Promise<void> {
     await Promise.all(Array.from(this.#live.values(), live => live.settled()))
   }
 
-  /** Stops every context. What is committed stays. Resolves when what is being erased is. */
+  /** Stops every context, without loss of committed data. Resolves when pending erasures are done. */
   close(): Promise<void> {
     this.#isClosed = true
     this.#wakes.close()
@@ -152,7 +151,7 @@ export class ContextRegistry {
     return live
   }
 
-  /** What a context hears from here and tells; `broken` if it was in memory before, and broke. */
+  /** The owner of a context; `broken` if the context broke before in this process. */
   #ownerOf(sharer: Sharer, live: () => LiveContext, broken: Absence | undefined): ContextOwner {
     const { clock, observers } = this.#services
     const backAtMs = clock.now()
@@ -189,7 +188,7 @@ export class ContextRegistry {
     if (index >= 0) this.#resting.splice(index, 1)
   }
 
-  /** Lets the longest unused context leave memory that can, for the whole or for a share. Answers whether there was one. */
+  /** Removes the least recently used idle context from memory, of any or of one sharer. Gives whether there was one. */
   #dismissOne(lacking: Lacking, sharer: Sharer = {}): boolean {
     const isMeant = (live: LiveContext) => lacking === 'whole' || live.owner.sharer[lacking] === sharer[lacking]
     for (let live = this.#resting.find(isMeant); live; live = this.#resting.find(isMeant)) {
@@ -213,14 +212,14 @@ export class ContextRegistry {
     live.owner.bytes.end()
   }
 
-  /** Whether a context is in memory, or comes back by itself. */
+  /** Whether a context is in memory, or has a timer that reloads it. */
   #isSeenTo(name: string): boolean {
     return this.#live.has(name) || this.#broken.get(name)?.timer !== undefined
   }
 
   /**
-   * A context whose commit failed starts again from what the store holds, so that its work goes on: at once, or after a
-   * while. Who listens to tasks of which nobody knows whether they were written hears of what was.
+   * Reloads a context whose commit failed, at once or after `awayMs`, so that its work resumes. It is not known whether the commit was
+   * written, so streams and webhooks of its tasks first get what the store has.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
     const { store, feeds, clock, webhooks } = this.#services
@@ -242,7 +241,7 @@ export class ContextRegistry {
       if (awayMs === 0) await this.#wake(key, connection)
     } catch (error) {
       this.#staysAway(key, error)
-      // Who listens might wait for ever: a task that has ended is not brought back.
+      // Otherwise streams might wait for ever, because an ended task is not restored.
       for (const taskId of unread) feeds.end(key, taskId, unknown())
     }
   }
@@ -273,9 +272,9 @@ export class ContextRegistry {
 }
 
 function unknown(): A2AError {
-  return new A2AError('Overloaded', 'The agent cannot tell what became of the task. Look at it again later.', { retryAfterMs: 1000 })
+  return new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
 }
 
 function beingErased(): A2AError {
-  return new A2AError('Overloaded', 'What you have here is being erased. Send the request again later.', { retryAfterMs: 1000 })
+  return new A2AError('Overloaded', 'Your data is being erased. Send the request again later.', { retryAfterMs: 1000 })
 }

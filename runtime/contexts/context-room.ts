@@ -5,13 +5,13 @@ import { liveBytes } from '../access/unfinished-bytes.ts'
 
 const ADVICE = 'Wait for a task to end, or cancel one.'
 
-const CONTEXTS: Use = { limit: 'liveContexts', what: 'conversations that are under way', advice: ADVICE }
+const CONTEXTS: Use = { limit: 'liveContexts', what: 'active conversations', advice: ADVICE }
 const BYTES: Use = { limit: 'liveBytes', what: 'bytes of conversations in memory', advice: ADVICE }
 
-/** Has a context at rest leave memory: one of the sharer's, or any if the whole is full. Answers whether there was one. */
+/** Removes an idle context from memory: one of the sharer's, or any if the whole limit is reached. Gives whether there was one. */
 export type Dismiss = (lacking: Lacking, sharer: Sharer) => boolean
 
-/** The room for contexts in memory, by one resource that they use. */
+/** Limit of one resource of contexts in memory, with shares. */
 export class ContextRoom {
   readonly shares: Shares
   readonly #use: Use
@@ -25,17 +25,17 @@ export class ContextRoom {
     this.#dismiss = dismiss
   }
 
-  /** The room by `limits.liveContexts`. */
+  /** Limits contexts by `limits.liveContexts`. */
   static forContexts(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(new Shares(limits.liveContexts, limits), CONTEXTS, 'The agent has as many conversations under way as it takes. Send the request again later.', dismiss)
+    return new ContextRoom(new Shares(limits.liveContexts, limits), CONTEXTS, 'The agent has too many active conversations. Send the request again later.', dismiss)
   }
 
-  /** The room by `limits.liveBytes`. */
+  /** Limits bytes by `limits.liveBytes`. */
   static forBytes(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(liveBytes(limits), BYTES, 'The agent has as many bytes of conversations in memory as it takes. Send the request again later.', dismiss)
+    return new ContextRoom(liveBytes(limits), BYTES, 'The agent has too many bytes of conversations in memory. Send the request again later.', dismiss)
   }
 
-  /** Makes room for so much more. Throws RateLimited, or Overloaded if the whole is full, if no context at rest can leave memory for it. */
+  /** Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded for the whole limit. */
   make(sharer: Sharer, amount = 1): void {
     const { shares } = this
     for (let lacking = shares.lacking(sharer, amount); lacking; lacking = shares.lacking(sharer, amount)) {

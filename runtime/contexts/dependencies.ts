@@ -13,27 +13,27 @@ import type { CleanupTracker } from '../work/cleanup.ts'
 import type { TaskLoads } from '../work/task-loads.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { Observers } from './observers.ts'
-import type { RecoveryQueue } from './recovery-queue.ts'
+import type { RecoveryQueue } from './recovery.ts'
 
-/** Who holds a live context, and hears from it. */
+/** Owner of a live context: settings for it, and callbacks. */
 export interface ContextOwner {
-  /** Whose share of the live contexts it uses. */
+  /** Counted in the shares of live contexts. */
   readonly sharer: Sharer
-  /** Counts the bytes that its tasks keep in memory. */
+  /** Counts the bytes of its tasks in memory. */
   readonly bytes: Share
-  /** Whether the context was in memory before, in this process, and broke there. */
+  /** Whether the context was in memory before in this process, and broke. */
   readonly wasHere: boolean
-  /** Whether the store has refused the newest commit, of this context or another. */
+  /** Whether the store refused the newest commit, of this context or another. */
   isRefused(): boolean
-  /** The store has taken a commit. */
+  /** Called after each commit. */
   committed(commit: Commit): void
-  /** Everything decided is committed and told: it may be at rest. */
+  /** Called when everything decided is committed and told, so the context may be idle. */
   settled(): void
-  /** It has come to an end by itself, because of a commit that these tasks were part of: the store refused it, or it lost its race. */
+  /** Called when a commit with these tasks failed and ended the context: the store refused it, or another process was faster. */
   broke(taskIds: ReadonlySet<string>, isRefused: boolean): void
 }
 
-/** What every context of a runtime works with. */
+/** Dependencies of every context of a runtime. */
 export interface ContextServices {
   readonly store: Store
   readonly clock: Clock
@@ -50,8 +50,8 @@ export interface ContextServices {
   readonly cleanUps: CleanupTracker
   readonly recoveryQueue: RecoveryQueue
   readonly observers: Observers
-  /** What traces the works, if anything does. */
+  /** Traces work, if set. */
   readonly telemetry?: Telemetry | undefined
-  /** What tells webhooks, if the agent pushes. */
+  /** Delivers to webhooks, if set. */
   readonly webhooks?: Webhooks | undefined
 }

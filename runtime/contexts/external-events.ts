@@ -1,37 +1,42 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
-import type { NewWebhook, DeduplicationKey } from '../store/rows.ts'
+import type { Turn } from '../commits/turn.ts'
+import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { answered } from '../work/chart-question.ts'
 import { runOf } from '../work/function-work.ts'
 import type { CheckedAnswer } from '../work/question-queue.ts'
 
-/** An event from outside for one task. */
+/** An event for one task from a caller. */
 export type OutsideEvent =
   | { type: 'task.cancel'; taskId: string }
   | ({ type: 'message.received'; taskId: string } & Received)
   | { type: 'authorization.received'; taskId: string; data: unknown }
 
-/** On what terms a task is to take an event. */
+/** Terms of an event from a caller. */
 export interface OutsideTerms {
-  /** Only while the task's newest event has this generation. */
+  /** Handle the event only if the task has this generation. */
   readonly ifGeneration?: number | undefined
-  /** What to remember a message by, if it is not to be taken twice. */
+  /** Key of a message that is deduplicated. */
   readonly send?: DeduplicationKey | undefined
-  /** The webhook that comes with a message. */
+  /** Webhook of a message. */
   readonly webhook?: Omit<NewWebhook, 'taskId'> | undefined
-  /** The trace that it belongs to. */
+  /** Trace context of the event. */
   readonly trace?: TraceCarrier | undefined
 }
 
 type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 
-/** Why a task does not take an event: not now, not at this generation, not one more in its queue, not so many bytes, or not like this. */
+/**
+ * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `full`: its queue is full.
+ * `large`: the message exceeds its bytes. Violations: the answer is invalid.
+ */
 export type Refusal = 'refused' | 'stale' | 'full' | 'large' | readonly FieldViolation[]
 
-/** The event as the task's chart takes it now, or why it does not; an answer also has to be one that its work takes, which gets it checked. */
+/** The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which gets the parsed value. */
 export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
@@ -49,7 +54,7 @@ export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: Mess
   return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 
-/** Checks what the work is to be given; `undefined` if it takes nothing of the kind. A chart whose guards or schema throw takes it, and crashes. */
+/** Validates an event for the work; `undefined` if the work does not handle it. If a chart's guards or schema throw, the event is accepted, and crashes the chart. */
 function checkedFor<Given extends ToWork>(work: AnyActorRef, event: Given): CheckedAnswer<Given> | undefined {
   const run = runOf(work)
   if (run) return run.check(event)
@@ -59,5 +64,49 @@ function checkedFor<Given extends ToWork>(work: AnyActorRef, event: Given): Chec
     return 'violations' in heard || snapshot.can(heard.event) ? heard : undefined
   } catch {
     return { event }
+  }
+}
+
+/** Terms of a request, which are stored with its outcome. */
+export type CallTerms = Pick<OutsideTerms, 'send' | 'webhook'>
+
+/** Outcome of a request: the agent's answer, or the turn that opened a task. */
+export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
+
+interface PendingCall extends CallTerms {
+  readonly resolve: (outcome: CallOutcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The calls of one context that wait for the outcome of their requests, by id. */
+export class PendingCalls {
+  readonly #calls = new Map<string, PendingCall>()
+
+  /** Settles when the outcome is committed. */
+  add(callId: string, { send, webhook }: CallTerms): Promise<CallOutcome> {
+    return new Promise((resolve, reject) => void this.#calls.set(callId, { send, webhook, resolve, reject }))
+  }
+
+  has(callId: string): boolean {
+    return this.#calls.has(callId)
+  }
+
+  /** Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart. */
+  settle(callId: string, turn: Turn, outcome: { taskId: string } | { reply: Message } | { error: unknown }): void {
+    const call = this.#calls.get(callId)
+    if (!call) return
+    if (call.send && !('error' in outcome)) turn.sends.push({ ...call.send, ...outcome } satisfies SendRow)
+    if (call.webhook && 'taskId' in outcome) turn.webhooks.push({ ...call.webhook, taskId: outcome.taskId, told: 0 })
+    const told = () => {
+      this.#calls.delete(callId)
+      if ('error' in outcome) call.reject(outcome.error)
+      else call.resolve('taskId' in outcome ? { opened: turn } : outcome)
+    }
+    turn.waiting.push({ told, failed() {} })
+  }
+
+  failAll(error: unknown): void {
+    for (const { reject } of this.#calls.values()) reject(error)
+    this.#calls.clear()
   }
 }

@@ -21,20 +21,19 @@ import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
-import { acceptEvent, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
+import { acceptEvent, PendingCalls, type CallOutcome, type CallTerms, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
-import { PendingCalls, type CallOutcome, type CallTerms } from './pending-calls.ts'
 import { resumeTasks } from './resume-tasks.ts'
 import type { WorkSpans } from './work-spans.ts'
 
 /**
- * One context in memory: its actors, and what they need of the world. It is the single writer of its tasks: every
- * event that reaches them does so in a turn of the {@link CommitPipeline}. When a commit fails the context is over:
- * its actors stop, whoever waits hears of it, and the store still holds what was before.
+ * One context in memory, with its actors. It is the single writer of its tasks: each event for them is part of a turn of the
+ * {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the error. The store still
+ * has the state before that commit.
  */
 export class LiveContext implements LiveActors {
   readonly key: ContextKey
-  /** Its key as one text. */
+  /** Its key as a string. */
   readonly name: string
   readonly #services: ContextServices
   readonly #root: Actor<ContextLogic>
@@ -45,7 +44,7 @@ export class LiveContext implements LiveActors {
   readonly #texts: SnapshotCache
   readonly #host: ContextHost
   #commit: number
-  /** Whether it may have had a task before the next. */
+  /** Whether it may have had a task. */
   #hasTasks: boolean
   #saved: SavedContext | undefined
   readonly owner: ContextOwner
@@ -90,13 +89,13 @@ export class LiveContext implements LiveActors {
     this.#start(tasks)
   }
 
-  /** True while nothing is under way and nothing is due, so that the context may leave memory without a loss. */
+  /** Whether nothing runs and nothing is due, so that the context may leave memory. */
   get isAtRest(): boolean {
     if (this.isLeaving || !this.#pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0) return false
     return this.nextWakeMs > this.#services.clock.now()
   }
 
-  /** When the context has to be in memory: 0 while it is at work, Infinity if only a message needs it. */
+  /** When the context must be in memory next: 0 while work runs, Infinity if only a message needs it. */
   get nextWakeMs(): number {
     let nextMs = Infinity
     for (const taskId of this.#tasks.ids()) nextMs = Math.min(nextMs, this.#wakeOf(taskId))
@@ -112,7 +111,7 @@ export class LiveContext implements LiveActors {
     return this.#root
   }
 
-  /** Has the context decide upon a request: a message that addresses no task. Resolves when what became of it is committed. */
+  /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
   receive(request: ContextRequest, terms: CallTerms): Promise<CallOutcome> {
     if (this.#pipeline.isOver) return Promise.reject(this.#pipeline.error)
     const outcome = this.#calls.add(request.callId, terms)
@@ -121,8 +120,8 @@ export class LiveContext implements LiveActors {
   }
 
   /**
-   * Has a task decide upon an event. Gives the turn in which it takes it, or why it does not: then nothing changes. Either way
-   * it resolves when everything that was decided until now is committed.
+   * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it resolves when
+   * everything decided so far is committed.
    */
   send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | Refusal> {
     return new Promise((resolve, reject) => {
@@ -132,7 +131,7 @@ export class LiveContext implements LiveActors {
     })
   }
 
-  /** Gives an event to its task, or says why that does not take it. */
+  /** Sends an event to its task, or gives the refusal. */
   #refusalOf(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, turn: Turn): Refusal | undefined {
     const { taskId } = event
     const task = this.#actorOf(taskId)
@@ -150,25 +149,25 @@ export class LiveContext implements LiveActors {
     return undefined
   }
 
-  /** Settles when the work of a task that came back into memory with a question waits for its answer again; nothing to wait for otherwise. */
+  /** Settles when replayed work of an interrupted task waits for its answer again; `undefined` if there is nothing to wait for. */
   caughtUp(taskId: string): Promise<void> | undefined {
     const task = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
     const work: AnyActorRef | undefined = task?.getSnapshot().children.work
     return work && runOf(work)?.caughtUp()
   }
 
-  /** Hears that the process ends in order, before `stop`. */
+  /** Call it before `stop` if the process shuts down cleanly. */
   processEnds(): void {
     this.#host.processEnds()
   }
 
-  /** Resolves when everything decided until now is committed and told, or never will be. */
+  /** Resolves when everything decided so far is committed and told, or has failed. */
   settled(): Promise<void> {
     if (this.#pipeline.isSettled) return Promise.resolve()
     return new Promise(resolve => void this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() }))
   }
 
-  /** Stops the actors. What is committed stays; whoever waits for what is not gets `error`. May be called twice. */
+  /** Stops the actors. Calls that wait for a commit get `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
     this.#pipeline.end(error)
     this.#calls.failAll(error)
@@ -179,7 +178,7 @@ export class LiveContext implements LiveActors {
     this.#services.observers.told?.left(this)
   }
 
-  /** Stops the actors for good, as if their tasks were canceled; whoever waits gets `error`. */
+  /** Stops the actors for good, as if their tasks were canceled. Waiting calls get `error`. */
   erase(error: unknown): void {
     this.#host.end()
     this.stop(error)
@@ -189,7 +188,7 @@ export class LiveContext implements LiveActors {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.told?.entered(this)
     this.#root.on('*', fact => this.#noteFact(fact))
-    /* c8 ignore next -- our chart does not break; should it, the context is loaded again */
+    /* c8 ignore next -- the context chart does not fail; if it does, the context is reloaded */
     this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
@@ -215,7 +214,7 @@ export class LiveContext implements LiveActors {
       case 'request.refused':
         return this.#calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
       case 'child.crashed': {
-        /* c8 ignore next -- our negotiation ends with an outcome, whatever its author's code does */
+        /* c8 ignore next -- a negotiation ends with an outcome, whatever its author's code does */
         if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
         this.#host.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
         return this.#host.noteMove(fact.actorId)
@@ -236,7 +235,7 @@ export class LiveContext implements LiveActors {
     this.#host.logMessage({ message, taskId, generation: 0 }, details)
     storeOpened(taskId, opened, turn.journal)
     if (trace) this.#host.traces?.open(taskId, trace, turn)
-    // A chart's first step is its author's: what led there is durable before.
+    // The initial transition of a chart runs the author's code, so it waits for the commit.
     if (input && typeof work === 'function') turn.starts.push(input)
     else turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
     this.#calls.settle(callId, turn, { taskId })
@@ -267,13 +266,13 @@ export class LiveContext implements LiveActors {
     if (row) turn.rows.push(row)
   }
 
-  /** When a task has to be in memory: always while it works, and when something runs in it while it waits for its client. */
+  /** When a task must be in memory next: 0 while it works, or while logic runs in it during an interruption. */
   #wakeOf(taskId: string): number {
     const actor = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
     return actor && !hasRunningLogic(actor) ? this.#timers.nextOf(taskId) : 0
   }
 
-  /** A task's actor as text; if it cannot be saved the task has failed, and there is nothing to save any more. */
+  /** A task's actor as text. If it cannot be serialized, the task fails and has no snapshot. */
   #snapshotOf(taskId: string): string | undefined {
     const actor = this.#actorOf(taskId)
     try {

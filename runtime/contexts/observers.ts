@@ -3,37 +3,37 @@ import type { Agent } from '../agent/define-agent.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Commit, ContextKey, Erasure, Store } from '../store/store.ts'
 
-/** A context in memory, by its actor: `root.system` is the actor system of all that live in it. */
+/** A context in memory: `root` is its actor, `root.system` the system of all its actors. */
 export interface LiveActors {
   readonly key: ContextKey
   readonly root: AnyActorRef
 }
 
-/** Hears what happens in a runtime and does not take part in it, such as an inspector. Each member may be left out; an error that one throws is logged. */
+/** A passive observer of a runtime, such as an inspector. All members are optional; errors that they throw are logged. */
 export interface Observer {
-  /** A context is in memory. Its actors are there and may not have started. */
+  /** A context has entered memory. Its actors exist, but may not have started. */
   entered?(actors: LiveActors): void
-  /** A context has left memory: its actors have stopped. */
+  /** A context has left memory, and its actors have stopped. */
   left?(actors: LiveActors): void
-  /** What a context decided is durable, and told to its listeners now. */
+  /** A turn is committed, and is told now. */
   committed?(commit: Commit): void
-  /** What is stored of these is no more. */
+  /** Stored data has been erased. */
   erased?(whose: Erasure): void
-  /** The code of a task gets control: its work starts or goes on, or its chart takes an event. */
+  /** The author's code of a task runs next: its work starts or continues, or its chart gets an event. */
   runs?(taskId: string): void
 }
 
-/** What an observer may read. */
+/** Access of an observer to its runtime. */
 export interface Observation {
   readonly agent: Agent
   readonly store: Pick<Store, 'listTasks' | 'readEvents'>
-  /** Nothing is told from now on. May be called twice. */
+  /** Ends the observation. May be called twice. */
   stop(): void
 }
 
-/** The observers of a runtime. Without any there is nobody to tell, which is all that is looked at then. */
+/** The observers of a runtime. */
 export class Observers {
-  /** Tells all of them; undefined while there are none. */
+  /** Calls all observers; `undefined` while there are none, so that only this is checked. */
   told: Required<Observer> | undefined
   readonly #all = new Set<Required<Observer>>()
   readonly #logger: Logger
@@ -42,7 +42,7 @@ export class Observers {
     this.#logger = logger
   }
 
-  /** Adds one. The answer removes it, and may be called twice. */
+  /** Adds an observer. Call the result to remove it; it may be called twice. */
   add(observer: Observer): () => void {
     const own = guarded(observer, this.#logger)
     this.#all.add(own)

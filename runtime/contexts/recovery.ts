@@ -4,6 +4,7 @@ import { fruitless, type Recoveries, type Recovery } from '../../machines/superv
 import type { ActorHost } from '../commits/actor-host.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { RestoredTask } from '../snapshots/restored-task.ts'
 import type { JournalRow } from '../store/store.ts'
 import { isSleep } from '../work/replay.ts'
@@ -11,25 +12,25 @@ import { checkReadable } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
 import { NOT_RESTARTED } from './errors.ts'
 
-/** Recoveries without progress are counted within this time. */
+/** Period in which recoveries without progress are counted. */
 const PERIOD_MS = 24 * 3600 * 1000
 
-/** Work that sleeps makes no progress by intent: it may be recovered as many times as often as other work. */
+/** Sleeping work makes no progress by design, so it may be recovered this many times as often. */
 const ASLEEP_FACTOR = 20
 
-/** What recovery asks of the host of its context. */
+/** The part of a host that recovery uses. */
 type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'noteMove' | 'send'>
 
 /**
- * Recovers the tasks of one context that were at work when the process ended, or in which a delayed event is due. Until the
- * task's chart has decided upon the recovery, and that is durable, nothing starts in the task and no event is delivered.
+ * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due. Effects and events
+ * of a task are held back until its chart has decided on the recovery, and that is committed.
  */
 export class ContextRecovery {
   readonly #services: ContextServices
   readonly #tasks: TaskLedger
   readonly #host: RecoveringHost
   readonly #kept = new Map<string, Effect[]>()
-  /** Tasks whose recovery is decided, and not durable yet. */
+  /** Tasks whose recovery is decided, but not committed yet. */
   readonly #decided = new Set<string>()
   readonly #recovered = new Set<string>()
 
@@ -39,12 +40,12 @@ export class ContextRecovery {
     this.#host = host
   }
 
-  /** Keeps an effect back, if its task is to be recovered first. */
+  /** Holds back an effect if its task is to be recovered first. Gives whether it did. */
   keepsBack(effect: Effect): boolean {
     return this.#kept.get(effect.taskId)?.push(effect) !== undefined
   }
 
-  /** From now on keeps back what is to start for a task, until `recover` lets it go. */
+  /** Holds back the effects of a task from now on, until `recover` or `goOn`. */
   expect(taskId: string): void {
     this.#kept.set(taskId, [])
   }
@@ -53,42 +54,42 @@ export class ContextRecovery {
     return this.#kept.has(taskId)
   }
 
-  /** Whether a task is to be recovered, or its recovery is not durable yet. */
+  /** Whether a task is to be recovered, or its recovery is not committed yet. */
   isUnderWay(taskId: string): boolean {
     return this.#kept.has(taskId) || this.#decided.has(taskId)
   }
 
-  /** Recovers a task that is expected, as the agent's policy says of one that was at work or not. */
+  /** Recovers an expected task by the agent's policy. `wasAtWork`: logic was running in it. */
   recover(task: RestoredTask, wasAtWork: boolean): void {
     const { taskId, state, wakeAtMs } = task.row
     if (this.#services.agent.recovery === 'fail' && wasAtWork && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
       this.#host.failTask(taskId, new A2AError('InternalError', NOT_RESTARTED))
-      return this.#letGo(taskId)
+      return this.#release(taskId)
     }
     this.#readJournal(taskId).then(
       journal => this.#recoverInTurn(task, journal),
       error => {
         if (this.#host.isLeaving) return
         this.#host.failTask(taskId, error)
-        this.#letGo(taskId)
+        this.#release(taskId)
       }
     )
   }
 
-  /** Lets a task that is expected go on when a commit of it has been taken: the last one of its context was not. */
+  /** Resumes an expected task without a recovery, after its next commit: its context broke in this process. */
   goOn(taskId: string): void {
     this.#host.noteMove(taskId)
-    this.#letGo(taskId)
+    this.#release(taskId)
   }
 
-  /** The process ends in order: what was recovered is no cause of that, and its recovery does not count. */
+  /** Takes back the recoveries of this process, because it shuts down cleanly. */
   processEnds(): void {
     for (const taskId of this.#recovered) {
       if (this.#tasks.has(taskId)) this.#host.send({ type: 'recovery.undone', taskId })
     }
   }
 
-  /** Rejects if the journal is too large to be read. */
+  /** Rejects with RateLimited if the journal is too large to be read. */
   async #readJournal(taskId: string): Promise<JournalRow[]> {
     const { store, limits } = this.#services
     const { key } = this.#host
@@ -97,7 +98,7 @@ export class ContextRecovery {
     return store.readJournal(key, taskId)
   }
 
-  /** Work that has made progress since its last recovery is recovered at once; other work when it has its turn. */
+  /** Recovers work at once if it has made progress since its last recovery, else through the queue of suspects. */
   #recoverInTurn({ row, saved }: RestoredTask, journal: readonly JournalRow[]): void {
     const { clock, recoveryQueue, limits } = this.#services
     const atMs = clock.now()
@@ -114,15 +115,15 @@ export class ContextRecovery {
   #recover(taskId: string, recovery: Recovery, before: Recoveries | undefined, started: () => void): void {
     if (this.#host.isLeaving) return
     const ends = fruitless(recovery, before).length + 1
-    const message = { parts: [{ text: `The process ended ${ends} times while this task was at work, and it made no progress.` }] }
+    const message = { parts: [{ text: `The process ended ${ends} times while this task was working, without progress in between.` }] }
     if (this.#tasks.has(taskId)) this.#host.send({ type: 'task.recover', taskId, message, recovery })
     this.#recovered.add(taskId)
-    this.#letGo(taskId)
+    this.#release(taskId)
     this.#host.afterCommit({ taskId, run: started })
   }
 
-  /** Has what was kept back start with the commit of what was just decided. */
-  #letGo(taskId: string): void {
+  /** Releases held effects, which start after the commit of the open turn. */
+  #release(taskId: string): void {
     const effects = this.#kept.get(taskId) as Effect[]
     this.#kept.delete(taskId)
     this.#decided.add(taskId)
@@ -131,8 +132,66 @@ export class ContextRecovery {
   }
 }
 
-/** A text that differs when a task's charts are in another state. A timer that begins again in the same state is no progress. */
+/** Digest of the states of a task's charts. Due times are left out, because a renewed timer is no progress. */
 function digestOf({ children, delayed = [] }: RestoredTask['saved']): string {
   const timers = delayed.map(event => JSON.stringify({ ...event, dueMs: undefined })).toSorted()
   return createHash('sha256').update(JSON.stringify([children?.['work'], timers])).digest('base64url').slice(0, 16)
+}
+
+/** Recovered work that was running when its process ended again, so that it may be the cause. */
+export interface CrashSuspect {
+  /** Time of its last recovery, in milliseconds since 1970. */
+  readonly recoveredAtMs: number
+  /** Restarts it, and calls `started` when it runs. Never throws. */
+  readonly recover: (started: () => void) => void
+}
+
+/** How long a suspect runs before the next is started: a second, or less if many wait. */
+const SLOT_MS = 1000
+const ALL_WITHIN_MS = 10_000
+
+/**
+ * Restarts suspects one at a time, the one recovered last first. Work that crashes its process was the last one started before, so
+ * only that one is counted as recovered; the others wait.
+ */
+export class RecoveryQueue {
+  readonly #clock: Clock
+  readonly #startedAtMs: number
+  readonly #waiting: CrashSuspect[] = []
+  #timer: unknown
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#startedAtMs = clock.now()
+  }
+
+  /** Whether a task with this wake time was running or due when the runtime was created. */
+  concern(wakeAtMs: number | undefined): boolean {
+    return wakeAtMs !== undefined && wakeAtMs <= this.#startedAtMs
+  }
+
+  add(suspect: CrashSuspect): void {
+    this.#waiting.push(suspect)
+    this.#timer ??= this.#clock.setTimeout(() => this.#next(), SLOT_MS)
+  }
+
+  /** Restarts no more suspects. May be called twice. */
+  close(): void {
+    this.#waiting.length = 0
+    this.#clock.clearTimeout(this.#timer)
+  }
+
+  #next(): void {
+    const newest = this.#waiting.reduce((one, other) => (other.recoveredAtMs > one.recoveredAtMs ? other : one))
+    this.#waiting.splice(this.#waiting.indexOf(newest), 1)
+    this.#arm()
+    newest.recover(() => this.#arm())
+  }
+
+  /** Starts the time slot of the newest suspect. */
+  #arm(): void {
+    const others = this.#waiting.length
+    this.#clock.clearTimeout(this.#timer)
+    this.#timer = others === 0 ? undefined : this.#clock.setTimeout(() => this.#next(), Math.min(SLOT_MS, ALL_WITHIN_MS / others))
+  }
 }

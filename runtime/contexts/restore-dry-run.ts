@@ -6,24 +6,23 @@ import { defaultLimits } from '../access/limits.ts'
 import { liveBytes } from '../access/unfinished-bytes.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
-import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
+import { loadContext, restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
 import { NOT_RESTARTED } from './errors.ts'
-import { loadContext } from './stored-context.ts'
 
 /**
- * What would become of a stored task: it goes on as it is (`ok`), its chart is migrated first (`migrates`), its function
- * or generator runs again against its journal, which nobody can try without running it (`runs again`), or it `fails`.
+ * Outcome of a restore. `ok`: the task continues. `migrates`: its chart is migrated first. `runs again`: its function or generator is
+ * replayed, which cannot be tried without side effects. `fails`: the task fails.
  */
 export type Outlook = 'ok' | 'migrates' | 'runs again' | 'fails'
 
-/** What would become of one stored task with an agent as it is now. */
+/** Outcome for one stored task with the present agent. */
 export interface Verdict extends ContextKey {
   readonly taskId: string
   readonly state: TaskState
   readonly outlook: Outlook
-  /** Why it fails. */
+  /** Why it fails; only if `outlook` is `fails`. */
   readonly reason?: string
   /** The version of the agent that stored it, if any. */
   readonly storedVersion?: string
@@ -35,8 +34,8 @@ const LIVE: readonly TaskState[] = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING'
 const PAGE = 100
 
 /**
- * Tells of every task of these scopes that has not ended what would become of it if this agent took it up: nothing is
- * written, and none of the author's code runs but `migrate` and what restores actors. A task that cannot be read fails.
+ * Dry run of a restore: gives a verdict on every task of these scopes that has not ended. Nothing is written, and of the author's code
+ * only `migrate` and the restore of actors run. A task that cannot be read fails.
  */
 export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext' | 'readSnapshot'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
   const { most } = liveBytes(defaultLimits)
@@ -83,7 +82,7 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
   if (!work) return { outlook: 'ok' }
   const endsAtWork = agent.recovery === 'fail' && row.wakeAtMs === 0
   if (!agent.work || typeof agent.work === 'function') return endsAtWork ? { outlook: 'fails', reason: NOT_RESTARTED } : { outlook: 'runs again' }
-  // Made and never started: it restores all below it, and does nothing.
+  // An actor that is never started restores its children, but has no effects.
   const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
   const fault = restoreFault(actor)
   if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
@@ -91,7 +90,7 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
   return { outlook: isMigrated ? 'migrates' : 'ok' }
 }
 
-/** As the task's client would be told; of an error in the author's code also what it says, since its author asks. */
+/** The reason that the client would read, and the message of an author's error in parentheses. */
 function reasonFor(error: unknown): string {
   const reason = reasonOf(error)
   const cause: unknown = isA2AError(error) ? error.cause : error

@@ -4,35 +4,35 @@ import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { ContextKey, Store, Wake, WakeCursor } from '../store/store.ts'
 
-/** How many wakes are read, and contexts brought into memory, at once. */
+/** Batch size: wakes that are read, and contexts that are restored, at the same time. */
 const AT_ONCE = 32
 
-/** How long what failed waits to be tried again: at first, and at the most. */
+/** Delay of the first retry, and maximum delay of the exponential back-off. */
 export const FIRST_RETRY_MS = 1000
 export const LAST_RETRY_MS = 60_000
 
-/** How many times as long as a search for what is due the pause after it lasts at least, where something has to be searched for again. */
+/** Minimum pause before a repeated search, as a multiple of the duration of the last search. */
 const PAUSES = 4
 
-/** What the wakes ask of the contexts. */
+/** The contexts that a {@link WakeScheduler} wakes. */
 interface WakeTarget {
-  /** Whether a context is in memory, where it sees to its own time. */
+  /** Whether a context is in memory, where it has its own timers. */
   has(key: ContextKey): boolean
-  /** Brings a context into memory, where what is due happens. */
+  /** Restores a context, whose due timers then fire. */
   wake(key: ContextKey): Promise<void>
 }
 
 /**
- * Brings the contexts that are not in memory there in time, a few at once, with one timer for the earliest. Those that
- * cannot be loaded, or find no room, are tried again after a second, then less and less often, at least once a minute.
- * Those over the share of their principal or tenant do not hold up the others.
+ * Restores contexts when their wake is due, in small batches, with one timer for the earliest wake. Those that cannot be loaded, or do
+ * not fit into memory, are retried with exponential back-off from a second to a minute. Contexts over the share of their principal
+ * or tenant do not delay others.
  */
 export class WakeScheduler {
   readonly #store: Store
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #sleepers: WakeTarget
-  /** Wakes before this time have been seen to. */
+  /** Wakes before this time are done. */
   #fromMs = 0
   #nextMs = Infinity
   #timer: unknown
@@ -47,18 +47,18 @@ export class WakeScheduler {
     this.#sleepers = sleepers
   }
 
-  /** Sees to all that is due in the store now, and from then on to what becomes due. */
+  /** Wakes what is due in the store now, and from then on what becomes due. */
   start(): void {
     void this.#pass()
   }
 
-  /** A context has left memory, and is to be back at this time; Infinity if only a message needs it. */
+  /** Schedules the wake of a context that has left memory; Infinity if only a message needs it. */
   expect(atMs: number): void {
     this.#fromMs = Math.min(this.#fromMs, atMs)
     this.#arm(atMs)
   }
 
-  /** A context has left memory that should be there. */
+  /** Schedules a full search, because a context that should be in memory is not. */
   retry(): void {
     this.#fromMs = 0
     this.#arm(this.#clock.now() + this.#retryMs)
@@ -88,7 +88,7 @@ export class WakeScheduler {
     this.#arm(nextMs)
   }
 
-  /** Wakes what is due from one time to another. Gives the time at which to go on. */
+  /** Wakes what is due from `fromMs` to `nowMs`. Gives the time of the next search. */
   async #wakeAll(fromMs: number, nowMs: number): Promise<number> {
     this.#fromMs = nowMs
     let after: WakeCursor = { atMs: fromMs, taskId: '' }
@@ -108,7 +108,7 @@ export class WakeScheduler {
       }
     } catch (error) {
       if (this.#isClosed) return Infinity
-      this.#logger.error('the store does not say what is due', { error })
+      this.#logger.error('the wakes that are due could not be read', { error })
       this.#fromMs = Math.min(this.#fromMs, after.atMs)
       return this.#again(nowMs)
     }
@@ -137,7 +137,7 @@ export class WakeScheduler {
     return nowMs + Math.max(retryMs, PAUSES * (nowMs - sinceMs))
   }
 
-  /** The time of the first context that is to come; contexts in memory are left out as far as they have been read. */
+  /** The next wake of a context that is not in memory. If the batch has none, the time of its last wake. */
   #laterThan(wakes: readonly Wake[], nowMs: number): number {
     const next = wakes.find(({ key, atMs }) => atMs > nowMs && !this.#sleepers.has(key))
     const last = wakes[AT_ONCE - 1]
@@ -145,15 +145,15 @@ export class WakeScheduler {
   }
 }
 
-/** Why a context is not in memory: it broke. */
+/** The absence of a context that broke. */
 export interface Absence {
-  /** How long it stays away, since the store refused a commit of it; 0 if it comes back at once. */
+  /** Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once. */
   readonly awayMs: number
-  /** What brings it back. */
+  /** The timer that reloads it. */
   timer: unknown
 }
 
-/** How long a context stays away whose commit was refused: a second, or twice as long as before if it came back less than a minute ago. */
+/** Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than a minute ago. */
 export function awayAfter(before: Absence | undefined, presentMs: number): number {
   if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
   return Math.min(Math.max(2 * before.awayMs, FIRST_RETRY_MS), LAST_RETRY_MS)

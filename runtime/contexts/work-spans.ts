@@ -6,15 +6,15 @@ import type { ContextKey, JournalRow, Store, StoredContext, TaskEvent } from '..
 import { ATTRIBUTES, errorTypeOf, INVOKES_AGENT } from '../telemetry/attributes.ts'
 import type { SpanAttributes, Telemetry, TelemetrySpan, TraceCarrier } from '../telemetry/telemetry.ts'
 
-/** The key in a task's journal of the trace that it belongs to. */
+/** Journal key of a task's trace. */
 const TRACE = 'trace'
 
-/** What the journal of a task keeps of the trace of the message that opened it. */
+/** Journal row with the trace context of the message that opened a task. */
 export function traceRow(taskId: string, carrier: TraceCarrier): JournalRow {
   return { taskId, key: TRACE, value: carrier }
 }
 
-/** The traces that the stored tasks of a context belong to, by task. One journal at a time is read, and none that is too large for the work to start again. */
+/** Trace contexts of a context's stored tasks, by task. Reads one journal at a time, and none larger than `limits.restoredBytes`. */
 export async function storedTraces(store: Store, key: ContextKey, { tasks }: StoredContext, { restoredBytes }: Pick<Limits, 'restoredBytes'>): Promise<ReadonlyMap<string, TraceCarrier>> {
   const traces = new Map<string, TraceCarrier>()
   for (const { taskId, journalBytes } of await store.measureTasks({ ...key, taskIds: tasks.map(({ taskId }) => taskId) })) {
@@ -24,24 +24,23 @@ export async function storedTraces(store: Store, key: ContextKey, { tasks }: Sto
   return traces
 }
 
-/** A task in its trace. */
+/** A traced task. */
 interface TracedTask {
-  /** The span of the message that opened it. */
+  /** Span of the message that opened it. */
   readonly parent: TraceCarrier
-  /** It was stored by a process, or a stay in memory, before this one. */
+  /** Whether it was restored from the store. */
   readonly isRecovered: boolean
-  /** How often its work has begun here. */
+  /** Number of starts of its work since then. */
   attempt: number
-  /** The span of its work, once that has begun. */
+  /** Span of its running work. */
   span?: TelemetrySpan | undefined
-  /** The class of the last error that its work has thrown. */
+  /** Class of the last error that its work has thrown. */
   errorType?: string | undefined
 }
 
 /**
- * The spans of the works of one context: one for each time that a work begins here, for as long as it is in memory, the
- * waits for its client included. What the author's code does is done within it. What happens to the task is told to it when
- * that is committed.
+ * Spans of work in one context: one per start of a work, until it ends or leaves memory, including its waits for the client. The
+ * author's code runs within the span. Events of the task are added to it after their commit.
  */
 export class WorkSpans {
   readonly #telemetry: Telemetry
@@ -49,7 +48,7 @@ export class WorkSpans {
   readonly #name: string
   readonly #tasks = new Map<string, TracedTask>()
 
-  /** `stored` are the traces of the tasks that the store holds, by task. */
+  /** `stored`: trace contexts of stored tasks, by task. */
   constructor(telemetry: Telemetry, { card: { name, version } }: Agent, { contextId }: ContextKey, stored: ReadonlyMap<string, TraceCarrier> = new Map()) {
     this.#telemetry = telemetry
     this.#name = name
@@ -57,18 +56,18 @@ export class WorkSpans {
     for (const [taskId, parent] of stored) this.#tasks.set(taskId, { parent, isRecovered: true, attempt: 0 })
   }
 
-  /** A message opens a task: where it belongs is kept with the task. */
+  /** Stores the trace context of a message with the task that it opens. */
   open(taskId: string, parent: TraceCarrier, turn: Turn): void {
     this.#tasks.set(taskId, { parent, isRecovered: false, attempt: 0 })
     if (Object.keys(parent).length > 0) turn.journal.push(traceRow(taskId, parent))
   }
 
-  /** A message comes to a task: the span of its work has to do with that of the message. */
+  /** Links the span of a task's work with that of a message to the task. */
   link(taskId: string, message: TraceCarrier, turn: Turn): void {
     turn.effects.push({ taskId, run: () => this.#tasks.get(taskId)?.span?.link(message) })
   }
 
-  /** Runs what has waited for a commit within the span of the work that it is for; the first thing begins that. */
+  /** Runs an effect within the span of its task's work. The first effect starts the span. */
   run(effect: Effect): void {
     const task = this.#tasks.get(effect.taskId)
     if (!task) return effect.run()
@@ -76,7 +75,7 @@ export class WorkSpans {
     task.span.run(() => effect.run())
   }
 
-  /** Runs the negotiation of a message within a span of its own. */
+  /** Runs the negotiation of a message within its own span. */
   async negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T> {
     const span = this.#telemetry.begin({ name: `negotiate ${this.#name}`, kind: 'internal', parent, attributes: this.#attributes })
     try {
@@ -89,20 +88,20 @@ export class WorkSpans {
     }
   }
 
-  /** Code of the author's has thrown. */
+  /** Notes an error of the author's code. */
   crashed(taskId: string, error: unknown): void {
     const task = this.#tasks.get(taskId)
     if (task) task.errorType = errorTypeOf(error)
   }
 
-  /** Work that crashed begins again, with a span of its own. */
+  /** Ends the span of crashed work, so that its restart gets a new one. */
   restart(taskId: string): void {
     const task = this.#tasks.get(taskId)
     task?.span?.end(task.errorType)
     if (task) task.span = undefined
   }
 
-  /** What a turn has told of tasks. */
+  /** Adds the events of a committed turn to the spans of their tasks. */
   tell({ log, effects }: Turn): void {
     for (const entry of log) {
       const task = 'update' in entry ? this.#tasks.get(entry.taskId) : undefined
@@ -110,7 +109,7 @@ export class WorkSpans {
     }
   }
 
-  /** The context leaves memory. What it still does is done within the spans that there are. */
+  /** Ends all spans, because the context leaves memory. Remaining effects still run within them. */
   leave(): void {
     for (const [taskId, { span }] of this.#tasks) {
       span?.end()
@@ -125,13 +124,13 @@ export class WorkSpans {
       return
     }
     const { state } = update.statusUpdate.status
-    // Its work begins with what the same turn holds.
+    // The work starts with an effect of the same turn.
     if (state === 'TASK_STATE_WORKING') task.span ??= this.#begin(taskId, task)
     task.span?.event('a2a.task.status', { [ATTRIBUTES.taskState]: state, [ATTRIBUTES.generation]: generation })
     task.span?.set({ [ATTRIBUTES.taskState]: state })
     if (!isTerminal(state)) return
     task.span?.end(state === 'TASK_STATE_FAILED' ? (task.errorType ?? state) : undefined)
-    // What cleans up after it is in this turn, too.
+    // Removed last, because cleanup effects of this turn still need the span.
     effects.push({ taskId, run: () => this.#tasks.delete(taskId) })
     if (!task.span) this.#tasks.delete(taskId)
   }

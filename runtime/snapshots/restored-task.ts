@@ -2,7 +2,7 @@ import type { AnyStateMachine } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import type { RestorableRow } from '../store/store.ts'
+import type { ContextKey, RestorableRow, Store, StoredContext } from '../store/store.ts'
 import type { SavedTimers } from '../timers/task-timers.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
@@ -81,4 +81,30 @@ function checkFit({ children = {}, version: stored }: SavedTask, { work: present
 
 function functionMisfit(snapshot: PersistedSnapshot): string | undefined {
   return 'value' in snapshot ? 'the work was a statechart, and is none now' : undefined
+}
+
+/** Bytes of snapshots in one read. A larger snapshot is read alone. */
+const BYTES_AT_ONCE = 8 * 1024 * 1024
+
+/** Loads a context, with up to this many bytes of its tasks' snapshots, in several reads. Tasks that do not fit have no snapshot. */
+export async function loadContext(store: Pick<Store, 'loadContext' | 'readSnapshot'>, key: ContextKey, bytes: number): Promise<StoredContext | undefined> {
+  const stored = await store.loadContext(key, Math.min(bytes, BYTES_AT_ONCE))
+  if (!stored || stored.tasks.every(({ snapshot }) => snapshot !== undefined)) return stored
+  let left = bytes - snapshotBytes(stored)
+  const tasks: RestorableRow[] = []
+  for (const row of stored.tasks) {
+    if (row.snapshot !== undefined || row.snapshotBytes > left) {
+      tasks.push(row)
+      continue
+    }
+    left -= row.snapshotBytes
+    const snapshot = await store.readSnapshot(key, row.taskId)
+    if (snapshot !== undefined) tasks.push({ ...row, snapshot })
+  }
+  return { ...stored, tasks }
+}
+
+/** Bytes of the snapshots that were read. */
+export function snapshotBytes({ tasks }: StoredContext): number {
+  return tasks.reduce((sum, { snapshot }) => sum + (snapshot?.length ?? 0), 0)
 }

@@ -8,11 +8,12 @@ import type { Limits } from '../access/limits.ts'
 import { namedArtifacts, type ArtifactReference } from '../authoring/artifact-choices.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
 import { parseInput } from '../authoring/input-schema.ts'
-import { NO_DETAILS } from '../authoring/request-details.ts'
+import { NO_DETAILS, receivedBytes } from '../authoring/request-details.ts'
 import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
+import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { ContextKey, JournalRow, Store, TaskSize } from '../store/store.ts'
-import { tooLarge, type WorkLoads } from './task-loads.ts'
+import { tooLarge, type TaskLoads, type WorkLoads } from './task-loads.ts'
 
 /** How many of the context's newest tasks are searched for artifacts if a message refers to none. */
 const LOOK_BACK_TASKS = 20
@@ -126,4 +127,49 @@ function completedAt({ status: { state, timestamp } }: Task): string {
 function termsOf(task: Task): Record<string, unknown> | undefined {
   const negotiated = task.metadata?.[NEGOTIATION_EXTENSION]
   return negotiated && typeof negotiated === 'object' && 'terms' in negotiated ? (negotiated.terms as Record<string, unknown>) : undefined
+}
+
+/** Loads the inputs of work in one live context, and counts the tasks that are loaded for it. */
+export class WorkInputs {
+  readonly #key: ContextKey
+  readonly #services: Omit<InputSources, 'loads'> & { readonly loads: TaskLoads }
+  readonly #tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>
+  /** By task; created for the first. */
+  #byTask: Map<string, WorkLoads> | undefined
+  #hasLeft = false
+
+  constructor(key: ContextKey, services: Omit<InputSources, 'loads'> & { readonly loads: TaskLoads }, tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>) {
+    this.#key = key
+    this.#services = services
+    this.#tasks = tasks
+  }
+
+  /** Loads the input of a task's work. Releases what an earlier run has loaded. */
+  async load(taskId: string, open?: ReadOpened): Promise<WorkInput> {
+    const { store, agent, limits } = this.#services
+    this.ended(taskId)
+    const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.loadsOf(taskId) }, open)
+    this.#tasks.keepAtLeast(taskId, receivedBytes(input))
+    return input
+  }
+
+  /** The loads of a task's work; released already if the task has ended, or the context has left memory. */
+  loadsOf(taskId: string): WorkLoads {
+    const loads = this.#byTask?.get(taskId) ?? this.#services.loads.of(this.#key)
+    if (this.#hasLeft || !this.#tasks.has(taskId)) loads.release()
+    else (this.#byTask ??= new Map()).set(taskId, loads)
+    return loads
+  }
+
+  /** Releases the tasks that were loaded for a work that has ended. */
+  ended(taskId: string): void {
+    this.#byTask?.get(taskId)?.release()
+    this.#byTask?.delete(taskId)
+  }
+
+  /** Releases everything, because the context leaves memory. */
+  leave(): void {
+    this.#hasLeft = true
+    for (const loads of this.#byTask?.values() ?? []) loads.release()
+  }
 }

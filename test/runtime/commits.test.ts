@@ -680,7 +680,7 @@ await t.test('a new start', async t => {
     const store: Store = { ...memoryStore(), readWakes: () => Promise.reject(new Error('slow disk')) }
     const { runtime, log } = start(t, { work: echo }, { store })
     t.equal(taskIn(await runtime.sendMessage(say('x'))).status.state, 'TASK_STATE_COMPLETED')
-    t.match(log, [{ level: 'error', message: 'the store does not say what is due' }])
+    t.match(log, [{ level: 'error', message: 'the wakes that are due could not be read' }])
   })
 
   await t.test('fails the tasks whose chart no longer has their state, and goes on with the others', async t => {

@@ -179,7 +179,7 @@ await t.test('a task that would have more bytes than it may fails with a reason,
       t.ok(JSON.stringify(await eventsOf(store, id)).length < 12_000)
       t.equal(log.filter(({ level }) => level === 'error').length, 1)
       const warnings = log.filter(({ level }) => level === 'warn')
-      t.match(warnings, isWarned ? [{ message: 'a task has nearly as many bytes as it may', details: { taskId: id, bytes: Number, taskBytes: 10_000 } }] : [])
+      t.match(warnings, isWarned ? [{ message: 'a task is near its limit of bytes', details: { taskId: id, bytes: Number, taskBytes: 10_000 } }] : [])
       t.equal(warnings.length, isWarned ? 1 : 0)
     })
   }

@@ -573,7 +573,7 @@ await t.test('a negotiation that cannot be is refused when it is defined, with w
   for (const rounds of [0, -1, 1.5, NaN, Infinity, '5', null]) t.throws(() => negotiation({ ...given, rounds: rounds as never }), { name: 'RangeError', message: /^rounds has to be a whole number/ })
   for (const offerMs of [0, -1, NaN, Infinity, 1e300, 'x']) t.throws(() => negotiation({ ...given, offerMs: offerMs as never }), { name: 'RangeError', message: /^offerMs has to be milliseconds above 0/ })
   for (const respond of [undefined, 'x', {}]) t.throws(() => negotiation({ ...given, respond: respond as never }), { name: 'TypeError', message: /^respond has to be a function that answers offer/ })
-  t.throws(() => defineAgent({ card, negotiate: negotiation(given) }), { name: 'TypeError', message: /^A negotiation agrees upon terms for work: give the agent work/ })
+  t.throws(() => defineAgent({ card, negotiate: negotiation(given) }), { name: 'TypeError', message: /^A negotiation agrees on terms for work\. Add work/ })
   for (const wrong of ['x', {}, { type: 'negotiation' }, given]) {
     t.throws(() => defineAgent({ card, work: () => {}, negotiate: wrong as never }), { name: 'TypeError', message: /^negotiate has to be a function .* or a negotiation: negotiation\(\{ terms/ })
   }

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { assign, fromCallback, raise, type AnyStateMachine } from 'xstate'
 import { z } from 'zod'
-import { RecoveryQueue } from '../../runtime/contexts/recovery-queue.ts'
+import { RecoveryQueue } from '../../runtime/contexts/recovery.ts'
 import { artifact, defineAgent, fromPromise, inputRequired, memoryStore, progress, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives, type Lives } from '../fixtures/lives.ts'
 import { deferred, open, reaches, rest, say, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
@@ -11,7 +11,7 @@ failOnLooseErrors(t)
 
 const SECOND = 1000
 const DAY = 24 * 3600 * SECOND
-const reason = (ends: number) => `The process ended ${ends} times while this task was at work, and it made no progress.`
+const reason = (ends: number) => `The process ended ${ends} times while this task was working, without progress in between.`
 
 /** Kills the process and has it begin again, until suspects have had their turn. */
 async function killed(life: Lives, times = 1): Promise<void> {
@@ -32,7 +32,7 @@ await t.test('what becomes of work that was at work is said by its agent', async
   t.equal(defineAgent({ card, work: chart, recovery: 'fail' }).recovery, 'fail')
   t.equal(defineAgent(defineAgent({ card, work: chart })).recovery, 'resume', 'also if it is defined again')
   t.throws(() => defineAgent({ card, work: () => {}, recovery: 'resume' }), { name: 'TypeError', message: /needs work as a statechart.*'rerun'.*step/ })
-  t.throws(() => defineAgent({ card, work: chart, recovery: 'rerun' }), { name: 'TypeError', message: /is for functions.*'resume', or 'fail'/ })
+  t.throws(() => defineAgent({ card, work: chart, recovery: 'rerun' }), { name: 'TypeError', message: /is for functions.*'resume' or 'fail'/ })
   t.throws(() => defineAgent({ card, work: chart, recovery: 'again' as never }), { name: 'TypeError', message: "recovery has to be 'resume', 'rerun' or 'fail', not again." })
 })
 

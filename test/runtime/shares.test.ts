@@ -79,7 +79,7 @@ await t.test('the live contexts of one principal', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
     const [first] = [await opened(runtime, ANNA), await opened(runtime, { ...ANNA, tenant: 'blue' })]
     const error = await rejection(opened(runtime, { ...ANNA, tenant: 'green' }))
-    t.match(error, { ...overShare('perPrincipal', 2), message: 'You have as many conversations that are under way as one may: 2. Wait for a task to end, or cancel one.' })
+    t.match(error, { ...overShare('perPrincipal', 2), message: 'You have as many active conversations as one may: 2. Wait for a task to end, or cancel one.' })
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal })
     t.match(await rejection(opened(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000 })
     t.match(await rejection(opened(runtime, ANNA)), { code: 'RateLimited' }, 'its own share comes first')
@@ -187,7 +187,7 @@ await t.test('the bytes of live contexts', async t => {
     t.match(error, { ...OVER, message: 'You have as many bytes of conversations in memory as one may: 100000. Wait for a task to end, or cancel one.' })
     t.match(await rejection(large(runtime, ANNA, 'c')), OVER, 'in a context that is in memory')
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora']) await large(runtime, { principal })
-    t.match(await rejection(large(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent has as many bytes of conversations in memory as it takes. Send the request again later.' })
+    t.match(await rejection(large(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent has too many bytes of conversations in memory. Send the request again later.' })
     await runtime.cancelTask({ id: task.id }, ANNA)
     t.ok(await until(() => large(runtime, ANNA).catch(() => undefined)))
   })

@@ -182,7 +182,7 @@ await t.test('a store that does not answer is asked again later', async t => {
   store.readWakes = () => Promise.reject(new Error('disk'))
   wakes.start()
   await rest()
-  t.match(log, [{ level: 'error', message: 'the store does not say what is due' }])
+  t.match(log, [{ level: 'error', message: 'the wakes that are due could not be read' }])
   store.readWakes = read
   await pass(999)
   t.strictSame(woken, [])
