@@ -45,7 +45,7 @@ type Outcome = { output: NegotiationOutcome }
 type Opening = { request: ContextRequest; terms?: Terms; reason?: MessageContent }
 
 /**
- * A conversation (§3.4.1): the actor of one `contextId`, which spawns the actors of its tasks.
+ * A context (§3.4.1): the actor of one `contextId`, which spawns the actors of its tasks.
  *
  * A request is a message that addresses no task. It opens a task at once, or is negotiated first. Events for a live task are
  * forwarded to it. A task that has ended is stopped and forgotten, because its results are in the store. Negotiations and

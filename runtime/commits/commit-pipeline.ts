@@ -4,7 +4,7 @@ import type { Commit, Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
 
 /** Why a pipeline ends whose context was changed by another writer: what was to be decided can be decided again. */
-export const LOST_RACE = new A2AError('Overloaded', 'The conversation was changed elsewhere at the same time. Send the request again.')
+export const LOST_RACE = new A2AError('Overloaded', 'The context was changed by another process at the same time. Send the request again.')
 
 /** What waits for it runs when the running code has come to rest; Node's `queueMicrotask` costs several times as much. */
 const REST = Promise.resolve()

@@ -5,8 +5,8 @@ import { liveBytes } from '../access/unfinished-bytes.ts'
 
 const ADVICE = 'Wait for a task to end, or cancel one.'
 
-const CONTEXTS: Use = { limit: 'liveContexts', what: 'active conversations', advice: ADVICE }
-const BYTES: Use = { limit: 'liveBytes', what: 'bytes of conversations in memory', advice: ADVICE }
+const CONTEXTS: Use = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
+const BYTES: Use = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
 
 /** Removes an idle context from memory: one of the sharer's, or any if the whole limit is reached. Gives whether there was one. */
 export type Dismiss = (lacking: Lacking, sharer: Sharer) => boolean
@@ -27,12 +27,12 @@ export class ContextRoom {
 
   /** Limits contexts by `limits.liveContexts`. */
   static forContexts(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(new Shares(limits.liveContexts, limits), CONTEXTS, 'The agent has too many active conversations. Send the request again later.', dismiss)
+    return new ContextRoom(new Shares(limits.liveContexts, limits), CONTEXTS, 'The agent has too many active contexts. Send the request again later.', dismiss)
   }
 
   /** Limits bytes by `limits.liveBytes`. */
   static forBytes(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(liveBytes(limits), BYTES, 'The agent has too many bytes of conversations in memory. Send the request again later.', dismiss)
+    return new ContextRoom(liveBytes(limits), BYTES, 'The agent has too many bytes of contexts in memory. Send the request again later.', dismiss)
   }
 
   /** Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded for the whole limit. */

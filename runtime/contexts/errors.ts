@@ -6,7 +6,7 @@ import type { ReadOptions, Scope, Store, StoredTask } from '../store/store.ts'
 import { readWhole } from '../streams/whole-task.ts'
 
 /** The error for calls that wait for a context that stops. */
-export const SHUT_DOWN = new A2AError('Overloaded', 'The conversation is not available now. Send the request again later.')
+export const SHUT_DOWN = new A2AError('Overloaded', 'The context is not available now. Send the request again later.')
 
 /** The error for calls and streams of a runtime that closes. */
 export function shutDown(): A2AError {
@@ -14,7 +14,7 @@ export function shutDown(): A2AError {
 }
 
 /** The error for calls that wait for a context that is erased. */
-export const ERASED = new A2AError('TaskNotFound', 'The conversation was erased, with all of its tasks.')
+export const ERASED = new A2AError('TaskNotFound', 'The context was erased, with all of its tasks.')
 
 /** The error for a request that was refused. */
 export function requestRefused({ reason, violations }: Extract<ContextFact, { type: 'request.refused' }>): A2AError {

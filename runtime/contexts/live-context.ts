@@ -84,7 +84,7 @@ export class LiveContext implements LiveActors {
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail: (taskId, message) => this.#root.send({ type: 'task.fail', taskId, message }), run: effect => this.#host.run(effect) })
     const { context, status, error } = this.#root.getSnapshot()
-    if (status === 'error') throw new A2AError('InternalError', 'This conversation could not be restored.', { cause: error })
+    if (status === 'error') throw new A2AError('InternalError', 'The context could not be restored.', { cause: error })
     if (stored) this.#saved = { context, snapshot: stored.snapshot }
     this.#start(tasks)
   }

@@ -9,7 +9,7 @@ import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { migrated, type Migrate } from './migration.ts'
 import { checkFormat } from './snapshot-text.ts'
 
-const cannot = 'This task cannot go on with the agent as it is now:'
+const cannot = 'This task cannot be resumed with the present agent:'
 
 /** What of an agent its stored tasks are restored for. */
 export interface RestoringAgent {
@@ -58,7 +58,7 @@ export function restoredTask(row: RestorableRow, agent: RestoringAgent): Restore
 /** A task whose snapshot was not read, as one of which nothing has begun. */
 function unread(row: RestorableRow): RestoredTask {
   const saved: SavedTask = { status: 'active', value: { active: 'submitted' }, historyValue: {}, context: { taskId: row.taskId, contextId: '', queue: [], restarts: [] }, children: {} }
-  const error = new A2AError('RateLimited', 'This task cannot go on: more is stored of the open tasks of its conversation than is brought into memory for one.')
+  const error = new A2AError('RateLimited', 'This task cannot be resumed: the open tasks of its context have more stored bytes than are loaded for one context.')
   return { row, saved, text: JSON.stringify(saved), isOther: false, isMigrated: false, error }
 }
 

@@ -22,7 +22,7 @@ export function stamped(stamp: string, text: string): string {
 /** Throws InternalError for what a later taskchart has stored in a form that this one does not know. */
 export function checkFormat({ format = FORMAT }: { readonly format?: unknown }): void {
   if (typeof format === 'number' && format <= FORMAT) return
-  throw new A2AError('InternalError', `This conversation was stored by a newer taskchart, in format ${String(format)}, and this one knows format ${FORMAT} at the most. It was left as it is: update taskchart.`)
+  throw new A2AError('InternalError', `This context was stored by a newer taskchart, in format ${String(format)}, and this one knows format ${FORMAT} at the most. It was left as it is: update taskchart.`)
 }
 
 /** What goes with the text of each context. */

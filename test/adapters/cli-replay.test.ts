@@ -38,7 +38,7 @@ await t.test('every task that can go on is told, also while a server uses the fi
 
 await t.test('tasks that could not go on are told last, with the reason and exit code 3', async t => {
   const { ids: [one = '', two = ''], replay } = await stored(t)
-  const reason = 'This task cannot go on with the agent as it is now: the chart has no state work.a. It was stored by version 1, and this is version 2.'
+  const reason = 'This task cannot be resumed with the present agent: the chart has no state work.a. It was stored by version 1, and this is version 2.'
   const { code, stdout, stderr } = await replay(['changed.ts', '--db', 'tasks.db'])
   t.strictSame([code, stdout], [3, `ok          ${two}\nfails       ${one}: ${reason}\n`])
   t.match(stderr, /^2 tasks: (?:1 ok, 1 fails|1 fails, 1 ok)\n$/)

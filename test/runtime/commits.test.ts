@@ -692,7 +692,7 @@ await t.test('a new start', async t => {
     const after = start(t, { work: asking('new') }, { store })
     t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
     const task = await after.runtime.getTask({ id })
-    t.equal(textOf(task.status.message), 'This task cannot go on with the agent as it is now: the chart has no state (machine).old. It was stored under the same version, 1.0.0.')
+    t.equal(textOf(task.status.message), 'This task cannot be resumed with the present agent: the chart has no state (machine).old. It was stored under the same version, 1.0.0.')
     t.equal(taskIn(await after.runtime.sendMessage(say('y', { contextId: task.contextId ?? '' }))).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 

@@ -122,7 +122,7 @@ await t.test('erasing a principal', async t => {
     const asked = refusal(runtime.sendMessage(say('hi', { contextId: 'c' }), anna))
     await until(async () => (await store.loadContext({ ...annas, contextId: 'c' }))?.snapshot.includes('hi'))
     t.equal(await runtime.erase(anna), true)
-    t.match(await asked, { code: 'TaskNotFound', message: 'The conversation was erased, with all of its tasks.' })
+    t.match(await asked, { code: 'TaskNotFound', message: 'The context was erased, with all of its tasks.' })
     gate.resolve()
     await rest()
     await hasNothing(t, store, [])

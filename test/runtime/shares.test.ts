@@ -79,7 +79,7 @@ await t.test('the live contexts of one principal', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
     const [first] = [await opened(runtime, ANNA), await opened(runtime, { ...ANNA, tenant: 'blue' })]
     const error = await rejection(opened(runtime, { ...ANNA, tenant: 'green' }))
-    t.match(error, { ...overShare('perPrincipal', 2), message: 'You have as many active conversations as one may: 2. Wait for a task to end, or cancel one.' })
+    t.match(error, { ...overShare('perPrincipal', 2), message: 'You have as many active contexts as one may: 2. Wait for a task to end, or cancel one.' })
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal })
     t.match(await rejection(opened(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000 })
     t.match(await rejection(opened(runtime, ANNA)), { code: 'RateLimited' }, 'its own share comes first')
@@ -143,7 +143,7 @@ await t.test('the live contexts of callers that are not known', async t => {
     const task = await opened(runtime, first)
     await opened(runtime, first)
     const error = await rejection(opened(runtime, first))
-    t.match(error, { ...overShare('perConnection', 2), message: /^This connection has opened as many conversations/ })
+    t.match(error, { ...overShare('perConnection', 2), message: /^This connection has opened as many active contexts/ })
     t.ok(await opened(runtime, second))
     await runtime.cancelTask({ id: task.id }, second)
     t.ok(await until(() => opened(runtime, first).catch(() => undefined)))
@@ -184,10 +184,10 @@ await t.test('the bytes of live contexts', async t => {
     const task = await large(runtime, ANNA)
     await large(runtime, ANNA, 'c')
     const error = await rejection(large(runtime, ANNA))
-    t.match(error, { ...OVER, message: 'You have as many bytes of conversations in memory as one may: 100000. Wait for a task to end, or cancel one.' })
+    t.match(error, { ...OVER, message: 'You have as many bytes of contexts in memory as one may: 100000. Wait for a task to end, or cancel one.' })
     t.match(await rejection(large(runtime, ANNA, 'c')), OVER, 'in a context that is in memory')
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora']) await large(runtime, { principal })
-    t.match(await rejection(large(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent has too many bytes of conversations in memory. Send the request again later.' })
+    t.match(await rejection(large(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent has too many bytes of contexts in memory. Send the request again later.' })
     await runtime.cancelTask({ id: task.id }, ANNA)
     t.ok(await until(() => large(runtime, ANNA).catch(() => undefined)))
   })
@@ -247,7 +247,7 @@ await t.test('the bytes of live contexts', async t => {
     for (const id of ids) states.push((await after.runtime.getTask({ id }, ANNA)).status)
     t.match(states, [
       { state: 'TASK_STATE_INPUT_REQUIRED' }, { state: 'TASK_STATE_COMPLETED' }, { state: 'TASK_STATE_INPUT_REQUIRED' },
-      { state: 'TASK_STATE_FAILED', message: { parts: [{ text: /^This task cannot go on: more is stored of the open tasks of its conversation/ }] } },
+      { state: 'TASK_STATE_FAILED', message: { parts: [{ text: /^This task cannot be resumed: the open tasks of its context/ }] } },
       { state: 'TASK_STATE_INPUT_REQUIRED' }, { state: 'TASK_STATE_INPUT_REQUIRED' }
     ])
     t.strictSame(asked, [220_000, ids[2], gone])

@@ -12,7 +12,7 @@ failOnLooseErrors(t)
 const SECOND = 1000
 const never = fromCallback(() => {})
 const ends = 'It was stored by version 1, and this is version 2.'
-const cannot = 'This task cannot go on with the agent as it is now:'
+const cannot = 'This task cannot be resumed with the present agent:'
 
 /** A chart that asks, in states of these names, and ends. */
 const asking = (...names: string[]) => setupWork({}).createMachine({
