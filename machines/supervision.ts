@@ -48,7 +48,7 @@ export interface Recovery {
   readonly periodMs: number
 }
 
-/** Supervisor's decision: whether work with these recoveries is started again after one more end of its process. */
+/** Supervisor's decision: whether work with these recoveries is started again, although its process ended once more. */
 export function mayRecover(recovery: Recovery, before: Recoveries | undefined): boolean {
   return fruitless(recovery, before).length < recovery.intensity
 }

@@ -15,7 +15,7 @@ export type TaskInput = { taskId: string; contextId: string }
 
 /**
  * `queue`: messages that wait for a question, oldest first. An entry is the bare message if its request has no metadata and no
- * configuration. `restarts`: times of recent restarts after a crash. `recoveries`: restarts after an end of the process.
+ * configuration. `restarts`: times of recent restarts after a crash. `recoveries`: restarts because the process had ended.
  * `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970.
  */
 export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }
