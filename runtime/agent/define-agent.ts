@@ -134,7 +134,7 @@ function checkVersions({ version, migrate }: { readonly version: unknown; readon
   if (typeof version !== 'string' || version === '') throw new TypeError(`version has to be a text such as '2.1.0', not ${JSON.stringify(version)}.`)
   if (migrate === undefined) return
   if (typeof migrate !== 'function') throw new TypeError('migrate has to be a function: ({ version, snapshot }) => a snapshot that the present chart can restore.')
-  if (!isChart) throw new TypeError('migrate is for work as a statechart. A function is replayed from its journal: leave migrate out, and keep its words and questions up to there.')
+  if (!isChart) throw new TypeError('migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and keep its words and questions up to there.')
 }
 
 function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: DescribedCard): void {
