@@ -14,7 +14,7 @@ import type { Retention } from './store/retention.ts'
 import type { Store } from './store/store.ts'
 import { A_TELEMETRY, type Telemetry } from './telemetry/telemetry.ts'
 
-/** What a runtime is made of. Only `agent` has to be given. */
+/** Options of a runtime. Only `agent` is required. */
 export interface RuntimeOptions {
   readonly agent: Agent
   /** Default `memoryStore()`. */
@@ -22,32 +22,32 @@ export interface RuntimeOptions {
   readonly clock?: Clock
   readonly ids?: Ids
   readonly logger?: Logger
-  /** Changes single limits; the others keep their defaults. */
+  /** Changes of limits; others keep their defaults. */
   readonly limits?: LimitChanges
-  /** Changes how long what is over is kept; what is left out keeps its default. */
+  /** Changes of the retention of old data; others keep their defaults. */
   readonly retention?: Partial<Retention>
   /**
-   * Takes no message twice: the same message under the same messageId gets the answer of the first. Default only for
-   * clients that activate the reliability extension, since others use one messageId for many messages.
+   * Deduplicates messages: a resent message with the same messageId gets the answer of the first. Default: only for clients that
+   * activate the reliability extension, because others may use one messageId for many messages.
    */
   readonly dedupe?: boolean
-  /** Tells who calls. Without it every caller is `anonymous`, and servers bind loopback addresses only. */
+  /** Identifies callers. Without it every caller is `anonymous`, and servers listen on loopback addresses only. */
   readonly authenticate?: Authenticate
-  /** Says who may do what. Default: everybody everything, with what is its own. */
+  /** Decides whether a caller may run an operation. Default: every operation is allowed, on the caller's own data. */
   readonly authorize?: Authorize
-  /** Which tenants there are, and who may use which. Default: every name is one, and everybody may use it, with what is its own. */
+  /** Tenants and their members. Default: every name is a tenant that all callers may use, each with its own data. */
   readonly tenants?: TenantOptions
-  /** Origins whose pages may connect (`https://app.example`). Default none but the server's own. */
+  /** Origins whose pages may connect (`https://app.example`). Default: only the server's own. */
   readonly origins?: readonly string[]
-  /** Hosts that requests may name, as `NAME[:PORT]`; the card gives PORT, else the port listened on. Default: loopback names on a loopback address, any on others. */
+  /** Hosts that requests may name, as `NAME[:PORT]`; the card has PORT, else the server's port. Default: loopback names on a loopback address, any on others. */
   readonly hosts?: readonly string[]
-  /** The address that the card gives, where it is not the one that the server listens on: behind a proxy, say. Comes before `hosts`. */
+  /** The URL for the card, if it is not the server's own, for example behind a proxy. Takes precedence over `hosts`. */
   readonly publicUrl?: string
-  /** Signs the card and extended cards that servers give, each once: `cardSigner({ key })` of `taskchart/cards`. Default: they have no signature. */
+  /** Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/cards`. Default: cards are not signed. */
   readonly signCard?: SignCard
-  /** Tells webhooks of the updates of tasks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
+  /** Posts updates of tasks to webhooks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
   readonly push?: WebhookSender
-  /** Traces the operations and works: `openTelemetry()` of `taskchart/opentelemetry`. Default: nothing is traced. */
+  /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
 }
 
@@ -55,41 +55,41 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   agent: [isAgent, 'what defineAgent gives: createRuntime({ agent: defineAgent({ card, work }) })'],
   store: withMethods(['commit', 'loadContext', 'readTask'], 'a store: memoryStore(), or sqliteStore(file) of taskchart/sqlite'),
   clock: A_CLOCK,
-  ids: functionFor('a function that gives another id at each call'),
+  ids: functionFor('a function that gives a new id at each call'),
   logger: A_LOGGER,
   limits: objectSuchAs('{ tasksPerContext: 100 }'),
   retention: objectSuchAs('{ endedTasksMs: 86_400_000 }'),
   dedupe: TRUE_OR_FALSE,
-  authenticate: functionFor('a function that tells who calls: ({ headers }) => ({ id })'),
-  authorize: functionFor('a function that says who may: ({ operation, principal, claims }) => true'),
+  authenticate: functionFor('a function that identifies the caller: ({ headers }) => ({ id })'),
+  authorize: functionFor('a function that decides who may call: ({ operation, principal, claims }) => true'),
   tenants: objectSuchAs("{ acme: { members: ['alice'] } }"),
   origins: textsSuchAs("['https://app.example']"),
   hosts: textsSuchAs("['agent.example']"),
   publicUrl: textSuchAs("'https://agent.example/'"),
   signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/cards'),
-  push: withMethods(['faultOf', 'post'], 'what sends to webhooks: webhooks() of taskchart/push'),
+  push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/push'),
   telemetry: A_TELEMETRY
 }
 
-/** Checks the options of `createRuntime`, but for what their values hold. Throws TypeError that says what to write. */
+/** Validates the names and kinds of the options of `createRuntime`. Throws TypeError that says what to write. */
 export function checkRuntimeOptions(options: unknown): void {
   if (isAgent(options)) throw new TypeError('createRuntime takes the agent as an option: createRuntime({ agent }).')
   checkOptions(options, OPTIONS, 'createRuntime', 'createRuntime({ agent })')
   if (isObject(options) && options['agent'] === undefined) throw new TypeError('agent is missing: createRuntime({ agent: defineAgent({ card, work }) }).')
 }
 
-/** Checks what a function that serves a runtime is given. Throws TypeError for what is none, with what to write. */
+/** Throws TypeError for a value that is no runtime, with what to write. */
 export function checkRuntime(given: unknown, taker: string): void {
   if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return
   throw new TypeError(`${taker} takes a runtime, not ${isAgent(given) ? 'an agent' : kindOf(given)}: ${taker}(createRuntime({ agent })).`)
 }
 
-/** Checks what a function that tests an agent is given. Throws TypeError for what is none, with what to write. */
+/** Throws TypeError for a value that is no agent, with what to write. */
 export function checkAgent(given: unknown, taker: string): void {
   if (!isAgent(given)) throw new TypeError(`${taker} takes what defineAgent gives, not ${kindOf(given)}: ${taker}(defineAgent({ card, work })).`)
 }
 
-/** Whether this is an agent; it may have been made by another copy of this package. */
+/** Whether a value is an agent, including one from another copy of this package. */
 function isAgent(given: unknown): given is Agent {
   return isObject(given) && isObject(given['card']) && isObject(given['restart']) && Array.isArray(given['extensions'])
 }

@@ -43,8 +43,8 @@ import { CleanupTracker } from './work/cleanup.ts'
 import { TaskLoads } from './work/task-loads.ts'
 
 /**
- * An agent that runs. One method for each operation of A2A (§3.1): each takes parameters as wire JSON, checks them,
- * and answers with wire JSON, or with a stream of it. Errors are `A2AError`s.
+ * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire JSON, and answers
+ * with wire JSON or a stream of it. Errors are `A2AError`s.
  */
 export interface Runtime {
   sendMessage(params: OperationRequests['sendMessage'], call?: CallContext): Promise<SendMessageResponse>
@@ -54,19 +54,19 @@ export interface Runtime {
   cancelTask(params: OperationRequests['cancelTask'], call?: CallContext): Promise<Task>
   subscribeToTask(params: OperationRequests['subscribeToTask'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
   /**
-   * Tells a task that waits for an authorization (§7.6) that it has arrived out of band, with what its work is to have of
-   * it: any JSON value, which is kept in the store until the task has ended, so rather a reference than the secret itself.
-   * Throws UnsupportedOperation if the task waits for none, InvalidParams if the work cannot take the data.
+   * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work. It is stored until
+   * the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the task waits for no authorization,
+   * InvalidParams if the data is invalid.
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
   /**
-   * What the caller means by its own name for a task (`CallContext.taskName`): the newest task under it, or the message that
-   * was the answer in place of one; `undefined` if it has given no task that name. Nobody is asked whether it may know.
+   * What a caller's own name for a task (`CallContext.taskName`) refers to: its newest task, or the agent's answer without a task;
+   * `undefined` for an unknown name. Does not call `authorize`.
    */
   taskNamed(name: string, call?: CallContext): Promise<NamedTask | undefined>
   /**
-   * The tasks of such a name before this one, oldest first, as many as a message may refer to. For a task that the caller has been
-   * given by another operation: nobody is asked whether it may know.
+   * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that another operation has
+   * given to the caller, because it does not call `authorize`.
    */
   roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
   createTaskPushNotificationConfig(params: OperationRequests['createTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
@@ -74,45 +74,42 @@ export interface Runtime {
   listTaskPushNotificationConfigs(params: OperationRequests['listTaskPushNotificationConfigs'], call?: CallContext): Promise<ListTaskPushNotificationConfigsResponse>
   deleteTaskPushNotificationConfig(params: OperationRequests['deleteTaskPushNotificationConfig'], call?: CallContext): Promise<Record<string, never>>
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
-  /** The agent's card (§4.4.1) for a server that offers these interfaces: for all tenants that are listed, or for one, be it there or not. */
+  /** The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does not exist. */
   agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
-  /** The same, signed if the runtime signs its card, after `change`. Rejects with InternalError if that fails. */
+  /** The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that fails. */
   signedCard(interfaces: readonly AgentInterface[], tenant?: string, change?: (card: AgentCard) => AgentCard): Promise<AgentCard>
-  /** Has webhooks that were registered in an older version of A2A told in that one. Adapters for older versions call it. */
+  /** Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it. */
   writesWebhooks(version: string, writing: WebhookBodyWriter): void
-  /** What servers of this runtime keep to. */
+  /** Settings for servers of this runtime. */
   readonly settings: Settings
   /**
-   * Erases everything of a context, or without `contextId` of a principal, at once and for good; `false` if there was
-   * nothing. What is live stops first, as if canceled: open streams and waiting calls end with TaskNotFound. Afterwards it
-   * is as if it had never been. Requests for it wait meanwhile; those that begin a new context of the principal are
-   * refused with Overloaded. If the store fails it rejects, and the tasks go on.
+   * Erases everything of a context, or of a principal without `contextId`; `false` if there was nothing. Live tasks stop first, as if
+   * canceled: open streams and waiting calls end with TaskNotFound. During the erasure, requests for the data wait, and requests for a
+   * new context of the principal are refused with Overloaded. If the store fails, it rejects, and the tasks resume.
    */
   erase(data: DataToErase): Promise<boolean>
   /**
-   * Has an observer told what goes on from now on: first of the contexts that are in memory, then of each that comes and
-   * goes, and of all that is committed. While nobody observes it costs nothing. For inspectors: an agent's own code has its
-   * tasks and events.
+   * Adds an observer, which is called for each context in memory, then for each that enters or leaves memory, and for all commits. It is
+   * for inspectors, and costs nothing without observers.
    */
   observe(observer: Observer): Observation
-  /** Resolves when everything decided until now is committed, and told to who waits for it: the moment before a server closes. */
+  /** Resolves when everything decided so far is committed and told. Servers wait for it before they close. */
   settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
   close(): Promise<void>
 }
 
 /**
- * Brings an agent to life; work that a store holds from before goes on. Throws RangeError for a limit that is not above 0, or
- * a retention that is no time, and TypeError for an option that there is not or that has another kind of value.
+ * Runs an agent, and resumes the tasks in its store. Throws RangeError for an invalid limit or retention, TypeError for an unknown option
+ * or one of another kind.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
-  // What it is given.
   const { agent, store = memoryStore(), ids = randomIds, dedupe = false, authenticate, authorize, telemetry } = options
   const clock = withLongTimers(options.clock ?? systemClock)
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const limits = limitsWith(options.limits)
-  // What it offers, and to whom.
+  // Capabilities, tenants and quotas.
   const capabilities = capabilitiesOf(agent, options.push !== undefined)
   const extensions = extensionsOf(agent)
   const tenants = new Tenants(options.tenants, limits, logger)
@@ -120,7 +117,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cards = new AgentCards({ agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }, tenants, options.signCard, { limits, clock, logger })
   const turns = new CallTurns()
   const settings = settingsOf(options, { capabilities, limits, logger, clock, extensions, metering, tenants, turns })
-  // Where its tasks live, and who hears of them.
+  // Contexts, streams, webhooks and observers.
   const feeds = new TaskSubscriptions()
   const observers = new Observers(logger)
   const sender = capabilities.pushNotifications ? options.push : undefined
@@ -130,7 +127,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const loads = new TaskLoads({ store, limits, logger })
   const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent), agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
   const upkeep = new RetentionSweeper({ store, clock: options.clock ?? systemClock, logger }, retentionWith(options.retention))
-  // How its operations are called.
+  // Operations.
   const services: OperationServices = {
     store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }

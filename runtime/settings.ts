@@ -14,43 +14,43 @@ import type { Logger } from './ports/logger.ts'
 import { namedHosts } from './primitives/authority.ts'
 import type { RuntimeOptions } from './runtime-options.ts'
 
-/** What servers of a runtime keep to. */
+/** Settings for servers of a runtime. */
 export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {
-  /** The `WWW-Authenticate` of refusals, where there is `authenticate`. */
+  /** `WWW-Authenticate` of refusals; only with `authenticate`. */
   readonly challenge?: string
-  /** The names of `hosts`, with the ports that cards give. */
+  /** The names of `hosts`, with the ports for cards. */
   readonly hosts?: ReadonlyMap<string, number | undefined>
-  /** Which capabilities are offered; operations of the others are refused. */
+  /** Capabilities that are on; operations of the others are refused. */
   readonly capabilities: Capabilities
   readonly limits: Limits
   readonly logger: Logger
   readonly clock: Clock
-  /** URIs of the extensions that clients may activate: ours and the author's. */
+  /** URIs of the extensions that clients may activate: taskchart's and the author's. */
   readonly extensions: readonly string[]
-  /** Whether the agent has work, so that its messages may lead to tasks. */
+  /** Whether the agent has work, so that messages may open tasks. */
   readonly opensTasks: boolean
-  /** Whether tenants are configured, so that servers take their names in paths. */
+  /** Whether tenants are configured, so that servers accept their names in paths. */
   readonly hasTenants: boolean
-  /** Counts what a server refuses or ignores without calling an operation. The operations count what calls them. */
+  /** Counts requests that a server refuses or ignores. Operations count their own calls. */
   readonly countStray: CountStray
-  /** The bytes of messages that are not complete or not parsed, of all servers. */
+  /** Bytes of incomplete or unparsed messages, of all servers. */
   readonly unfinished: Shares
-  /** The room for large answers, of all servers. */
+  /** Memory for large answers, of all servers. */
   readonly largeAnswers: AnswerRoom
-  /** Turns to parse messages and bodies, by the costs of `readingCost`, and to begin calls. */
+  /** Fair scheduling of parsing, by the costs of `readingCost`, and of calls. */
   readonly turns: CallTurns
-  /** Whose share of the connections a caller uses, over a connection whose path names this tenant or none. */
+  /** The sharer of a caller in the limit of connections. `tenant` is that of the connection's path, if any. */
   readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
 }
 
-/** The parts of a runtime that its servers look at. */
+/** The parts of a runtime for its settings. */
 interface ServedParts extends Pick<Settings, 'capabilities' | 'limits' | 'logger' | 'clock' | 'turns'> {
   readonly extensions: Extensions
   readonly metering: Metering
   readonly tenants: Tenants
 }
 
-/** The settings of a runtime. Throws TypeError for hosts that are none. */
+/** The settings of a runtime. Throws TypeError for invalid hosts. */
 export function settingsOf(
   { agent, authenticate, origins, hosts, publicUrl, telemetry }: RuntimeOptions,
   { capabilities, limits, logger, clock, extensions, metering, tenants, turns }: ServedParts

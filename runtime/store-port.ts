@@ -1,4 +1,4 @@
-/** `taskchart/store`: the port that a storage engine implements, with the rows that it stores. Types alone. */
+/** `taskchart/store`: the port that a storage engine implements, with its rows. Types only. */
 export type {
   Commit, ContextKey, Erasure, JournalRow, MessageRow, OpenTasksFilter, ReadOptions, Scope, Store, StoredContext, StoredTask, SweepBounds, TaskChoice, TaskCursor,
   TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor

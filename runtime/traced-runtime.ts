@@ -10,8 +10,8 @@ type Answer = Operation<Promise<unknown>>
 type Stream = Operation<AsyncGenerator<unknown, void, undefined>>
 
 /**
- * A runtime whose operations have a span each, of the kind `server`: in the trace that the caller says, else within the
- * span in which it is called. It lasts as long as the caller waits, or reads the stream. Tasks that a message opens belong to it.
+ * A runtime with a span of kind `server` for each call, in the trace of the call, else below the active span. The span lasts as long as
+ * the caller waits, or reads the stream. Tasks that the call opens belong to its trace.
  */
 export function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
   const operations = runtime as unknown as Readonly<Record<OperationName, Operation<unknown>>>

@@ -12,104 +12,103 @@ import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Effect } from './turn.ts'
 
-/** Traces what an agent does to answer a message. */
+/** Traces negotiations. */
 export interface NegotiationTraces {
-  /** Runs the negotiation of a message within a span of its own. */
+  /** Runs the negotiation of a message within its own span. */
   negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T>
 }
 
 /**
- * What the actors of a context find behind their chart: the live context that they belong to. Logic is made once for
- * all contexts, so it asks {@link hostOf} for the host of the system in which it runs.
+ * The live context, as its actors use it. Actor logic is shared by all contexts, so it gets the host of its actor system from
+ * {@link hostOf}.
  */
 export interface ActorHost {
   readonly key: ContextKey
   readonly logger: Logger
   readonly clock: Clock
   readonly limits: Pick<Limits, 'negotiationMs'>
-  /** The spans of works; none where nothing is traced. */
+  /** Spans of work; `undefined` without tracing. */
   readonly traces?: NegotiationTraces | undefined
-  /** Counts the turns that changed something; the same for all that happens in one turn. */
+  /** Number of the context's commits; constant within a turn. */
   readonly turnNumber: number
-  /** Tells observers that the code of a task gets control. */
+  /** Tells observers that the author's code of a task runs next. */
   runs(taskId: string): void
   /** Sends an event to the context's actor. */
   send(event: ContextMachineEvent): void
-  /** Whether a task waits for its client, as it has told last. */
+  /** Whether a task's newest state is an interrupted one. */
   isInterrupted(taskId: string): boolean
-  /** Whether somebody waits for what becomes of a request. Nobody does once the context has been in the store meanwhile. */
+  /** Whether a call waits for the outcome of a request. None does after the context has been restored. */
   isAwaited(callId: string): boolean
-  /** Takes a fact that a task tells into the turn. */
+  /** Adds an event that a task emits to the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void
-  /** Notes that an actor of a task moved, so that the task is saved with the turn. */
+  /** Marks a task as changed, so that the turn saves it. */
   noteMove(taskId: string): void
-  /** Starts an effect when everything decided until now is committed; at once when the context is over. */
+  /** Runs an effect when everything decided so far is committed; at once if the context has stopped. */
   afterCommit(effect: Effect): void
-  /** Resolves when the store takes commits again, if it has refused the newest; nothing to wait for otherwise. Never rejects. */
+  /** If the store refused the newest commit, resolves when it accepts commits again; else `undefined`. Never rejects. */
   writable(taskId: string): Promise<void> | undefined
-  /** Reads the input of a task's work from the store: with `open` the rest of the opening call, once the size of its journal is checked. */
+  /** Loads the input of a task's work. `open` reads extensions and request details, after the size of the journal is checked. */
   workInput(taskId: string, open?: ReadOpened): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
   readTask(taskId: string): Promise<Task>
   /**
-   * Waits until a task of the caller's has completed that another one needs, in whatever context it is. Rejects if it never
-   * will, with the reason for the client; throws TypeError if it is the same task.
+   * Waits until another task of the same caller, in any context, has completed. Rejects with the reason if it cannot complete; throws
+   * TypeError for the task itself.
    */
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task>
-  /** What a task's work has kept so far. */
+  /** A task's journal so far. */
   readJournal(taskId: string): Promise<JournalRow[]>
   /** A task's events so far, oldest first. */
   readEvents(taskId: string): Promise<TaskEvent[]>
-  /** Puts a row into the journal of a task, with the turn. */
+  /** Adds a row to the journal of a task, in the turn. */
   keep(row: JournalRow): void
-  /** The context's newest messages, oldest first; 50 unless told. */
+  /** The context's newest messages, oldest first; by default 50. */
   readMessages(limit?: number): Promise<Message[]>
-  /** The context's newest messages before the one that opened a task, oldest first; 50 unless told. */
+  /** The context's newest messages before the one that opened a task, oldest first; by default 50. */
   readHistory(taskId: string, limit?: number): Promise<Message[]>
   /**
-   * Has `ring` called once when the clock reaches `dueMs` (milliseconds since 1970): as soon as possible if that is over,
-   * but never within this call. Takes the place of the task's alarm of the same name. The time is saved with the task,
-   * which is in memory by then; after a restore whoever set the alarm sets it again. A task that has ended, and a context
-   * that leaves memory, have no alarms.
+   * Calls `ring` once when the clock reaches `dueMs` (milliseconds since 1970). If that is past, calls it as soon as possible, but not
+   * within this call. Replaces the task's alarm of the same name. The context is in memory by then; after a restore the caller
+   * has to set the alarm again. Alarms are dropped when their task ends or the context leaves memory.
    */
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void
-  /** Takes an alarm back; one that has rung, or never was, is none. */
+  /** Removes an alarm, if there is one. */
   clearAlarm(taskId: string, name: string): void
-  /** True from the moment the context leaves memory: its actors stop, and their tasks go on when it is back. */
+  /** True as soon as the context leaves memory: its actors stop, and its tasks resume when it is restored. */
   readonly isLeaving: boolean
-  /** Has the work of a task started again because of an error in the author's code, or the task fail, as its restart policy says. */
+  /** Reports an error of the author's code. The restart policy decides whether the work restarts or the task fails. */
   crash(taskId: string, error: unknown): void
-  /** Ends a task as failed, because it cannot go on. */
+  /** Fails a task that cannot continue. */
   failTask(taskId: string, error: unknown): void
-  /** Waits until the work of a task that has ended has cleaned up, for its grace period at the most. */
+  /** Waits for the cleanup of an ended task's work, for its grace period at most. */
   cleansUp(taskId: string, settled: Promise<unknown>): void
 }
 
 type AnyActorSystem = AnyActorRef['system']
 
-/** The same for all copies of this package in the process, since an agent that is loaded as TypeScript has one of its own. */
+/** Shared by all copies of this package in the process, by its global symbol: an agent that is loaded as TypeScript has its own copy. */
 const hosts = new PrivateProperty<AnyActorSystem, ActorHost>(Symbol.for('taskchart.host.1'))
 
-/** Makes `host` the host of a context's actors. */
+/** Sets the host of an actor system. */
 export function hostActors(system: AnyActorSystem, host: ActorHost): void {
   hosts.set(system, host)
 }
 
-/** The host of the system in which an actor runs. */
+/** The host of an actor system. Throws TypeError outside a context. */
 export function hostOf(system: AnyActorSystem): ActorHost {
   const host = hosts.get(system)
   if (!host) throw new TypeError('This logic runs only in a context of a taskchart runtime.')
   return host
 }
 
-/** The ids that lead to an actor, from the context's child to itself; none for the context. */
+/** Ids on the path to an actor, from the context's child to the actor itself; empty for the context. */
 export function pathOf(actor: AnyActorRef): string[] {
   const path: string[] = []
   for (let member = actor; member._parent; member = member._parent) path.unshift(member.id)
   return path
 }
 
-/** The id of the context's child, a task or a negotiation, that an actor belongs to. */
+/** Id of the task or negotiation that an actor belongs to: the context's child above it. */
 export function familyOf(actor: AnyActorRef): string {
   let member = actor
   while (member._parent?._parent) member = member._parent
@@ -117,8 +116,8 @@ export function familyOf(actor: AnyActorRef): string {
 }
 
 /**
- * Whether something runs in an actor or below it, which would be lost if it left memory: logic that is no machine, has not
- * ended, and does not say by `isWaiting: true` in its snapshot that it only waits for a message or an alarm.
+ * Whether logic runs in an actor or below it that would be lost if it left memory: active logic that is no machine, unless its
+ * snapshot has `isWaiting: true`, which means that it only waits for a message or an alarm.
  */
 export function hasRunningLogic(actor: AnyActorRef): boolean {
   const { status, children, isWaiting } = actor.getSnapshot() as { status: string; children?: Record<string, AnyActorRef>; isWaiting?: boolean }

@@ -6,15 +6,15 @@ import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 
-/** The name under which XState keeps an actor that `spawnChild` made without an id. */
+/** The id that XState gives to an actor of `spawnChild` without an id. */
 const UNNAMED = 'undefined'
 
-/** The newest actor of that name, with its parent. */
+/** By parent, the newest actor without an id. */
 const newest = new PrivateProperty<AnyActorRef, AnyActorRef>()
 
 /**
- * Logic of which no two actors without an id live below one parent: `spawnChild` gives all of them one name, and XState
- * forgets all but the last, which run on unseen and would be lost with the process. The second breaks its work.
+ * Refuses a second live actor without an id below one parent, by crashing its work. `spawnChild` gives all of them one name, and
+ * XState keeps only the last; the others would run unseen and be lost with the process.
  */
 export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
   return {
@@ -22,7 +22,7 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
     start: (snapshot, scope) => {
       const { self, system } = scope
       if (!takesPlace(self)) return logic.start?.(snapshot, scope)
-      hostOf(system).crash(familyOf(self), new TypeError("Two actors without an id take each other's place. Give each one: spawnChild('paint', { id: 'painting' })."))
+      hostOf(system).crash(familyOf(self), new TypeError("Two spawned actors have no id, so one replaces the other. Give each an id: spawnChild('paint', { id: 'painting' })."))
     }
   }
 }
@@ -36,22 +36,21 @@ function takesPlace(actor: AnyActorRef): boolean {
   return before?.getSnapshot().status === 'active'
 }
 
-/** How many steps a chart may take by itself at once, without an event, where it does not say: an endless cycle is an error. */
+/** Default limit of eventless transitions in one macrostep, so that an endless cycle is an error. */
 const MAX_ITERATIONS = 10_000
 
 const START_FAILED = 'taskchart.start.failed'
 
 /**
- * An author's logic, made to keep the rule that effects wait for the commit. Promises, callbacks, observables and all
- * other leaf logic starts, hears events and is aborted only when what led to that is durable. Of a machine the custom
- * actions wait, while XState's own (raise, sendTo, spawn, emit, …) go through, so that one commit covers the whole
- * cascade; the actors that it names are gated in turn.
+ * Wraps an author's logic so that its effects wait for the commit. Promises, callbacks, observables and other leaf logic start,
+ * receive events and are aborted only after the causing turn is committed. Of a machine, custom actions wait; XState's own (raise,
+ * sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The machine's actors are wrapped too.
  */
 export function gated(logic: AnyActorLogic): AnyActorLogic {
   return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic), holdActions)) : gatedLeaf(logic))
 }
 
-/** The machine with its actors gated, compiled if it is flat; its own actions are not held yet. */
+/** The machine with gated actors, compiled if possible. Its own actions are not held back yet. */
 export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
   const provided = machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic)])) })
@@ -59,7 +58,7 @@ export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
   return compiled(provided)
 }
 
-/** The logic, run in a scope of our making. Every actor of it notes when it moves. */
+/** The logic with another actor scope. Each transition marks its task as changed. */
 export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope): AnyActorLogic {
   return {
     ...logic,
@@ -71,7 +70,7 @@ export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) 
   }
 }
 
-/** A scope in which custom actions wait for the commit. */
+/** An actor scope in which custom actions wait for the commit. */
 export function holdActions(scope: AnyActorScope): AnyActorScope {
   return {
     ...scope,
@@ -104,7 +103,7 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
         return { ...snapshot, status: 'stopped', input: undefined }
       }
       if (started.has(scope.self) || !logic.start) return logic.transition(snapshot, event, scope)
-      // It has not started yet, so it cannot hear: it hears this as soon as it has.
+      // Not started yet, so the event is sent again after the start.
       afterCommit(scope, () => scope.self.send(event))
       return snapshot
     }
@@ -119,7 +118,7 @@ function afterCommit({ self, system }: AnyActorScope, run: () => void): void {
   hostOf(system).afterCommit({ taskId: familyOf(self), run })
 }
 
-/** A machine below the work's that, when it ends by an error, stops its actors with it: XState leaves them running. */
+/** For a machine below the work: stops its actors when it ends by an error, since XState leaves them running. */
 export function stopChildrenOnError(logic: AnyActorLogic): AnyActorLogic {
   return {
     ...logic,

@@ -3,39 +3,39 @@ import { killPoint } from '../primitives/kill-points.ts'
 import type { Commit, Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
 
-/** Why a pipeline ends whose context was changed by another writer: what was to be decided can be decided again. */
+/** The error of a pipeline whose context was written by another process. The decision can be retried. */
 export const LOST_RACE = new A2AError('Overloaded', 'The context was changed by another process at the same time. Send the request again.')
 
-/** What waits for it runs when the running code has come to rest; Node's `queueMicrotask` costs several times as much. */
+/** Schedules a microtask; Node's `queueMicrotask` costs several times as much. */
 const REST = Promise.resolve()
 
-/** What a pipeline asks of its context. None of these throws. */
+/** Callbacks of a pipeline. None may throw. */
 export interface Committer {
-  /** Puts a turn that has come to rest into a commit; nothing if there is nothing to write. */
+  /** Makes the commit of a closed turn; `undefined` if there is nothing to write. */
   commitOf(turn: Turn): Commit | undefined
-  /** Tells the world what a committed turn holds. */
+  /** Tells a committed turn. */
   tell(turn: Turn): void
-  /** Starts what waited for a commit. */
+  /** Runs an effect after its commit. */
   run(effect: Effect): void
-  /** Hears when everything decided is committed and told. */
+  /** Called when everything decided is committed and told. */
   settled(): void
   /**
-   * Hears that a commit failed, after which the pipeline is at its end; `answer` is what whoever waits gets. Nobody knows
-   * whether the engine wrote what had been decided of the tasks with these ids.
+   * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the engine wrote the
+   * changes of the tasks with these ids.
    */
   broke(error: unknown, answer: A2AError, taskIds: ReadonlySet<string>): void
 }
 
 /**
- * The one rule of a context: decide, commit, tell. Turns are decided one after the other without waiting for their
- * commits, which go to the store in the order of the turns; streams are told, callers answered and effects started
- * in that order too, each only when its own turn and all before it are durable.
+ * Write-ahead pipeline of a context: decide, commit, tell. Turns are decided without waiting for the commits of earlier ones. Commits
+ * go to the store in the order of the turns. Streams, answers and effects follow in that order too, each after its own turn and
+ * all earlier ones are stored.
  */
 export class CommitPipeline {
   readonly #store: Store
   readonly #committer: Committer
   #turn: Turn | undefined
-  /** The turns that are not told yet, in their order. */
+  /** Turns that are not told yet, in order. */
   #untold: Turn[] = []
   #end: { error: unknown } | undefined
 
@@ -44,7 +44,7 @@ export class CommitPipeline {
     this.#committer = committer
   }
 
-  /** The turn that is open; if none is, one opens now and closes when the running code has come to rest. */
+  /** The open turn. If there is none, opens one, which closes in the next microtask. */
   get turn(): Turn {
     if (this.#end) throw this.#end.error
     if (this.#turn) return this.#turn
@@ -55,7 +55,7 @@ export class CommitPipeline {
     return turn
   }
 
-  /** True when everything decided is committed and told. */
+  /** Whether everything decided is committed and told. */
   get isSettled(): boolean {
     return this.#untold.length === 0
   }
@@ -64,12 +64,12 @@ export class CommitPipeline {
     return this.#end !== undefined
   }
 
-  /** What whoever comes too late gets, once the pipeline is over. */
+  /** The error for late calls, once the pipeline has ended. */
   get error(): unknown {
     return this.#end?.error
   }
 
-  /** Ends the pipeline: what is not committed yet never will be told, and whoever waits for it gets `error`. */
+  /** Ends the pipeline. Turns that are not committed are never told, and calls that wait for them get `error`. */
   end(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
@@ -91,7 +91,7 @@ export class CommitPipeline {
     )
   }
 
-  /** Tells what is durable now, in the order of the turns. */
+  /** Tells committed turns, in order. */
   #settle(settled: Turn, isWritten: boolean): void {
     if (this.#end) return
     settled.isWritten = isWritten
@@ -120,5 +120,5 @@ export class CommitPipeline {
 }
 
 function notStored(cause: unknown): A2AError {
-  return new A2AError('Overloaded', 'The agent could not store what this request leads to. Send it again later.', { retryAfterMs: 1000, cause })
+  return new A2AError('Overloaded', 'The agent could not store the result of this request. Send it again later.', { retryAfterMs: 1000, cause })
 }

@@ -8,27 +8,27 @@ import { timestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { TaskEvent, TaskRow } from '../store/store.ts'
 
-/** Where a task that lives stands: the number and state of its newest event. */
+/** A live task: generation and state of its newest event, and its sizes. */
 interface LedgerEntry {
   generation: number
   state: TaskState
-  /** Of its events and messages. */
+  /** Bytes of its events and messages. */
   bytes: number
-  /** Whether something had no room in it: nothing has from then on. */
+  /** Whether something exceeded its limit of bytes; then nothing fits any more. */
   isFull: boolean
-  /** Bytes that it keeps in memory: of its messages, and of its snapshot. */
+  /** Bytes in memory: of its messages, and of its snapshot. */
   messageBytes: number
   snapshotBytes: number
   /** Metadata of the task itself, which its first event carries. */
   readonly metadata: Record<string, unknown> | undefined
 }
 
-/** The tasks of one context that have not ended: gives each of their facts the task's next generation, the time, and ids. */
+/** The live tasks of one context. Turns the events that they emit into task events, with generation, time and ids. */
 export class TaskLedger {
   readonly #contextId: string
   readonly #makers: { readonly clock: Clock; readonly ids: Ids }
   readonly #entries = new Map<string, LedgerEntry>()
-  /** Counts what the tasks keep in memory. */
+  /** Counts the tasks' bytes in memory. */
   readonly #share: Share | undefined
   #keptBytes = 0
   /** Bytes of tasks that have ended in turns that are not told yet. */
@@ -40,7 +40,7 @@ export class TaskLedger {
     this.#share = share
   }
 
-  /** Begins a task, or takes one up again where a row left it. */
+  /** Adds a new task, or a restored one with the values of its row. */
   open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
     this.#entries.set(taskId, { generation, state, bytes, isFull: false, messageBytes: 0, snapshotBytes, metadata })
     this.#count(snapshotBytes)
@@ -50,21 +50,21 @@ export class TaskLedger {
     return this.#entries.has(taskId)
   }
 
-  /** The generation of a task's newest event; 0 before its first, and for a task that is not here. */
+  /** Generation of a task's newest event; 0 before its first, and for an unknown task. */
   generationOf(taskId: string): number {
     return this.#entries.get(taskId)?.generation ?? 0
   }
 
-  /** Whether a task may have so many bytes more. */
+  /** Whether a task may have this many more bytes. */
   hasRoom(taskId: string, bytes: number, limit: number): boolean {
     const entry = this.#entries.get(taskId)
     return entry !== undefined && !entry.isFull && entry.bytes + bytes <= limit
   }
 
-  /** Counts bytes of a task. Gives how many it has then. */
+  /** Adds bytes to a task. Gives the sum. */
   addBytes(taskId: string, bytes: number): number {
     const entry = this.#entries.get(taskId)
-    /* c8 ignore next -- an actor of a task says nothing after its end */
+    /* c8 ignore next -- a task emits nothing after its end */
     if (!entry) return 0
     return (entry.bytes += bytes)
   }
@@ -72,46 +72,45 @@ export class TaskLedger {
   /** Counts a message that a task keeps in memory. */
   keep(taskId: string, bytes: number): void {
     const entry = this.#entries.get(taskId)
-    /* c8 ignore next -- only tasks that are here get messages */
+    /* c8 ignore next -- only live tasks get messages */
     if (!entry) return
     entry.messageBytes += bytes
     this.#count(bytes)
   }
 
-  /** The same for one that a task read again, which may be counted already. */
+  /** Like `keep`, for a message that was loaded again and may be counted already. */
   keepAtLeast(taskId: string, bytes: number): void {
     const more = bytes - (this.#entries.get(taskId)?.messageBytes ?? bytes)
     if (more > 0) this.keep(taskId, more)
   }
 
-  /** A turn is told: a task that ended in it keeps nothing any more. */
+  /** Call it when a turn is told: stops counting the bytes of a task that ended in it. */
   told(taskId: string): void {
     this.#count(-(this.#leaving.get(taskId) ?? 0))
     this.#leaving.delete(taskId)
   }
 
-  /** Notes that something had no room in a task. Answers whether that is the first time. */
+  /** Marks a task as full. Gives whether it was not before. */
   fill(taskId: string): boolean {
     const entry = this.#entries.get(taskId)
     if (!entry || entry.isFull) return false
     return (entry.isFull = true)
   }
 
-  /** The ids of the tasks. */
   ids(): Iterable<string> {
     return this.#entries.keys()
   }
 
-  /** Whether a task waits for its client. */
+  /** Whether a task is interrupted. */
   isInterrupted(taskId: string): boolean {
     const entry = this.#entries.get(taskId)
     return entry !== undefined && isInterrupted(entry.state)
   }
 
-  /** Makes a fact an event; nothing of a task that is not here, because it has ended. */
+  /** Makes a task event; `undefined` for a task that has ended. */
   stamp(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): TaskEvent | undefined {
     const entry = this.#entries.get(taskId)
-    /* c8 ignore next -- an actor of ours tells nothing after its end; should it, nobody hears */
+    /* c8 ignore next -- a task emits nothing after its end */
     if (!entry) return undefined
     entry.generation += 1
     const update = fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact)
@@ -119,10 +118,10 @@ export class TaskLedger {
     return fact.ordinal === undefined ? { taskId, generation, update } : { taskId, generation, update, ordinal: fact.ordinal }
   }
 
-  /** The task's row for a commit, with its actor's snapshot and next wake unless it has ended; then it leaves the ledger. */
+  /** The task's row for a commit, with snapshot and next wake. A task that has ended has neither, and leaves the ledger. */
   row(taskId: string, snapshot: string | undefined, wakeAtMs: number): TaskRow | undefined {
     const entry = this.#entries.get(taskId)
-    /* c8 ignore next -- only tasks that are here move */
+    /* c8 ignore next -- only live tasks change */
     if (!entry) return undefined
     const { generation, state, bytes } = entry
     if (isTerminal(state) || snapshot === undefined) {
@@ -170,9 +169,9 @@ function isIdentified(artifact: ArtifactContent): artifact is Artifact {
 type Told = Exclude<TaskFact, { type: 'restart.requested' }>
 
 /**
- * What is told of a fact of a task that has as many events, or bytes, as it may: nothing but its end. That is a failure where
- * it was to be a completion, for a result tells all of its artifacts and the completion in one go. `reason` says why; without
- * room for bytes it takes the place of what the end was to say.
+ * The event of a task that is at its limit of events or bytes: only its end. A completion becomes a failure with `reason`, because a
+ * result emits its artifacts and the completion together. Without room for bytes, `reason` also replaces the message of any other
+ * end.
  */
 export function factAtEventLimit(fact: Told, reason: string, hasRoom: boolean): Told | undefined {
   if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined

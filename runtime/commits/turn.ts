@@ -2,49 +2,49 @@ import type { WorkInput } from '../authoring/work-arguments.ts'
 import type { SendRow } from '../store/rows.ts'
 import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from '../store/store.ts'
 
-/** Something that waits for the commit, on behalf of a task or a negotiation. */
+/** A side effect of a task or a negotiation that runs after the commit. */
 export interface Effect {
   readonly taskId: string
   run(): void
 }
 
-/** Someone who waits for the end of a turn: exactly one of the two is called, once, in the order of the turns. */
+/** Callbacks at the end of a turn: exactly one is called, once, in the order of the turns. */
 export interface Waiting {
   told(turn: Turn): void
   failed(error: unknown): void
 }
 
 /**
- * What one turn of a context has decided: filled while its actors run, committed as a whole, then told.
+ * The decisions of one turn of a context: collected while its actors run, committed as a whole, then told.
  *
- * A turn opens with the first event that reaches an actor of the context and closes when the actors have come to
- * rest: it holds all that one macrostep causes, and what the same run of the event loop adds to it.
+ * A turn opens with the first event for an actor of the context, and closes in the next microtask. So it has all effects of one
+ * macrostep, and those of further events in the same synchronous code.
  */
 export class Turn {
   /** Events and messages in order. */
   readonly log: (TaskEvent | MessageRow)[] = []
-  /** Ids of the tasks whose actors, or whose work's actors, moved. */
+  /** Ids of the tasks whose actors changed. */
   readonly moved = new Set<string>()
-  /** The tasks that moved as the turn left them: filled when it closes. */
+  /** Rows of the changed tasks; filled when the turn closes. */
   readonly rows: TaskRow[] = []
-  /** What works keep. */
+  /** Journal rows of work. */
   readonly journal: JournalRow[] = []
-  /** Messages that are not to be taken twice, and what became of them. */
+  /** Deduplicated messages, with their outcomes. */
   readonly sends: SendRow[] = []
-  /** Webhooks that came with messages. */
+  /** Webhooks of messages. */
   readonly webhooks: Commit['webhooks'][number][] = []
-  /** Who hears of the commit, in order. */
+  /** Called after the commit, in order. */
   readonly waiting: Waiting[] = []
-  /** What those works are given that begin when the turn closes, their tasks being opened in it. */
+  /** Inputs of work that starts when the turn closes, for tasks that it opens. */
   readonly starts: WorkInput[] = []
-  /** What starts after the commit, in order. */
+  /** Run after the commit, in order. */
   readonly effects: Effect[] = []
-  /** What is written of it; none if there is nothing to write. */
+  /** The commit; `undefined` if there is nothing to write. */
   commit: Commit | undefined
-  /** Whether the store has written it, once that is known. */
+  /** Whether the store has written it; `undefined` until that is known. */
   isWritten: boolean | undefined
 
-  /** A task that moved in the turn, as the turn left it. */
+  /** The row of a task that changed in the turn. */
   rowOf(taskId: string): TaskRow {
     return this.rows.find(row => row.taskId === taskId) as TaskRow
   }

@@ -10,7 +10,7 @@ import type { Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
 import { checkedTerms } from './proposals.ts'
 
-/** A negotiation that lasts as the actor `bargaining` of a context, which hears what is decided. */
+/** A lasting negotiation as the actor `bargaining` of a context. Its decisions are sent to the context. */
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(negotiation, input, hostOf(system), signal)))
   const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
@@ -21,7 +21,7 @@ export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   return { ...logic, restoreSnapshot: (snapshot: Snapshot<unknown>, scope) => machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope) }
 }
 
-/** Asks the author about a request. */
+/** Calls the author's `respond` for a request. */
 async function opinion(negotiation: Negotiation, { request, round, standing, proposal }: Matter, host: ActorHost, signal: AbortSignal): Promise<Opinion> {
   return answering(host, request, signal, async given => {
     const answer = await negotiation.respond({ ...given, round, standing, proposal })
@@ -29,7 +29,7 @@ async function opinion(negotiation: Negotiation, { request, round, standing, pro
   }, failure => failure)
 }
 
-/** What the author's answer means; an offer is named by the id that its request had for a task. */
+/** The validated answer of the author. The id of an offer is the task id of its request. */
 export function opinionOf(answer: unknown, { terms }: Negotiation, named: Pick<StandingOffer, 'offerId' | 'expiresAtMs'>): Opinion {
   const word = wordOf(answer, ['offer', 'accepted', 'declined', 'reply', 'rejected'], 'answer offer(…), accepted(…), declined(…), reply(…) or rejected(…)')
   switch (word.type) {
@@ -48,10 +48,10 @@ function ownTerms(schema: Negotiation['terms'], terms: unknown): Terms {
   const checked = checkedTerms(schema, terms, 'terms')
   if ('value' in checked) return checked.value
   const text = violationsText(checked.violations)
-  throw new A2AError('InvalidAgentResponse', `The agent's code gave terms that its schema does not take: ${text}.`)
+  throw new A2AError('InvalidAgentResponse', `The agent's code produced terms that its own schema does not accept: ${text}.`)
 }
 
-/** A stored negotiation as the agent is now: an offer of terms that its schema does not take any more stands no longer. */
+/** A stored negotiation with the present limits. Withdraws an open offer whose terms the present schema does not accept. */
 function renewed(snapshot: Snapshot<unknown> & { readonly context: NegotiationContext }, { rounds, terms }: Negotiation): never {
   const { standing } = snapshot.context
   return { ...snapshot, context: { ...snapshot.context, rounds, standing: standing && fits(standing, terms) ? standing : null } } as never

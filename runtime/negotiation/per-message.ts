@@ -12,27 +12,27 @@ import { gated } from '../commits/commit-gate.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { onAbort } from '../primitives/promises.ts'
 
-/** What a negotiation is called with. */
+/** Arguments of a negotiation. */
 export interface NegotiationArguments {
   readonly contextId: string
   /** The message to answer. It addresses no task. */
   readonly message: Message
-  /** The metadata and configuration of the message's request (§3.2.1). */
+  /** Metadata and configuration of the message's request (§3.2.1). */
   readonly request: RequestDetails
-  /** The agent's own extensions that the client has activated for the message, by their URIs (§4.6). */
+  /** The agent's own extensions that the client has activated for the message, by URI (§4.6). */
   readonly extensions: readonly string[]
-  /** Reads the context's newest messages before this one, of the client and of the agent, oldest first; 50 unless told. */
+  /** Reads the context's newest messages before this one, of client and agent, oldest first; by default 50. */
   readonly history: (limit?: number) => Promise<Message[]>
-  /** Aborts when the conversation leaves memory before there is an answer, or when that comes too late: after `limits.negotiationMs`. */
+  /** Aborts when the context leaves memory before there is an answer, or after `limits.negotiationMs`. */
   readonly signal: AbortSignal
 }
 
-/** Answers a message that addresses no task: with a message, with a task, or with a task that is rejected. Calls may run side by side. */
+/** Answers a message that addresses no task: with a message, a task, or a rejected task. Calls may run concurrently. */
 export type NegotiateFunction<Terms = Record<string, unknown> | undefined> = (
   negotiation: NegotiationArguments
 ) => Reply | Accepted<Terms> | Rejected | Promise<Reply | Accepted<Terms> | Rejected>
 
-/** What of an agent counts when a message is negotiated: a task opens only for a message that its `input` takes. */
+/** The members of an agent for its negotiation. An accepted message opens a task only if `input` accepts it. */
 interface NegotiatingAgent {
   readonly work: unknown
   readonly input: StandardSchema<unknown> | undefined
@@ -53,14 +53,14 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
   )
 }
 
-/** What a request gets that its author's code does not answer. */
+/** Outcome of a request that the author's code did not answer. */
 interface Failure {
   readonly decision: 'failed'
-  /** Whether the time for an answer is over. */
+  /** Whether the time limit has passed. */
   readonly isLate?: boolean
 }
 
-/** Has an author's code answer a request. It gets a failure if that throws, since the error is for the log, takes too long, or if nobody waits for it who will not send it again. */
+/** Calls the author's code for a request. The outcome is a failure if that throws, takes too long, or if the call of a deduplicated request is gone. */
 export async function answering<Answer>(
   host: ActorHost,
   { callId, message, extensions = NO_EXTENSIONS, details = NO_DETAILS, trace, isOnce }: ContextRequest,
@@ -69,7 +69,7 @@ export async function answering<Answer>(
   failing: (failure: Failure) => Answer
 ): Promise<Answer> {
   const { key: { contextId }, clock, limits: { negotiationMs } } = host
-  // Its client heard of no outcome, and sends it again: what came of it now would be there twice.
+  // The client got no outcome and will resend the request, so an outcome now would be processed twice.
   if (isOnce && !host.isAwaited(callId)) return failing({ decision: 'failed' })
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(new DOMException(`There was no answer within ${negotiationMs} ms.`, 'TimeoutError')), negotiationMs)

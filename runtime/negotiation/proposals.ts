@@ -8,8 +8,8 @@ import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import type { Negotiation } from './negotiation.ts'
 
 /**
- * Terms as their schema gives them, as JSON, or what is wrong with them, by the path below `field`. Throws TypeError for a
- * schema that gives no object or wants to wait, InvalidAgentResponse for one that gives what JSON cannot hold.
+ * Parses terms with their schema, and copies them through JSON. Gives violations with paths below `field`. Throws TypeError if the
+ * schema is asynchronous or gives no object, InvalidAgentResponse if it gives values that JSON cannot express.
  */
 export function checkedTerms(schema: StandardSchema<unknown>, terms: unknown, field: string): { readonly value: Terms } | { readonly violations: FieldViolation[] } {
   const checked = validated(schema, terms, field)
@@ -19,8 +19,8 @@ export function checkedTerms(schema: StandardSchema<unknown>, terms: unknown, fi
 }
 
 /**
- * What a message is to a negotiation that lasts, beside its words. Throws InvalidParams, which names the field, for a move
- * that is none, and for terms that the agent's schema does not take.
+ * Reads the move of a message to a lasting negotiation. Throws InvalidParams that names the field, for an invalid move and for terms
+ * that the agent's schema does not accept.
  */
 export function readProposal(message: Message, { terms }: Negotiation, atMs: number): Arrival {
   const found = moveIn(message)

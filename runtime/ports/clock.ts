@@ -1,6 +1,6 @@
 import { unrefTimer } from '../primitives/event-loop.ts'
 
-/** Where time comes from. Timers are given back to `clearTimeout`; a delay is in milliseconds. */
+/** Source of time and timers. Delays are in milliseconds; `clearTimeout` takes the result of `setTimeout`. */
 export interface Clock {
   /** Milliseconds since 1970-01-01T00:00:00Z. */
   now(): number
@@ -8,30 +8,29 @@ export interface Clock {
   clearTimeout(timer: unknown): void
 }
 
-/** The machine's own time: the default. */
+/** The system clock: the default. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
   clearTimeout: timer => clearTimeout(timer as ReturnType<typeof setTimeout>)
 }
 
-/** The time as the wire writes it: UTC with milliseconds, `2026-05-28T09:30:00.000Z` (§5.6.1). */
+/** The current time in wire form: UTC with milliseconds, `2026-05-28T09:30:00.000Z` (§5.6.1). */
 export function timestamp(clock: Clock): string {
   const ms = clock.now()
   if (written.ms !== ms) written = { ms, text: new Date(ms).toISOString() }
   return written.text
 }
 
-/** The last time that was written: many events happen in one millisecond. */
+/** The last result, since many events share a millisecond. */
 let written = { ms: NaN, text: '' }
 
-/** The longest delay that `setTimeout` keeps to, in milliseconds: 24.86 days. It takes a longer one for 1. */
+/** The longest delay of `setTimeout`, in milliseconds: 24.86 days. It treats a longer one as 1. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
- * The clock with timers of any length. Long ones go by chunks, and by the time of the clock. One that is due, because its
- * delay is 0, below, or no number, waits for no time to pass: it fires when what runs has come to rest. One whose delay is
- * infinite never fires.
+ * A clock with timers of any length: long delays are split into chunks, measured by the clock. A delay of 0, a negative one, or one
+ * that is no number fires in the next round of the event loop, even if the clock stands still. An infinite one never fires.
  */
 export function withLongTimers(clock: Clock): Clock {
   return {
@@ -63,7 +62,7 @@ class LongTimer {
     this.#clock.clearTimeout(this.#chunk)
   }
 
-  /** As Node's: it does not hold the process. */
+  /** As Node's `unref`: the timer does not keep the process alive. */
   unref(): void {
     unrefTimer(this.#chunk)
   }

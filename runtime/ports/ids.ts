@@ -1,14 +1,14 @@
 import { customAlphabet } from 'nanoid'
 
-/** Makes a fresh id: a string without control characters, at most 128 long, never given out twice. */
+/** Makes a unique id: a string of at most 128 characters, without control characters. */
 export type Ids = () => string
 
 /** Characters of one id: 131 bits. */
 const LENGTH = 22
 
 /**
- * Ids per call of nanoid: 8 in one call cost 0.6 times as much as 8 calls. More gain little, an id keeps the text of its
- * batch in memory, and nanoid's pool for 16 is over the 64 KiB that Web Crypto fills at once.
+ * Ids per call of nanoid: 8 in one call cost 0.6 times as much as 8 calls. Larger batches gain little, since an id keeps the string of
+ * its batch in memory, and nanoid's pool for 16 exceeds the 64 KiB that Web Crypto fills in one call.
  */
 const BATCH = 8
 

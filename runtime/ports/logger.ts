@@ -1,6 +1,6 @@
 import { redacted, redactedText } from './redact.ts'
 
-/** A logger that gets to see no secrets, and whose own errors trouble nobody. */
+/** Wraps a logger: redacts secrets, and ignores the logger's own errors. */
 export function guardedLogger(logger: Logger): Logger {
   return {
     warn: guarded((message, details) => logger.warn(message, details)),
@@ -13,26 +13,26 @@ function guarded(log: (...line: Parameters<Log>) => unknown): Log {
   return (message, details) => {
     try {
       const logged = log(redactedText(message), redacted(details) as Record<string, unknown>)
-      // A logger may be an async function, whatever its type says.
+      // A logger may be async, despite its type.
       if (logged instanceof Promise) logged.catch(() => {})
     } catch {
-      // There is nobody else to tell.
+      // An error of the logger cannot be logged.
     }
   }
 }
 
-/** Writes one line: what happened, always the same words for the same thing, and what it happened to. */
+/** Writes one line: a constant message per kind of event, and its details. */
 export type Log = (message: string, details: Record<string, unknown>) => void
 
 /**
- * Where the runtime reports what no caller hears of: errors in the author's code, words that a chart does not
- * allow, commits that failed. `details` may hold an `error`; it never holds messages, artifacts or credentials: what looks
- * like a secret, also within the texts of errors, is `[redacted]` before a logger sees it. What a logger throws is ignored.
+ * Receives reports that no caller gets: errors in the author's code, dropped words, failed commits. `details` may have an `error`, but
+ * never messages, artifacts or credentials. Anything that looks like a secret, even within error texts, is replaced by `[redacted]`.
+ * Errors of the logger are ignored.
  */
 export interface Logger {
   warn(message: string, details: Record<string, unknown>): void
   error(message: string, details: Record<string, unknown>): void
-  /** What is as it should be, such as that old tasks were removed. Left out, nobody hears of that. */
+  /** Optional. Receives normal events, such as the deletion of old tasks. */
   info?(message: string, details: Record<string, unknown>): void
 }
 

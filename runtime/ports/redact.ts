@@ -1,22 +1,22 @@
 import { types } from 'node:util'
 
-/** What stands in place of a secret. */
+/** Replacement of a secret. */
 export const REDACTED = '[redacted]'
 
-/** Characters of one text that are kept. */
+/** Maximum characters of one text. */
 const LONGEST_TEXT = 8 * 1024
 
-/** Names under which secrets stand; before them anything may stand, as in `x-api-key` and `refresh_token`. */
+/** Names of secrets, with any prefix, as in `x-api-key` and `refresh_token`. */
 const SECRET_NAME = /(?:authorization|cookie|password|passwd|passphrase|secret|credentials?|apikey|accesskey|privatekey|token|jwt)$|^(?:auth|pwd|tokens)$/
 const IN_TEXT = 'password|passwd|passphrase|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key|token|jwt'
 
-/** Between a name and its value: `token=`, `"token": `, and the same within a JSON text. */
+/** Separator of a name and its value: `token=`, `"token": `, and the same within JSON text. */
 const IS = String.raw`\\*["']?\s{0,8}[=:]\s{0,8}`
 const QUOTED = String.raw`\\*"[^"]*"?|'[^']*'?`
 
 /**
- * What secrets look like within a text, and what takes their place. Each takes time in proportion to the text. Schemes come
- * first: in `token: Bearer …` it is not the word `Bearer` that is secret.
+ * Patterns of secrets within text, and their replacements. Each runs in linear time. Authentication schemes come first, so that of
+ * `token: Bearer …` the credentials are redacted, and not only the word `Bearer`.
  */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(bearer\s{1,8})[^\s"',;)\]}]+/gi, `$1${REDACTED}`],
@@ -28,14 +28,14 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:sk|pk|rk|ghp|gho|ghs|xoxb|xoxp|glpat)[-_][\w-]{16,}/g, REDACTED]
 ]
 
-/** Whether what stands under a name is a secret: `authorization`, `Set-Cookie`, `x-api-key`, `clientSecret`, … */
+/** Whether the value of a name is a secret: `authorization`, `Set-Cookie`, `x-api-key`, `clientSecret`, … */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name.toLowerCase().replace(/[^a-z0-9]/g, ''))
 }
 
 /**
- * A text without its secrets: credentials of headers, users and passwords in addresses, values of parameters and members
- * with such names, tokens that show by their form. Cut off at 8,192 characters.
+ * Redacts a text: credentials of headers, users and passwords in URLs, values of parameters and members with secret names, and tokens
+ * of a known form. Truncated to 8,192 characters.
  */
 export function redactedText(text: string): string {
   let shown = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
@@ -48,12 +48,12 @@ const MOST_MEMBERS = 64
 const MOST_VALUES = 1000
 const UNREADABLE = '[unreadable]'
 
-/** What is copied by hand of an error. */
+/** Members of errors that are copied separately. */
 const OF_ERRORS = ['name', 'message', 'stack', 'cause', 'errors']
 
 /**
- * A copy of a value for a log: without secrets, plain but for errors, which stay errors, and bounded in depth (6), in members
- * of each object (64) and in all (1,000). It takes whatever there is: cycles, getters that throw, proxies.
+ * A redacted copy of a value for a log. It is plain data, except for errors, and limited to depth 6, 64 members per object and 1,000
+ * values. Any value is accepted: cycles, getters that throw, proxies.
  */
 export function redacted(value: unknown): unknown {
   return new Redaction().copy(value, 0)
@@ -61,7 +61,7 @@ export function redacted(value: unknown): unknown {
 
 class Redaction {
   #left = MOST_VALUES
-  /** The objects that lead to the one that is copied. */
+  /** The path of objects to the current one. */
   readonly #path = new Set<object>()
 
   copy(value: unknown, depth: number): unknown {
@@ -88,7 +88,7 @@ class Redaction {
     return this.#copyMembers(membersOf(value), depth)
   }
 
-  /** A new error, so that nothing of the old one's code runs in a logger. */
+  /** A new error, so that no code of the original runs in a logger. */
   #copyError(error: Error & { readonly errors?: unknown }, depth: number): Error {
     const read = (name: string) => this.copy(attempt(() => Reflect.get(error, name)), depth)
     const shown = new Error(String(read('message')))
@@ -125,7 +125,7 @@ function membersOf(value: object): (readonly [string, () => unknown])[] {
   return Object.keys(value).map(name => [name, () => Reflect.get(value, name)])
 }
 
-/** What something gives, or that it cannot be read. */
+/** The result of `read`, or a placeholder if it throws. */
 function attempt(read: () => unknown): unknown {
   try {
     return read()

@@ -1,10 +1,10 @@
-/** A host by its name or address, in lower case and IPv6 in brackets, and its port if one is given (RFC 3986 §3.2). */
+/** A host name or address, in lower case and IPv6 in brackets, and its port if given (RFC 3986 §3.2). */
 export interface Authority {
   readonly name: string
   readonly port: number | undefined
 }
 
-/** Reads `NAME[:PORT]`, as a `Host` header has it. `undefined` if it is not one: no user, no port over 65535, no address in an unusual form. */
+/** Parses `NAME[:PORT]`, as in a `Host` header. `undefined` for anything else: a user, a port over 65535, an address in an unusual form. */
 export function authorityOf(text: string): Authority | undefined {
   if (!URL.canParse(`http://${text}`)) return undefined
   const { hostname: name } = new URL(`http://${text}`)
@@ -13,7 +13,7 @@ export function authorityOf(text: string): Authority | undefined {
   return given.toLowerCase() === name ? { name, port: port === '' ? undefined : Number(port) } : undefined
 }
 
-/** The hosts under which a server may be addressed, and the ports that cards give for them. Throws TypeError for an entry that is no `NAME[:PORT]`, or a name that is there twice. */
+/** The hosts that requests may name, with the ports for cards. Throws TypeError for an entry that is not `NAME[:PORT]`, and for a duplicate name. */
 export function namedHosts(entries: readonly string[]): ReadonlyMap<string, number | undefined> {
   const hosts = new Map<string, number | undefined>()
   for (const entry of entries) {

@@ -1,4 +1,4 @@
-/** An entry of a table; empty once it has gone. */
+/** An entry of a {@link ReleasingMap}; emptied when it is deleted. */
 class Entry<Value> {
   value: Value | undefined
 
@@ -8,10 +8,9 @@ class Entry<Value> {
 }
 
 /**
- * A Map for entries that come and go all the time. A Map makes a new list of its entries whenever they have changed often
- * enough. The old one stays as it was, and leads to the new: once it is in the old generation, V8's quick collections keep all
- * that they held. So here the lists hold entries, which are emptied when they go. With Maps a task leaves 8.4 kB behind instead of
- * 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
+ * A Map for entries that are often added and deleted. It stores values in entry objects, which are emptied on deletion. A plain Map
+ * rehashes into a new table, and the old one stays linked to it: once that is in the old generation, V8's minor collections keep all
+ * values that it had. With Maps a task leaves 8.4 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
  */
 export class ReleasingMap<Value extends object, Name = string> {
   readonly #entries = new Map<Name, Entry<Value>>()
@@ -54,12 +53,12 @@ export class ReleasingMap<Value extends object, Name = string> {
   }
 }
 
-/** How many values each half holds at the most. */
+/** Maximum values of each generation. */
 const MOST = 100_000
 
 /**
- * Values by name, made when they are asked for and forgotten when nobody has for a while: at least `keepMs`, less only if
- * there are more than 100,000 in that time. Nothing runs over them for that: the younger half becomes the older, which is let go.
+ * Cache with two generations, without timers and scans: after `keepMs`, or 100,000 values, the younger generation becomes the older,
+ * and the older is dropped. So a value stays for at least `keepMs` after its last use, unless there are more than 100,000.
  */
 export class TwoGenerationCache<Value> {
   readonly #make: () => Value
@@ -73,12 +72,12 @@ export class TwoGenerationCache<Value> {
     this.#keepMs = keepMs
   }
 
-  /** How many are remembered. */
+  /** Number of cached values. */
   get size(): number {
     return this.#younger.size + this.#older.size
   }
 
-  /** The value of a name, a new one if there is none. */
+  /** The value of a name; created if there is none. */
   get(name: string, nowMs: number): Value {
     if (Math.abs(nowMs - this.#sinceMs) >= this.#keepMs || this.#younger.size >= MOST) this.#turn(nowMs)
     const young = this.#younger.get(name)
@@ -89,7 +88,7 @@ export class TwoGenerationCache<Value> {
     return value
   }
 
-  /** The value of a name, if it is remembered. */
+  /** The cached value of a name, if any. */
   find(name: string): Value | undefined {
     return this.#younger.get(name) ?? this.#older.get(name)
   }
@@ -101,7 +100,7 @@ export class TwoGenerationCache<Value> {
   }
 }
 
-/** Makes something of a text, and keeps it until another text comes: for what is the same in most requests. */
+/** Memoizes the last result, for arguments that are the same in most requests. */
 export function memoizeLast<Value>(make: (text: string) => Value): (text: string) => Value {
   let last: { readonly text: string; readonly value: Value } | undefined
   return text => {

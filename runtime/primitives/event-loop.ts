@@ -1,7 +1,7 @@
-/** As it is when this is loaded: one that a test replaces for a while would leave those waiting who came meanwhile, and all after them. */
+/** Captured on load: if a test replaced it temporarily, callbacks scheduled meanwhile would never run. */
 const { setImmediate } = globalThis
 
-/** Who is called back, in so many turns at the latest. */
+/** A callback, and the rounds of the event loop after which it is called at the latest. */
 interface Waiting {
   turns: number
   readonly callback: () => void
@@ -9,21 +9,20 @@ interface Waiting {
 
 let waiting: Waiting[] = []
 
-/** Whether somebody came in this turn. */
+/** Whether a callback was added in this round. */
 let isBusy = false
 
 /**
- * Calls back once this turn of the event loop has done what came in with it, together with all others that wait for that.
- * What is sent then leaves in one go: a client that gets its answers one by one is woken up for each of them, which costs
- * the server more than the sending does. None of the callbacks may throw.
+ * Calls back at the end of this round of the event loop, together with all other callbacks of the round. So answers leave in one write;
+ * single writes wake the client for each, which costs more than the sending. Callbacks must not throw.
  */
 export function afterThisTick(callback: () => void): void {
   afterTurns(1, callback)
 }
 
 /**
- * The same after so many turns, 1 being the end of this one, or after the first in which nobody came: a server that has little
- * to do lets nobody wait for long.
+ * Calls back after this many rounds, 1 being the end of this one, or after the first round in which no callback was added, so that an
+ * idle server does not delay answers.
  */
 export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true
@@ -45,8 +44,7 @@ function endTurn(): void {
 }
 
 /**
- * Makes something of an object once for all who ask in the same turn of the event loop, as the subscribers of one event
- * do, and keeps nothing longer than that.
+ * Memoizes by object until the end of the round of the event loop, for example for all subscribers of one event.
  */
 export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
   let made = new Map<Key, Value>()
@@ -60,7 +58,7 @@ export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Va
   }
 }
 
-/** Lets the process end while a timer is set, if it is one that would hold it. Gives the timer. */
+/** Calls `unref` of a timer, if it has one, so that it does not keep the process alive. Gives the timer. */
 export function unrefTimer(timer: unknown): unknown {
   if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
   return timer

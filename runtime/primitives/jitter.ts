@@ -1,9 +1,9 @@
-/** The golden ratio's fraction: steps of it come nowhere near each other for long. */
+/** Fractional part of the golden ratio: its multiples modulo 1 are evenly spread (a low-discrepancy sequence). */
 const STEP = (Math.sqrt(5) - 1) / 2
 
 /**
- * Gives a time around another, from half of it to one and a half, each far from those that it gave before: so that who is
- * made to wait at the same time does not come back at the same time.
+ * Jitter: gives times from 0.5 to 1.5 times `aroundMs`, each far from the ones before, so that callers that are delayed together do not
+ * return together.
  */
 export function jitter(aroundMs: number): () => number {
   let at = 0

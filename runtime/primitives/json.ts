@@ -1,9 +1,9 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 
-/** What a member or an entry takes beside its text: quotes, colon and comma. */
+/** Bytes per member or entry for quotes, colon and comma. */
 const AROUND = 4
 
-/** About how long a value is as JSON text, in bytes of UTF-8: exact but for escapes and the digits of numbers. It does not recurse. */
+/** Approximate size of a value as JSON text, in bytes of UTF-8; it ignores escapes and digits of numbers. It does not recurse. */
 export function jsonBytes(value: unknown): number {
   let bytes = 0
   const rest = [value]
@@ -22,7 +22,7 @@ export function jsonBytes(value: unknown): number {
   return bytes
 }
 
-/** Values that JSON empties or turns into something else, and what to write instead. */
+/** Classes whose objects JSON empties or changes, with what to write instead. */
 const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['Map', 'an object: Object.fromEntries(map)'],
   ['Set', 'a list: [...set]'],
@@ -37,8 +37,8 @@ const INSTEAD: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * What JSON would not give back of a value as it was, in a clause that names the place and what to write instead;
- * `undefined` if there is nothing. Actors in it are passed over, which XState stores in its own way, and what has a `toJSON`.
+ * The first part of a value that JSON would change, in a sentence with its path and what to write instead; `undefined` if there is
+ * none. Actors, which XState persists itself, and objects with a `toJSON` are skipped.
  */
 export function jsonLoss(value: unknown, name: string, seen: Set<object> = new Set()): string | undefined {
   if (typeof value !== 'object' || value === null || seen.has(value)) return undefined
@@ -56,12 +56,12 @@ export function jsonLoss(value: unknown, name: string, seen: Set<object> = new S
   return undefined
 }
 
-/** The class of an object of JavaScript's own, such as `Map`; `Object` for others. */
+/** The built-in class of an object, such as `Map`; `Object` for others. */
 export function kindIn(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1)
 }
 
-/** What JSON would not give back of a chart's context after a step. Only members that the step has changed are looked at. */
+/** `jsonLoss` of a chart's context after a transition. Checks only members that the transition has changed. */
 export function contextLoss(context: unknown, before: unknown): string | undefined {
   if (context === before || !isObject(context)) return undefined
   const was: Readonly<Record<string, unknown>> = isObject(before) ? before : {}

@@ -1,12 +1,12 @@
-/** The moments at which a process that is killed must lose nothing. */
+/** Points in the code at which a kill of the process must lose nothing. */
 export type KillPoint =
-  /** A frame came in. */
+  /** A frame was received. */
   | 'frame received'
   /** Its request was checked. */
   | 'request checked'
   /** A transaction is open. */
   | 'transaction open'
-  /** Its rows about sends are written. */
+  /** Its deduplication rows are written. */
   | 'sends written'
   /** Its events are written. */
   | 'events written'
@@ -14,41 +14,41 @@ export type KillPoint =
   | 'rows written'
   /** It is about to be synced. */
   | 'before sync'
-  /** It is durable, and nobody has heard. */
+  /** It is durable, but not told yet. */
   | 'synced'
   /** The caller was answered. */
   | 'caller answered'
-  /** Streams were told, callers not yet. */
+  /** Streams were told, callers were not yet. */
   | 'streams told'
   /** An effect has started. */
   | 'effect started'
-  /** Its result is known, and not committed. */
+  /** Its result is known, but not committed. */
   | 'effect ended'
-  /** A webhook is about to be told. */
+  /** An event is about to be posted to a webhook. */
   | 'before delivery'
-  /** A webhook has answered, and that is not noted. */
+  /** A webhook has answered, but its progress is not stored. */
   | 'delivery answered'
-  /** A timer is due, and nothing committed. */
+  /** A timer is due, but nothing is committed. */
   | 'timer due'
-  /** The log is about to be written back. */
+  /** The write-ahead log is about to be checkpointed. */
   | 'before checkpoint'
-  /** Old rows are about to go. */
+  /** Old rows are about to be deleted. */
   | 'before sweep'
   /** A schema or a snapshot is about to be migrated. */
   | 'before migration'
-  /** A file is about to be marked as one that needs its log. */
+  /** A file is about to be marked as needing its log. */
   | 'before log mark'
   /** The process is parking its work. */
   | 'parking'
 
 let hook: ((point: KillPoint) => void) | undefined
 
-/** Marks a moment, for tests that end the process there; otherwise nothing. */
+/** Marks a point at which tests may kill the process. It has no other effect. */
 export function killPoint(point: KillPoint): void {
   hook?.(point)
 }
 
-/** Has the marks of this thread call a function, or nothing any more. */
+/** Sets the function that the kill points of this thread call, or removes it. */
 export function onKillPoint(called: typeof hook): void {
   hook = called
 }

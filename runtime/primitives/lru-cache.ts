@@ -7,7 +7,7 @@ export class LruCache<Value> {
     this.#limit = limit
   }
 
-  /** The value of this name, from here or as it is made. `undefined` is not kept. */
+  /** The value of this name; created if there is none. `undefined` is not cached. */
   get<Made extends Value | undefined>(name: string, make: () => Made): Value | Made {
     const value = this.#values.get(name) ?? make()
     if (value !== undefined) this.set(name, value)

@@ -2,8 +2,8 @@ import leven from 'leven'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /**
- * Throws TypeError for a member that is none of these names, with the name that is probably meant, or else all of them. A
- * member that is `undefined` counts as left out.
+ * Throws TypeError for an unknown member, with the closest known name, else with all of them. A member that is `undefined` counts as
+ * missing.
  */
 export function rejectUnknown(given: object, names: readonly string[], what: string): void {
   for (const [name, value] of Object.entries(given)) {
@@ -13,7 +13,7 @@ export function rejectUnknown(given: object, names: readonly string[], what: str
   }
 }
 
-/** So much of a name is shown in an error. */
+/** Maximum characters of a name in an error. */
 const SHOWN = 80
 
 function shortened(name: string): string {
@@ -21,8 +21,8 @@ function shortened(name: string): string {
 }
 
 /**
- * The name that a misspelled one is likely to mean, if any: that with the same letters but for case and separators, a letter in
- * six at the most apart, or an ending.
+ * The closest known name of a misspelled one, if any: equal except for case and separators, except for one letter in six, or except for
+ * an ending.
  */
 export function closestName(word: string, names: readonly string[]): string | undefined {
   const letters = lettersOf(word)
@@ -41,22 +41,21 @@ function lettersOf(name: string): string {
   return name.replace(/^TASK_STATE_/, '').replace(/[^\p{L}\d]/gu, '').toLowerCase()
 }
 
-/** What an option may be: the test of its value, and what to write, as an error says it. */
+/** Kind of an option: a test of its value, and the words for an error. */
 export type Kind = readonly [isRight: (value: unknown) => boolean, wanted: string]
 
-/** The names of a type's members; of a union those of all its types. */
+/** Member names of a type; of a union, those of all its types. */
 type NameOf<Options> = Options extends unknown ? keyof Options : never
 
 /**
- * Every option of a type with its kind, or `true` for one that is checked elsewhere. The compiler refuses a table that lacks
- * an option or has one too many.
+ * The kinds of all options of a type; `true` for an option that is checked elsewhere. The compiler refuses a table with a missing or
+ * an extra option.
  */
 export type OptionKinds<Options> = Readonly<Record<NameOf<Options>, Kind | true>>
 
 /**
- * Checks the options that a function is given. Throws TypeError for what is not an object, with an example of what to write,
- * for an option that there is not, with the name that is probably meant, and for a value of another kind. An option that is
- * `undefined` counts as left out.
+ * Validates the options of a function. Throws TypeError for a value that is no object, for an unknown option and for a value of another
+ * kind, each with what to write instead. An option that is `undefined` counts as missing.
  */
 export function checkOptions(given: unknown, kinds: Readonly<Record<string, Kind | true>>, taker: string, example: string): void {
   if (!isObject(given)) throw new TypeError(`${taker} takes options as an object, not ${kindOf(given)}: ${example}.`)
@@ -70,7 +69,7 @@ export function checkOptions(given: unknown, kinds: Readonly<Record<string, Kind
   }
 }
 
-/** What kind of value was given, as errors say it. */
+/** The kind of a value, in words for an error. */
 export function kindOf(given: unknown): string {
   if (given === null || given === undefined) return String(given)
   if (Array.isArray(given)) return 'a list'
@@ -87,7 +86,7 @@ export function functionFor(wanted: string): Kind {
   return [value => typeof value === 'function', wanted]
 }
 
-/** The kind of an option that is an object; its members are checked where it is used. */
+/** The kind of an option that is an object, whose members are checked elsewhere. */
 export function objectSuchAs(example: string): Kind {
   return [isObject, `an object such as ${example}`]
 }

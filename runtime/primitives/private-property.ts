@@ -1,12 +1,12 @@
 /**
- * What is kept with objects of one kind, as a property of each that nobody else sees. In a WeakMap (of ephemerons)
- * values, and all that they lead to, live until a full collection: a task leaves 13.8 kB behind instead of 1.0 (Node 24;
+ * A WeakMap replacement that stores the value in a symbol property of the key. A WeakMap (of ephemerons) keeps values, and everything
+ * reachable from them, until a full collection: a task leaves 13.8 kB behind instead of 1.0 (Node 24;
  * `test/runtime/left-behind.test.ts` measures it).
  */
 export class PrivateProperty<Key extends object, Value> {
   readonly #name: symbol
 
-  /** Given the symbol of a name, all copies of this package in the process share what is kept. */
+  /** With a symbol of `Symbol.for`, all copies of this package in the process share the values. */
   constructor(name = Symbol('kept')) {
     this.#name = name
   }

@@ -1,7 +1,7 @@
 import { PrivateProperty } from './private-property.ts'
 import { ReleasingMap } from './collections.ts'
 
-/** Who waits for one signal to abort, each under a number of its own. */
+/** The callbacks for one signal. */
 class Waiters {
   readonly #signal: AbortSignal
   readonly #callbacks = new ReleasingMap<() => void, number>()
@@ -29,8 +29,8 @@ class Waiters {
 const waiting = new PrivateProperty<AbortSignal, Waiters>()
 
 /**
- * Calls back when a signal aborts, unless the answer was called before; it may be called twice. All who wait for one signal
- * share one listener: of a connection's thousands come and go in a second, for which an EventTarget is slow.
+ * Calls back when a signal aborts. Call the result to remove the callback; it may be called twice. All callbacks of a signal share one
+ * listener, because thousands come and go per second on a connection, for which EventTarget is slow.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let waiters = waiting.get(signal)
@@ -38,7 +38,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   return waiters.add(callback)
 }
 
-/** The promise, which may be left alone: if nobody waits for it, its error is nobody's. */
+/** Marks a promise's rejection as handled, so that it need not be awaited. Gives the promise. */
 export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise

@@ -2,19 +2,18 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { plainValue } from '../authoring/checked-words.ts'
 
-/** A statechart as it was stored: `snapshot` is what XState persists of an actor, and the caller's own. */
+/** A stored statechart: `snapshot` is XState's persisted snapshot, a copy that you may change. */
 export interface StoredWork {
-  /** The agent's version under which it was stored; `undefined` if it is older than versions are. */
+  /** The agent's version that stored it; `undefined` for a snapshot from before versions existed. */
   readonly version: string | undefined
   readonly snapshot: Record<string, unknown>
 }
 
-/** Makes of a statechart that another version has stored a snapshot that the present one can go on from. */
+/** Converts a statechart that another version has stored into a snapshot for the present version. */
 export type Migrate = (stored: StoredWork) => unknown
 
 /**
- * What an author's function makes of a stored chart. Throws InvalidAgentResponse if it throws, or gives what is not the
- * snapshot of a chart that goes on.
+ * Calls an author's `migrate`. Throws InvalidAgentResponse if it throws, or does not return the snapshot of an active chart.
  */
 export function migrated(migrate: Migrate, stored: StoredWork, version: string): Record<string, unknown> {
   const given = snapshotBy(migrate, stored, version)
@@ -22,7 +21,7 @@ export function migrated(migrate: Migrate, stored: StoredWork, version: string):
   throw new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate has to return a snapshot { status: 'active', value, context, children }.`)
 }
 
-/** The versions that a task was stored under, and is to go on under, in words. */
+/** The stored and the present version of a task, in words. */
 export function fromTo(stored: string | undefined, present: string): string {
   return `The migration of this task from ${stored === undefined ? 'no version' : `version ${stored}`} to version ${present}`
 }

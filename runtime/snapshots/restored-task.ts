@@ -11,33 +11,33 @@ import { checkFormat } from './snapshot-text.ts'
 
 const cannot = 'This task cannot be resumed with the present agent:'
 
-/** What of an agent its stored tasks are restored for. */
+/** The members of an agent that a restore uses. */
 export interface RestoringAgent {
   readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   readonly version: string
   readonly migrate?: Migrate
 }
 
-/** A task as it was saved: its actor, what is to happen to it by itself, and the version of the agent that saved it. */
+/** A stored task: its actor, its timers, and the version of the agent that stored it. */
 export type SavedTask = PersistedSnapshot & SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }
 
-/** A stored task, made ready for the agent as it is now. */
+/** A stored task, migrated and checked for the present agent. */
 export interface RestoredTask {
   readonly row: RestorableRow
   readonly saved: SavedTask
-  /** What XState restores, as JSON text: without its work if that cannot go on. */
+  /** JSON text for XState to restore; without the work if that cannot be resumed. */
   readonly text: string
-  /** Whether another version of the agent saved it. */
+  /** Whether another version of the agent stored it. */
   readonly isOther: boolean
-  /** Whether the author's `migrate` has made it what it is. */
+  /** Whether the author's `migrate` has converted it. */
   readonly isMigrated: boolean
-  /** Why its work cannot go on. */
+  /** Why its work cannot be resumed. */
   readonly error?: A2AError
 }
 
 /**
- * Makes a stored task ready: what another version of the agent has stored is migrated if the author has given `migrate`;
- * then it has to fit the agent's work. Throws InternalError for a task that a newer taskchart has stored.
+ * Prepares a stored task for a restore: migrates a task of another version if the agent has `migrate`, then checks that it fits the
+ * agent's work. Throws InternalError for a task that a newer taskchart has stored.
  */
 export function restoredTask(row: RestorableRow, agent: RestoringAgent): RestoredTask {
   if (row.snapshot === undefined) return unread(row)
@@ -50,12 +50,12 @@ export function restoredTask(row: RestorableRow, agent: RestoringAgent): Restore
     const isMigrated = now !== saved
     return { row, saved: now, text: isMigrated ? JSON.stringify(now) : row.snapshot, isOther, isMigrated }
   } catch (cause) {
-    const error = isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${cannot} its work is not stored as a statechart is.`, { cause })
+    const error = isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${cannot} its stored work is not a statechart.`, { cause })
     return { row, saved, text: JSON.stringify({ ...saved, children: {} }), isOther, isMigrated: false, error }
   }
 }
 
-/** A task whose snapshot was not read, as one of which nothing has begun. */
+/** A task whose snapshot was not read, as a submitted task with an error. */
 function unread(row: RestorableRow): RestoredTask {
   const saved: SavedTask = { status: 'active', value: { active: 'submitted' }, historyValue: {}, context: { taskId: row.taskId, contextId: '', queue: [], restarts: [] }, children: {} }
   const error = new A2AError('RateLimited', 'This task cannot be resumed: the open tasks of its context have more stored bytes than are loaded for one context.')
@@ -73,7 +73,7 @@ function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): S
 function checkFit({ children = {}, version: stored }: SavedTask, { work: present, version }: RestoringAgent): void {
   const { work } = children
   if (!work) return
-  const misses = present ? (typeof present === 'function' ? functionMisfit(work.snapshot) : misfit(present, work.snapshot)) : 'the agent does no tasks'
+  const misses = present ? (typeof present === 'function' ? functionMisfit(work.snapshot) : misfit(present, work.snapshot)) : 'the agent has no work'
   if (misses === undefined) return
   const then = stored === version ? `under the same version, ${version}` : `by ${stored === undefined ? 'an agent without a version' : `version ${stored}`}, and this is version ${version}`
   throw new A2AError('InvalidAgentResponse', `${cannot} ${misses}. It was stored ${then}.`)

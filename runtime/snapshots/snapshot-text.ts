@@ -6,35 +6,34 @@ import type { DelayedEvent } from '../timers/delayed-events.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import type { RestoredTask } from './restored-task.ts'
 
-/** The form in which this version of taskchart stores the actors of its own two charts. Texts without a format have the first. */
+/** Format number of stored actors of taskchart's own charts. Texts without a format have format 1. */
 export const FORMAT = 1
 
-/** Members that go with many texts, as the beginning of each. */
+/** JSON text of common members, to be put before the members of other texts. */
 export function stampOf(members: Readonly<Record<string, unknown>>): string {
   return `${JSON.stringify(members).slice(0, -1)},`
 }
 
-/** The JSON text of an object, with the members of a stamp before its own. */
+/** The JSON text of an object, with the members of a stamp first. */
 export function stamped(stamp: string, text: string): string {
   return stamp + text.slice(1)
 }
 
-/** Throws InternalError for what a later taskchart has stored in a form that this one does not know. */
+/** Throws InternalError for data of a newer taskchart in an unknown format. */
 export function checkFormat({ format = FORMAT }: { readonly format?: unknown }): void {
   if (typeof format === 'number' && format <= FORMAT) return
-  throw new A2AError('InternalError', `This context was stored by a newer taskchart, in format ${String(format)}, and this one knows format ${FORMAT} at the most. It was left as it is: update taskchart.`)
+  throw new A2AError('InternalError', `This context was stored by a newer taskchart, in format ${String(format)}, and this one knows formats up to ${FORMAT}. It is unchanged. Update taskchart.`)
 }
 
-/** What goes with the text of each context. */
+/** Stamp of the text of each context. */
 const STAMP = stampOf({ format: FORMAT })
 
-/** The text of every context in which nothing is negotiated: its tasks are rows of their own. */
+/** The text of every context without a negotiation, since tasks have their own rows. */
 const PLAIN = stamped(STAMP, JSON.stringify({ status: 'active', value: 'idle', historyValue: {}, context: { negotiations: [] }, children: {} }))
 
 /**
- * A task's actor as JSON text, with the delayed events of its charts, and a stamp of `stampOf`. Throws TypeError for what
- * JSON cannot hold, and for actors that could not be found again after a restart, because their logic has no name in the
- * chart's setup.
+ * A task's actor as JSON text, with the delayed events of its charts and a stamp of `stampOf`. Throws TypeError for values that JSON
+ * cannot express, and for actors that a restart could not find, because their logic has no name in the chart's setup.
  */
 export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[], stamp: string): string {
   const snapshot = actor.getPersistedSnapshot() as PersistedSnapshot
@@ -42,21 +41,21 @@ export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[]
   return stamped(stamp, JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed }))
 }
 
-/** A context's actor as JSON text, with its negotiations and without its tasks: what it knows of those it is told again by their rows. */
+/** A context's actor as JSON text, with its negotiations. Its tasks are restored from their own rows. */
 export function persistContext(actor: Actor<typeof contextMachine>): string {
   const snapshot = actor.getSnapshot()
   const children: Record<string, AnyActorRef | undefined> = snapshot.children
   const { negotiations, isBargaining } = snapshot.context
   if (negotiations.length === 0 && !isBargaining) return PLAIN
-  // Requests to a negotiation that lasts have no actors of their own.
+  // Requests to a lasting negotiation have no actors.
   const ids = isBargaining ? [BARGAINING, ...negotiations] : negotiations
   const kept = ids.flatMap(id => (children[id] ? [[id, children[id]]] : []))
   return stamped(STAMP, JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(kept) })))
 }
 
 /**
- * A stored context as XState restores it, with its tasks, and for the agent as it is now: a value of its own each time, for
- * XState writes into it. Throws InternalError for one that a newer taskchart has stored.
+ * A stored context with its tasks as a snapshot for XState and the present agent. Each call gives a new object, because XState writes
+ * to it. Throws InternalError for a context that a newer taskchart has stored.
  */
 export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<typeof contextMachine> {
   const { format, ...context } = JSON.parse(text)
@@ -70,7 +69,7 @@ export function restoredContext(text: string, tasks: readonly RestoredTask[], in
   return context
 }
 
-/** The error with which a restored actor, or one below it, has begun; `undefined` if all goes on. */
+/** The error of a restored actor or one below it; `undefined` if there is none. */
 export function restoreFault(actor: AnyActorRef): unknown {
   const { status, error, children = {} } = actor.getSnapshot() as { status: string; error: unknown; children?: Record<string, AnyActorRef> }
   if (status === 'error') return error
@@ -86,39 +85,39 @@ function checkNames({ children = {} }: PersistedSnapshot): void {
   }
 }
 
-/** A context actor's snapshot as text, and the context that it was made of. */
+/** A context actor's snapshot as text, and the `context` that it was made from. */
 export interface SavedContext {
   readonly context: unknown
   readonly snapshot: string
 }
 
-/** The context actor's snapshot as text, made anew only when the actor changed since `saved`. */
+/** The context actor's snapshot as text; reuses `saved` if the actor has not changed. */
 export function savedContext(root: Actor<typeof contextMachine>, saved: SavedContext | undefined): SavedContext {
   const { context } = root.getSnapshot()
   return saved?.context === context ? saved : { context, snapshot: persistContext(root) }
 }
 
-/** An actor, and the snapshot that it had. */
+/** An actor and its snapshot at the time of the text. */
 interface Seen {
   readonly actor: AnyActorRef
   readonly snapshot: unknown
 }
 
 interface Text {
-  /** What it was made of: the task's actor and all below it. */
+  /** The task's actor and all below it. */
   readonly seen: readonly Seen[]
   readonly text: string
 }
 
-/** The stamp of texts, for the version of an agent. */
+/** The stamp of a task's text, by the agent's version. */
 const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
 
-/** The texts as which the tasks of a context are saved: made anew only when an actor of the task has changed. */
+/** Cache of the tasks' texts in one context. A text is reused until an actor of its task changes. */
 export class SnapshotCache {
   readonly #texts = new Map<string, Text>()
   readonly #stamp: string
 
-  /** `version`: the agent's, which goes with each text. */
+  /** `version`: the agent's, which is stored in each text. */
   constructor(version: string) {
     this.#stamp = stampFor(version)
   }
@@ -146,7 +145,7 @@ function seenBelow(actor: AnyActorRef, seen: Seen[] = []): Seen[] {
   return seen
 }
 
-/** Which children an actor has is part of its snapshot: where none has changed, there are no others. */
+/** An actor's children are part of its snapshot, so an unchanged snapshot has no new ones. */
 function isAsSeen({ actor, snapshot }: Seen): boolean {
   return actor.getSnapshot() === snapshot
 }

@@ -6,13 +6,13 @@ import { killPoint } from '../primitives/kill-points.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { SweepBounds, Store } from './store.ts'
 
-/** How long a runtime keeps what is over, and how often it looks. All are in milliseconds by the runtime's clock. */
+/** Retention of ended tasks and idle contexts, in milliseconds by the runtime's clock. */
 export interface Retention {
-  /** How long a task is kept after its end, with its events and messages; Infinity for ever. Default 30 days. */
+  /** How long a task, with its events and messages, is stored after its end; Infinity for ever. Default 30 days. */
   endedTasksMs: number
-  /** How long a context without tasks is kept after the last thing that happened in it; Infinity for ever. Default 30 days. */
+  /** How long a context without tasks is stored after its last commit; Infinity for ever. Default 30 days. */
   idleContextsMs: number
-  /** How often what is old is removed: at most every 2,147,483,647 ms, which are 24 days. Default 1 minute. */
+  /** Interval of the sweeps, at most 2,147,483,647 ms, which is 24 days. Default 1 minute. */
   sweepEveryMs: number
 }
 
@@ -21,7 +21,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** The defaults of {@link Retention}. */
 export const defaultRetention: Retention = { endedTasksMs: 30 * DAY_MS, idleContextsMs: 30 * DAY_MS, sweepEveryMs: 60_000 }
 
-/** The defaults with these in their place. Throws RangeError for one that is no such time. */
+/** The default retention with these changes. Throws RangeError for an invalid time. */
 export function retentionWith(changes: Partial<Retention> = {}): Retention {
   rejectUnknown(changes, Object.keys(defaultRetention), 'retention')
   const retention = { ...defaultRetention, ...changes }
@@ -37,34 +37,33 @@ function notATime(name: string, ms: unknown, wanted: string): RangeError {
   return new RangeError(`retention.${name} has to be ${wanted}, not ${String(ms)}. Leave it out for the default.`)
 }
 
-/** How many tasks, contexts and sends go at once, before others have their turn. */
+/** Batch size: tasks, contexts and deduplication rows that one call removes. */
 const PORTION = 256
 
-/** What upkeep works with. The clock's timers are the machine's, or a test's. */
-interface UpkeepServices {
+interface SweeperServices {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /**
- * Removes what is old from the store, every now and then and in small portions. What fails is tried again the next time.
- * Waiting for its time does not keep the process alive.
+ * Deletes old data from the store, at an interval and in small batches. A failed sweep is retried at the next interval. The timer does
+ * not keep the process alive.
  */
 export class RetentionSweeper {
-  readonly #services: UpkeepServices
+  readonly #services: SweeperServices
   readonly #retention: Retention
   #timer: unknown
   #sweeping: Promise<void> = Promise.resolve()
   #isClosed = false
 
-  constructor(services: UpkeepServices, retention: Retention) {
+  constructor(services: SweeperServices, retention: Retention) {
     this.#services = services
     this.#retention = retention
     this.#arm()
   }
 
-  /** Resolves when the portion that is being removed is gone; no other follows. May be called twice. */
+  /** Stops after the current batch, and resolves when that is done. May be called twice. */
   close(): Promise<void> {
     this.#isClosed = true
     this.#services.clock.clearTimeout(this.#timer)
@@ -91,9 +90,9 @@ export class RetentionSweeper {
         removed += count
         await setImmediate()
       }
-      if (removed > 0) logger.info?.('what is old was removed', { removed })
+      if (removed > 0) logger.info?.('old data was deleted', { removed })
     } catch (error) {
-      logger.error('what is old could not be removed', { error })
+      logger.error('old data could not be deleted', { error })
     }
   }
 }

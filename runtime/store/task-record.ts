@@ -3,12 +3,12 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
 
-/** Up to which length a list is made anew for each item. */
+/** Up to this length, `append` copies the list. */
 const SHORT = 8
 
 /**
- * A list with one more item. A short one is a new list without room to spare, for of short ones there are many: the first
- * `push` makes room for 17. A long one grows in place.
+ * A list with one more item. A short list is copied, so that it has no spare capacity: most lists are short, and the first `push`
+ * reserves 17 elements. A long list grows in place.
  */
 export function append<T extends object>(list: T[], item: T): T[] {
   if (list.length < SHORT) return list.concat([item])
@@ -16,10 +16,10 @@ export function append<T extends object>(list: T[], item: T): T[] {
   return list
 }
 
-/** Up to how many artifacts are looked through; of more there is an index. */
+/** Up to this many artifacts, a lookup scans the list. For more there is an index. */
 const FEW = 8
 
-/** The artifacts of a task by their ids, in the order in which they first came. Most tasks have one: a Map for it would take as much memory as all else of the task. */
+/** The artifacts of a task by id, in the order of their first event. Most tasks have one, for which a Map would take as much memory as the rest of the task. */
 export class ArtifactList {
   #list: Artifact[] = []
   #places: Map<string, number> | undefined
@@ -28,7 +28,7 @@ export class ArtifactList {
     return this.#list[this.#placeOf(artifactId)]
   }
 
-  /** Puts an artifact in the place of that with its id, or at the end. */
+  /** Replaces the artifact with the same id, or adds one at the end. */
   set(artifact: Artifact): void {
     const place = this.#placeOf(artifact.artifactId)
     if (place >= 0) {
@@ -50,27 +50,26 @@ export class ArtifactList {
   }
 }
 
-/** Whether an event is the last of its task: no other comes after a terminal status (§4.1.3). */
+/** Whether an event is the last of its task: a terminal status (§4.1.3). */
 export function isLast({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }
 
-/** The last `count` of a list that is oldest first; all of them without a count. */
+/** The last `count` items of a list; all without a count. */
 export function takeLast<T>(list: readonly T[], count: number = list.length): T[] {
   return count === 0 ? [] : list.slice(-count)
 }
 
 /**
- * A task as its events and messages make it: the form in which an engine may keep it, appended to by
- * {@link applyEvent} and {@link applyMessage} and never copied whole. `said` holds every message of the task in
- * order, with the current status message last among those of the agent.
+ * A task as a projection of its events and messages. An engine may keep this form; {@link applyEvent} and {@link applyMessage} update it
+ * in place. `said` has every message of the task in order; the agent's last one is that of the current status.
  */
 export interface TaskRecord {
   readonly key: ContextKey
   readonly taskId: string
   generation: number
   status: TaskStatus
-  /** None before the first. */
+  /** `undefined` before the first. */
   artifacts: ArtifactList | undefined
   said: Message[]
   metadata: Record<string, unknown> | undefined
@@ -82,7 +81,7 @@ export function newTaskRecord(key: ContextKey, taskId: string): TaskRecord {
   return { key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined }
 }
 
-/** Adds what an event says. Events come in the order of their generations. */
+/** Applies an event. Events must be in the order of their generations. */
 export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent): void {
   record.generation = generation
   if ('artifactUpdate' in update) return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
@@ -97,7 +96,7 @@ export function applyMessage(record: TaskRecord, { message }: MessageRow): void 
   record.said = append(record.said, message)
 }
 
-/** The task as the wire shows it (§4.1.1). History holds the client's messages and the agent's earlier ones, the current one only the status (§3.7). */
+/** The task in wire form (§4.1.1). The history has all messages except that of the current status (§3.7). */
 export function projectTask(record: TaskRecord, { historyLength, artifacts = true }: ReadOptions = {}): StoredTask {
   const { key, taskId, status, metadata, generation } = record
   const history = takeLast(record.said.filter(message => message !== status.message), historyLength)
@@ -108,7 +107,7 @@ export function projectTask(record: TaskRecord, { historyLength, artifacts = tru
   return { task, generation }
 }
 
-/** The artifact replaces one of the same id, or its parts are appended to it and its other members win (§4.2.2). */
+/** Replaces the artifact of the same id, or appends to it (§4.2.2). */
 function applyArtifact(record: TaskRecord, artifact: Artifact, append = false): void {
   const artifacts = (record.artifacts ??= new ArtifactList())
   const known = append ? artifacts.get(artifact.artifactId) : undefined
@@ -116,7 +115,7 @@ function applyArtifact(record: TaskRecord, artifact: Artifact, append = false): 
   else artifacts.set(copyOf(artifact))
 }
 
-/** Appends a chunk to an artifact: its parts come after those that are there, its other members win (§4.2.2). */
+/** Appends a chunk to an artifact: adds its parts at the end, and replaces the other members (§4.2.2). */
 export function appendTo(known: Artifact, chunk: Artifact): void {
   const { parts, metadata } = known
   for (const part of chunk.parts) parts.push(part)
@@ -125,7 +124,7 @@ export function appendTo(known: Artifact, chunk: Artifact): void {
   if (metadata || chunk.metadata) known.metadata = { ...metadata, ...chunk.metadata }
 }
 
-/** A copy to which more can be appended. */
+/** A copy with its own list of parts, for `appendTo`. */
 export function copyOf(artifact: Artifact): Artifact {
   return { ...artifact, parts: [...artifact.parts] }
 }

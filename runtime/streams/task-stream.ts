@@ -2,23 +2,23 @@ import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Seen, TaskTail } from './task-tail.ts'
 import { toWireEvent } from './wire-view.ts'
 
-/** What a call says of how its events are told. */
-interface Telling {
-  /** Generations are shown. */
+/** Options of a call for the events of its stream. */
+interface StreamTerms {
+  /** Whether events have their generation in metadata. */
   readonly reliable: boolean
-  /** Hears the generation of each event, just before the stream gives that. */
+  /** Called with the generation of each event, just before the stream gives it. */
   readonly numbered: ((generation: number) => void) | undefined
 }
 
-/** What a stream tells: `first`, then the events of the tail as a client sees them. */
+/** Contents of a stream: `first`, then the events of the tail in wire form. */
 export interface Opened {
   readonly first?: StreamResponse
-  readonly following?: { readonly tail: TaskTail; readonly call: Telling }
+  readonly following?: { readonly tail: TaskTail; readonly call: StreamTerms }
 }
 
 /**
- * The stream of an operation, which opens when it is first asked. An async generator would do the same, but each in a chain
- * of them costs every event some promises more. Who asks before the last answer gets theirs after it.
+ * The stream of an operation, which opens on the first read. An async generator would do the same, but costs several more promises per
+ * event. Concurrent calls of `next` are answered in order.
  */
 export class TaskStream implements AsyncGenerator<StreamResponse, void, undefined> {
   readonly #open: () => Opened | Promise<Opened>
@@ -28,7 +28,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
   #asked = 0
   #last: Promise<unknown> | undefined
 
-  /** `failure` makes the error that its reader gets of one that comes. */
+  /** `failure` converts an error to the one that the reader gets. */
   constructor(open: () => Opened | Promise<Opened>, failure: (error: unknown) => unknown) {
     this.#open = open
     this.#failure = failure
@@ -41,7 +41,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
     return step
   }
 
-  /** Hands the rest of the stream to `see`, as {@link TaskTail.each} does. */
+  /** Calls `see` with the rest of the stream, as {@link TaskTail.each} does. */
   async each(see: (event: StreamResponse) => Seen): Promise<void> {
     try {
       const first = this.#state === 'new' ? await this.#begin() : undefined
@@ -86,13 +86,13 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
     }
   }
 
-  /** Opens the stream, and gives what it begins with. */
+  /** Opens the stream, and gives its first item, if any. */
   async #begin(): Promise<StreamResponse | undefined> {
     this.#state = 'open'
     const { first, following } = await this.#open()
     this.#following = following
     if (this.#state === 'open') return first
-    // Its reader has left meanwhile.
+    // The reader has left while the stream opened.
     this.#end()
     return undefined
   }
@@ -121,7 +121,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
 
 const OVER = { done: true, value: undefined } as const
 
-/** Hands every event of a stream, or of what is left of it, to `see`. */
+/** Calls `see` with the remaining events of a stream. */
 export async function eachOf(events: AsyncGenerator<object, void, undefined>, see: (event: object) => Seen): Promise<void> {
   if (events instanceof TaskStream) return events.each(see)
   for await (const event of events) {

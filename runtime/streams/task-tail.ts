@@ -3,30 +3,30 @@ import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import type { TaskSubscriptions } from './subscriptions.ts'
 
-/** How many bytes of the log are read at once, or one event that has more. */
+/** Bytes of the log that one read stops after. */
 const PIECE_BYTES = 1024 * 1024
 
-/** What who sees an event says of the next: it is told at once, after a promise, or, by `false`, no more is. */
+/** Result of a reader for one event: the next one follows at once, after a promise, or, for `false`, not at all. */
 export type Seen = Promise<void> | false | undefined
 
-/** Where a tail has its events from. */
+/** Sources of a tail's events. */
 export interface TailSources {
   readonly feeds: TaskSubscriptions
   readonly store: Store
-  /** How many events may wait in memory. */
+  /** Maximum events buffered in memory. */
   readonly limits: { readonly bufferedEvents: number }
 }
 
-/** What ends a tail early, and in which context its task is, which may not be stored yet. */
+/** `signal` ends the tail early. `contextId` is the context of a task that may not be stored yet. */
 export interface TailOptions {
   readonly signal?: AbortSignal | undefined
   readonly contextId?: string | undefined
 }
 
 /**
- * The events of one task after a generation, each exactly once and in order, until the last one or until `signal`
- * aborts. It listens from the moment it is made; {@link startAfter} then says from which generation on it tells. A
- * reader that falls behind by more than `limits.bufferedEvents` reads on from the log, so that it costs no more memory.
+ * The events of one task after a generation, each exactly once and in order, until the last one or until `signal` aborts. It subscribes
+ * in the constructor; {@link startAfter} sets the generation. A reader that falls behind by more than `limits.bufferedEvents` reads
+ * from the log, so that memory is bounded.
  */
 export class TaskTail {
   readonly #sources: TailSources
@@ -41,7 +41,7 @@ export class TaskTail {
   #open = true
   #error: { error: unknown } | undefined
   #wake = asleep
-  /** Who gets what is told at once. */
+  /** Called directly with new events. */
   #reader: ((event: TaskEvent) => boolean) | undefined
 
   constructor(sources: TailSources, scope: Scope, taskId: string, { signal, contextId }: TailOptions = {}) {
@@ -59,13 +59,13 @@ export class TaskTail {
     if (signal?.aborted) this.end()
   }
 
-  /** Ends after such an event. Without it after the last event of the task. */
+  /** Ends the tail after such an event. Default: after the task's last event. */
   until(endsAfter: (event: TaskEvent) => boolean): this {
     this.#endsAfter = endsAfter
     return this
   }
 
-  /** Leaves out what the reader already has: every event up to this generation. `newest` is that of the log, if it is further. */
+  /** Skips events up to this generation, which the reader already has. `newest` is the generation of the log, if it is later. */
   startAfter(generation: number, newest = generation): this {
     this.#after = generation
     this.#newest = Math.max(this.#newest, newest)
@@ -73,15 +73,15 @@ export class TaskTail {
     return this
   }
 
-  /** The next event, if there is one now. */
+  /** The next buffered event, if any. */
   take(): TaskEvent | undefined {
     const event = this.#open ? this.#waiting.shift() : undefined
     return event && this.#passed(event)
   }
 
   /**
-   * Resolves when it is time to {@link take} again; `undefined` when no more comes. Throws the error because of which that is
-   * so. Until then `reader` gets what is told as it is told, and goes on as long as it answers `true`.
+   * Resolves when {@link take} should be called again; `undefined` at the end. Throws the error that ended the tail. Until then, `reader`
+   * is called directly with new events, as long as it returns `true`.
    */
   more(reader?: (event: TaskEvent) => boolean): Promise<void> | undefined {
     if (this.#error) throw this.#error.error
@@ -92,8 +92,8 @@ export class TaskTail {
   }
 
   /**
-   * Hands every event to `see` until the end, as soon as it is told: a promise for each is a seventh of all that a streamed
-   * event takes. Rejects with what it throws, and with the error because of which no more comes.
+   * Calls `see` with every event until the end, directly when it is told: a promise per event would be a seventh of the cost of a
+   * streamed event. Rejects with an error of `see`, and with the error that ended the tail.
    */
   async each(see: (event: TaskEvent) => Seen): Promise<void> {
     let busy: Promise<void> | undefined
@@ -103,7 +103,7 @@ export class TaskTail {
         if (seen === false) this.end()
         busy = seen || undefined
       } catch (error) {
-        // Who tells must not get it.
+        // The commit pipeline must not get this error.
         busy = Promise.reject(error)
       }
       return busy === undefined
@@ -118,12 +118,12 @@ export class TaskTail {
     }
   }
 
-  /** Reads on to the end, for the sake of having got there. */
+  /** Waits for the end of the tail, and ignores its events. */
   drain(): Promise<void> {
     return this.each(() => undefined)
   }
 
-  /** Listens no more: nothing that comes is told. May be called twice. */
+  /** Ends the subscription. May be called twice. */
   end(): void {
     this.#open = false
     this.#leaveFeed()
@@ -158,7 +158,7 @@ export class TaskTail {
     if (!reader(event)) this.#rouse()
   }
 
-  /** Wakes up who waits, once: to resolve a promise again is slow. */
+  /** Wakes the waiting reader, once, because resolving a promise again is slow. */
   #rouse(): void {
     const wake = this.#wake
     this.#wake = asleep
@@ -178,5 +178,5 @@ export class TaskTail {
   }
 }
 
-/** Wakes nobody up. */
+/** The wake function while no reader waits. */
 function asleep(): void {}

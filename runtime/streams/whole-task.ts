@@ -5,21 +5,20 @@ import { turnEnd } from '../primitives/event-loop.ts'
 import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 
-/** With more bytes than this, a task is read in pieces, and its answer is written in pieces. */
+/** A task with more bytes than this is read and answered in pieces. */
 export const LARGE_BYTES = 1024 * 1024
 
-/** So many events have as many bytes as a piece, be they ever so small. */
+/** Maximum events of a piece; even the smallest events then fill one. */
 const EVENTS_A_PIECE = 4096
 
-/** Reads a task: a large one in pieces, when there is room for it, so that the event loop is never held for long. */
+/** Reads a task. A large one waits for `room`, and is read in pieces, so that it does not block the event loop. */
 export async function readWhole(store: Store, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
   const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
   return stored && completed(store, scope, stored, options, room)
 }
 
 /**
- * Gives a task with its artifacts and history, of which a store gave neither because it is large. `undefined`: the task was
- * removed meanwhile.
+ * Adds artifacts and history to a large task, which a store gave without them. `undefined` if the task was removed since.
  */
 export async function completed(store: Store, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
@@ -51,7 +50,7 @@ export async function completed(store: Store, scope: Scope, stored: StoredTask, 
   return projectTask(record, options)
 }
 
-/** The bytes of a task's artifacts that are texts and raw, if they alone make it large; else 0. */
+/** Bytes of the text and raw parts of a task's artifacts, if they alone make it large; else 0. */
 export function largeBytes({ artifacts = [] }: Task): number {
   let length = 0
   for (const { parts } of artifacts) for (const part of parts) length += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 0
@@ -59,8 +58,8 @@ export function largeBytes({ artifacts = [] }: Task): number {
 }
 
 /**
- * The tasks of a name before this one, oldest first: the message that opened a task refers to the one before. At most
- * `limits.referencedTasks` of them, the newest, and no more than fit into `limits.referencedBytes`.
+ * Earlier tasks of the same name, oldest first: the message that opened a task refers to the one before it. Gives the newest ones that
+ * fit into `limits.referencedTasks` and `limits.referencedBytes`.
  */
 export async function roundsBefore({ store, limits }: { readonly store: Store; readonly limits: Pick<Limits, 'referencedTasks' | 'referencedBytes'> }, scope: Scope, taskId: string, room?: Room): Promise<Task[]> {
   const rounds: Task[] = []

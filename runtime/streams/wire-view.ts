@@ -3,12 +3,12 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { memoizePerTick } from '../primitives/event-loop.ts'
 import type { StoredTask, TaskEvent } from '../store/store.ts'
 
-/** A stored task as a client sees it; with the reliability extension its metadata tells its generation. */
+/** A stored task in wire form; with the reliability extension, its metadata has the generation. */
 export function toWireTask({ task, generation }: StoredTask, showsGeneration: boolean): Task {
   return showsGeneration ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
 }
 
-/** An event as a stream tells it: one object for all subscribers with the extension, and one for all without. */
+/** An event in wire form: one shared object for all streams with the extension, and one for all without. */
 export function toWireEvent(event: TaskEvent, showsGeneration: boolean): StreamResponse {
   return showsGeneration ? numbered(event) : event.update
 }

@@ -4,8 +4,8 @@ import { operationOf } from '../../machines/protocol/operations.ts'
 import type { SpanAttributes } from './telemetry.ts'
 
 /**
- * The attributes of spans: those of OpenTelemetry's semantic conventions for errors, RPC, messaging and generative AI, and
- * ours for what they have no name for. None holds what anybody has said.
+ * Span attributes: those of OpenTelemetry's semantic conventions for errors, RPC, messaging and generative AI, and taskchart's own. None
+ * has contents of messages.
  */
 export const ATTRIBUTES = {
   errorType: 'error.type',
@@ -29,13 +29,13 @@ export const ATTRIBUTES = {
   isRecovered: 'taskchart.work.recovered'
 } as const
 
-/** What is done when an agent does something for someone, by the conventions, and who provides it. */
+/** Operation and provider of an agent's invocation, by the semantic conventions. */
 export const INVOKES_AGENT = { [ATTRIBUTES.aiOperation]: 'invoke_agent', [ATTRIBUTES.aiProvider]: 'a2a' } as const
 
-/** The longest id that is told, in characters. A client may choose longer ones. */
+/** Longer ids, which clients may choose, are omitted; in characters. */
 const LONGEST_ID = 256
 
-/** What an operation is, by the binding over which it is called, if that is known: `JSONRPC`, say. */
+/** Attributes of a call, with its binding if known, such as `JSONRPC`. */
 export function callAttributes(method: string, binding: string | undefined, params: unknown): SpanAttributes {
   const system = systemOf(binding)
   return {
@@ -46,7 +46,7 @@ export function callAttributes(method: string, binding: string | undefined, para
   }
 }
 
-/** What an answer, or an event of a stream, tells of its task. It may be anything. */
+/** Attributes of the task in an answer, or in an event of a stream. Any value is accepted. */
 export function answerAttributes(answer: unknown): SpanAttributes {
   if (!isObject(answer)) return {}
   const content = [answer.task, answer.message, answer.statusUpdate, answer.artifactUpdate].find(isObject) ?? answer
@@ -55,7 +55,7 @@ export function answerAttributes(answer: unknown): SpanAttributes {
   return told({ taskId: state === undefined ? taskId : (taskId ?? id), conversationId: contextId, taskState: state })
 }
 
-/** What an error says of itself where it ended a call over this binding. */
+/** Attributes of an error that ended a call over this binding. */
 export function errorAttributes(error: unknown, binding: string | undefined): SpanAttributes {
   const system = systemOf(binding)
   if (!isA2AError(error) || !system) return {}
@@ -63,7 +63,7 @@ export function errorAttributes(error: unknown, binding: string | undefined): Sp
   return { [ATTRIBUTES.rpcStatus]: system === 'grpc' ? grpc : String(code) }
 }
 
-/** The class of an error: the code of ours, the name of the class of others. Their words may hold what is nobody's business. */
+/** The class of an error: the code of an A2AError, else the name of its class. Never its message, which may be private. */
 export function errorTypeOf(error: unknown): string {
   if (isA2AError(error)) return error.code
   return (error instanceof Error && error.constructor.name) || '_OTHER'
@@ -84,7 +84,7 @@ function told(values: Readonly<Partial<Record<keyof typeof ATTRIBUTES, unknown>>
   return attributes
 }
 
-/** A method by its name, if there is one. */
+/** The name of a known method; `_OTHER` for any other. */
 export function methodName(method: string): string {
   return operationOf(method) ? method : '_OTHER'
 }

@@ -1,15 +1,15 @@
 import { answerAttributes, errorAttributes, errorTypeOf } from './attributes.ts'
 import type { TelemetrySpan } from './telemetry.ts'
 
-/** A call that has a span: what its answers and errors mean for that. */
+/** A call with a span. */
 export interface SpannedCall {
   readonly begin: () => TelemetrySpan
   readonly binding: string | undefined
-  /** Gives the call up, which is no error of it. */
+  /** Aborts the call, which does not count as an error. */
   readonly signal: AbortSignal | undefined
 }
 
-/** Makes a call within a span, which ends with it and says of what task it was. */
+/** Runs a call within a span, which gets the attributes of its task and ends with it. */
 export async function spanned<T>(call: SpannedCall, run: (span: TelemetrySpan) => Promise<T>): Promise<T> {
   const span = call.begin()
   try {
@@ -24,8 +24,8 @@ export async function spanned<T>(call: SpannedCall, run: (span: TelemetrySpan) =
 }
 
 /**
- * Opens a stream within a span, which begins with the first step and ends with the stream: at its end, by an error, or when
- * its reader leaves.
+ * Opens a stream within a span, which begins with the first read and ends with the stream: at its end, by an error, or when its reader
+ * leaves.
  */
 export async function* spannedStream<T>(call: SpannedCall, open: (span: TelemetrySpan) => AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
   const span = call.begin()

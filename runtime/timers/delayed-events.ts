@@ -7,31 +7,30 @@ import { replaceSchedule } from '../xstate/actor-system.ts'
 
 type Schedule = AnyActorRef['system']['scheduler']['schedule']
 
-/** An event under way in an author's chart, as it is saved: its actors by the ids on the way to them. */
+/** Stored form of a delayed event in an author's chart. Actors are paths of ids. */
 export interface DelayedEvent {
-  /** From the task down to the actor that scheduled it. */
+  /** Path from the task to the actor that scheduled it. */
   readonly source: readonly string[]
-  /** From the context down to the actor that gets it, if that is another. */
+  /** Path from the context to the receiving actor, if that is another. */
   readonly target?: readonly string[]
   readonly event: EventObject
-  /** By which its source may cancel it. */
+  /** Id for `cancel`. */
   readonly id?: string
   /** In milliseconds since 1970. */
   readonly dueMs: number
 }
 
 /**
- * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), stamped with the time by our
- * clock, so that they are saved with the task whose chart scheduled them and scheduled again. `moved` hears of each that
- * an actor schedules.
+ * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), with their due times, so that they can be
+ * stored with the task and rescheduled. `moved` is called for each event that an actor schedules.
  */
 export class DelayedEvents {
   readonly #root: AnyActorRef
   readonly #clock: EventClock
-  /** XState's own. */
+  /** XState's own `schedule`. */
   readonly #schedule: Schedule
 
-  /** Follows what the actors below `root` schedule: their system has this clock, and has not started. */
+  /** Wraps `schedule` of the actor system of `root`, which uses this clock and has not started. */
   constructor(root: AnyActorRef, clock: EventClock, moved: (taskId: string) => void) {
     this.#root = root
     this.#clock = clock
@@ -41,14 +40,14 @@ export class DelayedEvents {
     })
   }
 
-  /** Schedules again what was saved, for the actors as they are now. */
+  /** Reschedules a stored event, if its actors exist. */
   resume(taskId: string, { source, target, event, id, dueMs }: DelayedEvent): void {
     const from = this.#actorAt([taskId, ...source])
     const to = target ? this.#actorAt(target) : from
     if (from && to) this.#begin({ source: from, target: to, event, id, dueMs })
   }
 
-  /** A task's events as they are to be saved, in the order of their times. Those for actors that are no more are left out. */
+  /** A task's events in stored form, by due time, without those of actors that no longer exist. */
   of(taskId: string): DelayedEvent[] {
     const events: DelayedEvent[] = []
     for (const scheduled of this.#clock.eventsOf(taskId)) {
@@ -58,7 +57,7 @@ export class DelayedEvents {
     return events.toSorted((a, b) => a.dueMs - b.dueMs)
   }
 
-  /** When a task's next event is due; Infinity if it has none. */
+  /** Due time of a task's next event; Infinity if there is none. */
   nextOf(taskId: string): number {
     let nextMs = Infinity
     for (const { dueMs } of this.#clock.eventsOf(taskId)) nextMs = Math.min(nextMs, dueMs)
@@ -85,7 +84,7 @@ function saved({ source, target, event, id, dueMs }: Scheduled): DelayedEvent {
   return { source: pathOf(source).slice(1), ...(target !== source && { target: pathOf(target) }), event, ...(id !== undefined && { id }), dueMs }
 }
 
-/** An event on its way, from one actor to another or the same. */
+/** A scheduled event, from one actor to another or the same. */
 export interface Scheduled {
   readonly source: AnyActorRef
   readonly target: AnyActorRef
@@ -101,9 +100,8 @@ interface Timer {
 }
 
 /**
- * The clock of a context's actors, as XState takes it, which knows what events its timers are for: those of each task, by
- * the actor that scheduled them. `deliver` runs what delivers an event that is due, at once or later: until then the event
- * is on its way. `moved` hears when a task's timers become fewer.
+ * The clock of a context's actors, for XState. It knows which event each timer is for, by task. `deliver` runs the delivery of a due
+ * event, at once or later; until then the event counts as scheduled. `moved` is called when a task's timer is removed.
  */
 export class EventClock {
   readonly #clock: Clock
@@ -122,14 +120,14 @@ export class EventClock {
     return this.#clock.now()
   }
 
-  /** Runs what sets the timer of an event. */
+  /** Runs `set`, which sets the timer of this event. */
   setFor(about: Scheduled, set: () => void): void {
     this.#about = about
     set()
     this.#about = undefined
   }
 
-  /** A timer that an author sets on the clock of an actor is for no event, and is not ours to keep. */
+  /** A timer that an author sets on an actor's clock has no event, and is not tracked. */
   setTimeout(callback: () => void, delayMs: number): unknown {
     const about = this.#about
     const timer: Timer = { about, timer: undefined }
@@ -152,18 +150,18 @@ export class EventClock {
     this.#drop(timer)
   }
 
-  /** The events of a task that are on their way, in the order in which they were scheduled. */
+  /** The scheduled events of a task, in the order in which they were scheduled. */
   eventsOf(taskId: string): Iterable<Scheduled> {
     return this.#tasks.get(taskId)?.values() ?? []
   }
 
-  /** Forgets the events of a task that has ended. */
+  /** Clears the timers of a task that has ended. */
   clearTask(taskId: string): void {
     for (const { timer } of this.#tasks.get(taskId)?.keys() ?? []) this.#clock.clearTimeout(timer)
     this.#tasks.delete(taskId)
   }
 
-  /** Forgets all events: the context leaves memory. */
+  /** Clears all timers, because the context leaves memory. */
   clearAll(): void {
     for (const taskId of this.#tasks.keys()) this.clearTask(taskId)
   }
@@ -174,7 +172,7 @@ export class EventClock {
     this.#tasks.set(taskId, timers.set(timer, about))
   }
 
-  /** Forgets a timer; answers whether it was there. */
+  /** Stops tracking a timer. Gives whether it was tracked. */
   #drop(timer: Timer): boolean {
     if (!timer.about) return false
     const taskId = familyOf(timer.about.source)

@@ -6,9 +6,8 @@ import type { DelayedEvent } from './delayed-events.ts'
 const AFTER = 'xstate.after.'
 
 /**
- * The delayed events of a task whose charts are not those that scheduled them: an `after` of a state that the chart is not
- * in, or does not have any more, is left out; one that its states have come to have begins now. All others stay. Throws
- * what a delay of the author's throws.
+ * Renews the delayed events of a task whose charts have changed. An `after` of a state that is not active, or no longer exists, is
+ * dropped; a new `after` of an active state starts now. All others stay. Throws what an author's delay function throws.
  */
 export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[], nowMs: number): DelayedEvent[] {
   const others = delayed.filter(({ event }) => !event.type.startsWith(AFTER))
@@ -22,14 +21,14 @@ export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[
   return [...others, ...timers]
 }
 
-/** The charts at or below an actor that go on. */
+/** The active charts at or below an actor. */
 function chartsBelow(actor: AnyActorRef): AnyActorRef[] {
   const { status, children, machine } = actor.getSnapshot() as Partial<AnyMachineSnapshot>
   if (status !== 'active' || !machine) return []
   return [actor, ...Object.values<AnyActorRef>(children).flatMap(chartsBelow)]
 }
 
-/** The timers of the states that a chart is in; one whose delay is none has no time to wait, as in XState. */
+/** The timers of a chart's active states. An invalid delay counts as 0 ms, as in XState. */
 function afterOf(chart: AnyActorRef): { type: string; delayMs: number }[] {
   const snapshot: AnyMachineSnapshot = chart.getSnapshot()
   return activeStates(snapshot).flatMap(({ after }) => after).map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
@@ -39,6 +38,6 @@ function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef
   const { delays } = (snapshot.machine as AnyStateMachine).implementations
   const given: unknown = typeof delay === 'string' ? delays[delay] : delay
   const delayMs: unknown = typeof given === 'function' ? given({ context: snapshot.context, event: { type: 'xstate.init' }, self }, undefined) : given
-  /* c8 ignore next -- a function of the author's may give anything; defineAgent refuses names without a delay */
+  /* c8 ignore next -- an author's function may give any value; defineAgent refuses undefined delays */
   return typeof delayMs === 'number' ? delayMs : 0
 }

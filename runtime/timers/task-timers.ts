@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { DelayedEvents, type DelayedEvent, type EventClock } from './delayed-events.ts'
 
-/** The name of the alarm that ends a task which was not finished in time. */
+/** The name of a task's deadline alarm. */
 export const DEADLINE = 'deadline'
 
 const UNITS = [
@@ -16,40 +16,40 @@ const UNITS = [
   ['millisecond', 1]
 ] as const
 
-/** Why a task failed that was not finished in time; `deadlineMs` is what its agent allows, if it still has a deadline. */
+/** Reason of a task that exceeded its deadline. `deadlineMs` is undefined if the agent no longer has a deadline. */
 export function notInTime(deadlineMs: number | undefined): MessageContent {
   return { parts: [{ text: `The task was not finished ${deadlineMs === undefined ? 'in time' : `within ${inWords(deadlineMs)}`}.` }] }
 }
 
-/** A length of time in the largest unit of which it is a whole number: `2 minutes`, `90 seconds`. */
+/** A duration in the largest unit that gives a whole number: `2 minutes`, `90 seconds`. */
 function inWords(ms: number): string {
   const [unit, unitMs] = UNITS.find(([, unitMs]) => ms % unitMs === 0) ?? ['millisecond', 1]
   const count = ms / unitMs
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** What of a task's time is saved with its snapshot. */
+/** The timers that are stored with a task's snapshot. */
 export interface SavedTimers {
   readonly delayed?: readonly DelayedEvent[]
   readonly context?: { readonly deadlineAtMs?: number }
 }
 
-/** What the timers are told of, and tell, their context. */
+/** The context of {@link TaskTimers}. */
 export interface TimedContext {
   readonly clock: Clock
   /** The clock of the context's actors, which have not started. */
   readonly eventClock: EventClock
-  /** Hears that what is to happen to a task has changed, so that the task is saved. */
+  /** Called when the timers of a task have changed, so that the task is saved. */
   readonly moved: (taskId: string) => void
-  /** Runs what an alarm is for. */
+  /** Runs the callback of an alarm. */
   readonly run: (effect: Effect) => void
-  /** Ends a task as failed. */
+  /** Fails a task. */
   readonly fail: (taskId: string, message: MessageContent) => void
-  /** How long the work of a task may take. */
+  /** The agent's time limit of a task's work, in milliseconds. */
   readonly deadlineMs: number | undefined
 }
 
-/** All that is to happen to the tasks of one context by itself: alarms of the runtime, and delayed events of authors' charts. */
+/** All timers of one context's tasks: alarms of the runtime, and delayed events of authors' charts. */
 export class TaskTimers {
   readonly #context: TimedContext
   readonly #alarms: Alarms
@@ -74,7 +74,7 @@ export class TaskTimers {
     if (this.#alarms.clear(taskId, name)) this.#context.moved(taskId)
   }
 
-  /** Sets the deadline of a task whose work starts now, if it has one. The task chart keeps it. */
+  /** Sets the deadline of a task whose work starts now, if the agent has one. The task chart stores it. */
   startDeadline(taskId: string): { deadlineAtMs?: number } {
     const { clock, deadlineMs } = this.#context
     if (deadlineMs === undefined) return {}
@@ -84,8 +84,7 @@ export class TaskTimers {
   }
 
   /**
-   * Takes up again what was saved of the tasks, in the order of its time: what is overdue happens as soon as possible, in
-   * that order too.
+   * Restores stored timers, by due time. Overdue ones fire as soon as possible, in that order.
    */
   resume(tasks: readonly { readonly taskId: string; readonly saved: SavedTimers }[]): void {
     const timers = tasks.flatMap(({ taskId, saved: { delayed = [], context } }) => {
@@ -96,23 +95,23 @@ export class TaskTimers {
     for (const { set } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) set()
   }
 
-  /** The delayed events of a task's charts, as they are to be saved. */
+  /** The delayed events of a task's charts, in stored form. */
   eventsOf(taskId: string): DelayedEvent[] {
     return this.#events.of(taskId)
   }
 
-  /** When the next thing happens to a task, in milliseconds since 1970; Infinity if nothing does. */
+  /** Due time of a task's next timer, in milliseconds since 1970; Infinity if there is none. */
   nextOf(taskId: string): number {
     return Math.min(this.#alarms.nextOf(taskId), this.#events.nextOf(taskId))
   }
 
-  /** Nothing happens any more to a task that has ended. */
+  /** Clears the timers of a task that has ended. */
   clearTask(taskId: string): void {
     this.#alarms.clearTask(taskId)
     this.#context.eventClock.clearTask(taskId)
   }
 
-  /** Nothing happens any more here: the context leaves memory. */
+  /** Clears all timers, because the context leaves memory. */
   clearAll(): void {
     this.#alarms.clearAll()
     this.#context.eventClock.clearAll()
@@ -130,8 +129,8 @@ interface Alarm {
 }
 
 /**
- * The alarms that the runtime sets for the tasks of one context, by task and name. They live in memory: whoever sets one
- * sets it again after a restart.
+ * The alarms that the runtime sets for the tasks of one context, by task and name. They are only in memory: after a restore the caller
+ * has to set them again.
  */
 export class Alarms {
   readonly #clock: Clock
@@ -142,8 +141,8 @@ export class Alarms {
   }
 
   /**
-   * Has `ring` called once, when the clock reaches `dueMs` (milliseconds since 1970); never within this call, also if
-   * that is over. Takes the place of the task's alarm of the same name.
+   * Calls `ring` once when the clock reaches `dueMs` (milliseconds since 1970), but not within this call, even if that is past.
+   * Replaces the task's alarm of the same name.
    */
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.clear(taskId, name)
@@ -156,7 +155,7 @@ export class Alarms {
     this.#tasks.set(taskId, alarms.set(name, { dueMs, timer }))
   }
 
-  /** Takes an alarm back. Answers whether there was one: not if it has rung. */
+  /** Clears an alarm. Gives whether there was one that has not rung. */
   clear(taskId: string, name: string): boolean {
     const alarms = this.#tasks.get(taskId)
     const alarm = alarms?.get(name)
@@ -167,18 +166,18 @@ export class Alarms {
     return true
   }
 
-  /** Takes back all alarms of a task that has ended. */
+  /** Clears all alarms of a task that has ended. */
   clearTask(taskId: string): void {
     for (const { timer } of this.#tasks.get(taskId)?.values() ?? []) this.#clock.clearTimeout(timer)
     this.#tasks.delete(taskId)
   }
 
-  /** Takes back all alarms: the context leaves memory. */
+  /** Clears all alarms, because the context leaves memory. */
   clearAll(): void {
     for (const taskId of this.#tasks.keys()) this.clearTask(taskId)
   }
 
-  /** When a task's next alarm rings; Infinity if it has none. */
+  /** Due time of a task's next alarm; Infinity if there is none. */
   nextOf(taskId: string): number {
     let nextMs = Infinity
     for (const { dueMs } of this.#tasks.get(taskId)?.values() ?? []) nextMs = Math.min(nextMs, dueMs)

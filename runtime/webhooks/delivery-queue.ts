@@ -9,26 +9,26 @@ import type { Slot, KeyedSemaphore } from './keyed-semaphore.ts'
 import type { ProgressWriter } from './progress-writer.ts'
 import { afterAttempt } from './retry-policy.ts'
 
-/** How long an outlet rests when the store is in trouble. */
+/** Pause of a queue after an error of the store. */
 const TROUBLED_MS = 1000
 
-/** The longest that an outlet sleeps at once, whatever clocks do meanwhile. */
+/** Longest timer of a queue, so that changes of the clock do no harm. */
 const LONGEST_SLEEP_MS = 3_600_000
 
-/** What outlets work with. */
+/** Dependencies of delivery queues. */
 export interface OutletServices extends DeliveryServices {
   readonly logger: Logger
-  /** Whether each tenant has a share of the posts at once. */
+  /** Whether each tenant has a share of concurrent posts. */
   readonly sharesByTenant: boolean
   readonly slots: KeyedSemaphore
   readonly notes: ProgressWriter
-  /** Hears that an outlet has nothing more to do. */
+  /** Called when a queue is done. */
   over(outlet: DeliveryQueue): void
 }
 
 /**
- * Tells one webhook the events of its task: one after the other, in their order, each until it is received, rejected or given up.
- * How far it has come is durable before it goes on, so that a kill repeats at most the last delivery, under the same id.
+ * Delivers the events of a task to one webhook, in order, one at a time, each until it is received, rejected or given up. Progress is
+ * stored before the next delivery, so a kill of the process repeats at most the last one, with the same id.
  */
 export class DeliveryQueue {
   readonly scope: Scope
@@ -36,11 +36,11 @@ export class DeliveryQueue {
   readonly #services: OutletServices
   readonly #hasEnded: boolean
   readonly #slot: Slot
-  /** Generation of the task's newest event, as far as it is known here. */
+  /** Known generation of the task's newest event. */
   #generation: number
   #progress: WebhookProgress
   #timer: unknown
-  /** A try is under way, or waits for its slot. */
+  /** Whether an attempt is running, or waits for its slot. */
   #isBusy = false
   #isOver = false
   #isStopped = false
@@ -58,13 +58,13 @@ export class DeliveryQueue {
     this.#slot = { names, run: () => (this.#trying = this.#try()) }
   }
 
-  /** Hears how far its task has come. */
+  /** Sets the generation of the task's newest event. */
   advance(generation: number): void {
     this.#generation = Math.max(this.#generation, generation)
     this.schedule()
   }
 
-  /** Sees to what is due, now or when its time has come. */
+  /** Schedules the next attempt: now, or when it is due. */
   schedule(): void {
     if (this.#isBusy || this.#isOver) return
     const { clock, slots } = this.#services
@@ -79,7 +79,7 @@ export class DeliveryQueue {
     slots.enter(this.#slot)
   }
 
-  /** Begins no more tries. Resolves when the one under way is over. */
+  /** Starts no more attempts. Resolves when the running one is done. */
   async finish(): Promise<void> {
     this.#isOver = true
     this.#services.clock.clearTimeout(this.#timer)
@@ -87,7 +87,7 @@ export class DeliveryQueue {
     await this.#trying
   }
 
-  /** Stops at once, in the middle of a try too. */
+  /** Stops at once, and aborts a running attempt. */
   stop(): void {
     this.#isStopped = true
     this.#stop?.abort()
@@ -105,14 +105,14 @@ export class DeliveryQueue {
       const next = await this.#next()
       if (!this.#isStopped) await this.#keep(next)
     } catch (error) {
-      if (!this.#isStopped) logger.error('a webhook could not be told', { taskId, webhook: id, error })
+      if (!this.#isStopped) logger.error('an event could not be delivered to a webhook', { taskId, webhook: id, error })
       this.#progress = { ...this.#progress, dueAtMs: clock.now() + TROUBLED_MS }
     }
     this.#isBusy = false
     this.schedule()
   }
 
-  /** Tells it the next event. Gives how far it is then; `gone` if there is nothing to tell, or nobody who wants to hear. */
+  /** Delivers the next event. Gives the new progress; `gone` if the webhook is to be deleted. */
   async #next(): Promise<WebhookProgress | 'gone'> {
     if (this.#isUpToDate) return { ...this.#progress, end: 'told' }
     const { store, clock, limits } = this.#services
@@ -129,7 +129,7 @@ export class DeliveryQueue {
     return afterAttempt(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })
   }
 
-  /** Makes durable how far it is. */
+  /** Stores the progress, or deletes the webhook. */
   async #keep(next: WebhookProgress | 'gone'): Promise<void> {
     const { store, notes, logger } = this.#services
     const { scope } = this

@@ -8,21 +8,21 @@ import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
 import { roundsBefore } from '../streams/whole-task.ts'
 
-/** What a delivery works with. */
+/** Dependencies of a delivery. */
 export interface DeliveryServices {
   readonly store: Store
   readonly clock: Clock
   readonly limits: Limits
   readonly sender: WebhookSender
-  /** How bodies of older versions are written, by version. */
+  /** Writers of bodies in older versions of A2A, by version. */
   readonly writings: ReadonlyMap<string, WebhookBodyWriter>
 }
 
-/** Tries once to tell a webhook of an event. What it answers does not count once `stop` aborts. */
+/** Makes one attempt to deliver an event to a webhook. Ignore the answer if `stop` has aborted. */
 export async function deliver(services: DeliveryServices, scope: Scope, row: WebhookRow, event: TaskEvent, stop: AbortSignal): Promise<WebhookAnswer> {
   const { clock, limits, sender } = services
   const body = await bodyOf(services, scope, row, event)
-  if (!body) return { failure: `nothing here writes A2A ${row.version}` }
+  if (!body) return { failure: `this server cannot write A2A ${row.version}` }
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), limits.webhookTimeoutMs)
   try {
@@ -33,12 +33,12 @@ export async function deliver(services: DeliveryServices, scope: Scope, row: Web
   }
 }
 
-/** Names the delivery of an event to a webhook, the same in every try. */
+/** Id of the delivery of an event to a webhook, the same for every attempt. */
 function deliveryId({ taskId, id }: WebhookRow, { generation }: TaskEvent): string {
   return `${headerText(taskId)}/${headerText(id)}/${generation}`
 }
 
-/** A text as a header may hold it; lone surrogates, which cannot be encoded, stand as replacement characters. */
+/** Encodes text for a header; lone surrogates become replacement characters. */
 function headerText(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString())
 }
@@ -60,7 +60,7 @@ async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scop
   return task && write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id))
 }
 
-/** A task as it was after an event; without its history where it has moved on since. */
+/** A task after an event; without history if it has changed since. */
 async function taskAfter(store: Store, scope: Scope, { taskId, generation }: TaskEvent): Promise<Task | undefined> {
   const stored = await store.readTask(scope, taskId)
   if (!stored || stored.generation === generation) return stored?.task

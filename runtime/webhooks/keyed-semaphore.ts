@@ -1,6 +1,6 @@
 /**
- * Lets only so many run at once: of all, and of those that have a name in common. Who finds no room waits, first come first
- * served, without holding up those that have none of the full names.
+ * Semaphore with a limit per name. A slot has several names and needs a place in each. Slots that wait for a full name are served in
+ * order, and do not delay slots without that name.
  */
 export class KeyedSemaphore {
   readonly #limitOf: (name: string) => number
@@ -11,7 +11,7 @@ export class KeyedSemaphore {
     this.#limitOf = limitOf
   }
 
-  /** Runs a slot as soon as all of its names have room: now, or when others leave. */
+  /** Runs a slot as soon as all of its names have a free place. */
   enter(slot: Slot): void {
     const full = slot.names.find(name => !this.#hasRoom(name))
     if (full === undefined) return this.#run(slot)
@@ -19,12 +19,12 @@ export class KeyedSemaphore {
     this.#waiting.set(full, waiting.add(slot))
   }
 
-  /** Takes back a slot that waits. */
+  /** Removes a waiting slot. */
   withdraw(slot: Slot): void {
     for (const name of slot.names) this.#forget(name, slot)
   }
 
-  /** How many run under a name. */
+  /** Number of running slots with a name. */
   runningOf(name: string): number {
     return this.#running.get(name) ?? 0
   }
@@ -61,7 +61,7 @@ export class KeyedSemaphore {
   }
 }
 
-/** Something that runs when there is room for it. */
+/** An asynchronous function for a {@link KeyedSemaphore}. */
 export interface Slot {
   readonly names: readonly string[]
   /** Never rejects. */

@@ -6,7 +6,7 @@ interface Waiting {
   readonly settle: (outcome: Promise<boolean>) => void
 }
 
-/** Writes how far webhooks have come: those that come while a write is under way share the next. */
+/** Writes the progress of webhooks in batches: entries that arrive during a write share the next one. */
 export class ProgressWriter {
   readonly #store: Store
   #waiting: Waiting[] = []
@@ -16,7 +16,7 @@ export class ProgressWriter {
     this.#store = store
   }
 
-  /** Resolves, when it is durable, to whether the webhook is there. Rejects if the store is in trouble. */
+  /** Resolves when the progress is stored, with whether the webhook exists. Rejects if the store fails. */
   write(note: WebhookNote): Promise<boolean> {
     return new Promise(settle => {
       this.#waiting.push({ note, settle })
@@ -24,7 +24,7 @@ export class ProgressWriter {
     })
   }
 
-  /** Resolves when none waits. */
+  /** Resolves when nothing waits to be written. */
   async settled(): Promise<void> {
     while (this.#writing) await this.#writing
   }
@@ -37,7 +37,7 @@ export class ProgressWriter {
       for (const [i, { settle }] of written.entries()) settle(answers.then(each => each[i] === true))
       await answers.catch(() => {})
     }
-    // At once, so that no note comes between the last look and this.
+    // Synchronous with the last check, so that no entry is missed.
     this.#writing = undefined
   }
 }

@@ -1,35 +1,35 @@
 import type { WebhookAnswer } from '../ports/webhook-sender.ts'
 import type { WebhookProgress } from '../store/rows.ts'
 
-/** The wait after the first failure. It doubles with each up to the longest; half of each wait is spread, so that not all come at once. */
+/** Exponential back-off: first and longest wait. Half of each wait is jitter. */
 const FIRST_WAIT_MS = 1000
 const LONGEST_WAIT_MS = 3_600_000
 
-/** How often an event is tried with a receiver that refuses it, which is rarely over soon. */
+/** Maximum attempts with a receiver that refuses requests. */
 const REFUSALS = 8
 
-/** Answers that reject one event and say nothing of the next (RFC 9110 §15.5: bad content, too large, media type, unprocessable). */
+/** Statuses that reject only this event, not later ones (RFC 9110 §15.5: bad content, too large, media type, unprocessable). */
 const REJECTIONS = [400, 413, 415, 422]
 
-/** A date as HTTP writes it (RFC 9110 §5.6.7). */
+/** An HTTP date (RFC 9110 §5.6.7). */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/
 
-/** When and where a try was made. */
+/** One attempt to deliver an event. */
 export interface Try {
   readonly generation: number
   /** Whether the event is the last of its task. */
   readonly isLast: boolean
   readonly nowMs: number
-  /** From 0 up to 1: where in its spread the next wait ends. */
+  /** Jitter of the next wait, from 0 up to 1. */
   readonly spread: number
-  /** For how long an event is tried. */
+  /** How long an event is retried, in milliseconds. */
   readonly triesMs: number
 }
 
 /**
- * How far a webhook is after a try; `gone` if the receiver answered 410. An event that the receiver rejects (400, 413, 415, 422)
- * is noted and not retried. A receiver in trouble (5xx, 408, 429, no answer) is retried until `triesMs` are over, one that
- * refuses (any other status) 8 times; then the webhook is a dead letter.
+ * Progress of a webhook after an attempt; `gone` if the receiver answered 410. An event that the receiver rejects (400, 413, 415, 422)
+ * is recorded and not retried. A failing receiver (5xx, 408, 429, no answer) is retried for `triesMs`, a refusing one (any other
+ * status) 8 times. After that the webhook is a dead letter.
  */
 export function afterAttempt(before: WebhookProgress, answer: WebhookAnswer, { generation, isLast, nowMs, spread, triesMs }: Try): WebhookProgress | 'gone' {
   if ('status' in answer && answer.status === 410) return 'gone'
@@ -54,7 +54,7 @@ function isRefusal(answer: WebhookAnswer): boolean {
   return answer.status < 500 && answer.status !== 408 && answer.status !== 429
 }
 
-/** How long `Retry-After` asks to wait: seconds, or a date (RFC 9110 §10.2.3). */
+/** The wait that `Retry-After` asks for, in milliseconds: given in seconds or as a date (RFC 9110 §10.2.3). */
 function askedMs(answer: WebhookAnswer, nowMs: number): number {
   const asked = 'status' in answer ? (answer.retryAfter ?? '') : ''
   if (/^\d{1,9}$/.test(asked)) return Number(asked) * 1000

@@ -7,31 +7,31 @@ import { DeliveryQueue, type OutletServices } from './delivery-queue.ts'
 import { KeyedSemaphore } from './keyed-semaphore.ts'
 import { ProgressWriter } from './progress-writer.ts'
 
-/** How many webhooks are read at once, before others have their turn. */
+/** Batch size of reads. */
 const PORTION = 256
 
-/** How long tries under way may go on when the runtime closes. */
+/** Grace period of running attempts when the runtime closes. */
 const GRACE_MS = 2000
 
-/** How long to wait before the webhooks are read again when the store is in trouble. */
+/** Delay before a failed read of webhooks is retried. */
 const TROUBLED_MS = 1000
 
-/** What is known here of a task that may have webhooks. */
+/** A task that may have webhooks. */
 interface Told {
-  /** Generation of its newest event that was told since it is known here. */
+  /** Newest generation that was told. */
   generation: number
-  /** By the ids of the webhooks. */
+  /** By id of the webhook. */
   readonly outlets: Map<string, DeliveryQueue>
-  /** How many reads of its webhooks are under way. */
+  /** Number of pending reads of its webhooks. */
   reads: number
 }
 
 /**
- * The webhooks that are being told, of all tasks: in memory are those that are not at their end. At most
- * `limits.webhooksAtOnce` are tried at the same time, so many of one host, and of one principal and one tenant as much as its share (`limits.principalShare`, `limits.tenantShare`).
+ * The delivery queues of all active webhooks. Concurrent attempts are limited in total (`limits.webhooksAtOnce`), per host
+ * (`limits.webhooksAtOncePerHost`), and by the shares of principals and tenants.
  */
 export class Webhooks {
-  /** How bodies of older versions are written, by version. */
+  /** Writers of bodies in older versions of A2A, by version. */
   readonly writings: Map<string, WebhookBodyWriter>
   readonly #services: OutletServices
   readonly #tasks = new ReleasingMap<Told>()
@@ -56,7 +56,7 @@ export class Webhooks {
     }
   }
 
-  /** Goes on with those that a store holds from before. */
+  /** Resumes the webhooks in the store. */
   start(): void {
     void this.#readAll(0)
   }
@@ -66,19 +66,19 @@ export class Webhooks {
     return this.#isReading || this.#tasks.has(taskId)
   }
 
-  /** Hears that a task has come to a generation, which is durable. */
+  /** Sets the newest committed generation of a task. */
   told(taskId: string, generation: number): void {
     const told = this.#toldOf(taskId)
     told.generation = Math.max(told.generation, generation)
     for (const outlet of told.outlets.values()) outlet.advance(generation)
   }
 
-  /** How many of a principal are being told. */
+  /** Number of active webhooks of a principal. */
   countOf(scope: Scope): number {
     return this.#counts.get(nameOf(scope)) ?? 0
   }
 
-  /** Reads the webhooks of a task again, since those with these ids, or any, may have changed. If that fails it is tried again. */
+  /** Reads the webhooks of a task again, because these, or any, may have changed. Retries if that fails. */
   async refresh(scope: Scope, taskId: string, ids?: readonly string[]): Promise<void> {
     const told = this.#toldOf(taskId)
     told.reads += 1
@@ -94,7 +94,7 @@ export class Webhooks {
     }
   }
 
-  /** Stops telling a webhook, at once. */
+  /** Stops the queue of a webhook at once. */
   drop(taskId: string, id: string): void {
     const outlet = this.#tasks.get(taskId)?.outlets.get(id)
     if (!outlet) return
@@ -102,7 +102,7 @@ export class Webhooks {
     this.#forget(outlet)
   }
 
-  /** Hears that data of a scope is gone: tells only those of its webhooks that are still there. */
+  /** Reads the webhooks of a scope again after an erasure. */
   async erased(whose: Scope): Promise<void> {
     for (const [taskId, { outlets }] of this.#tasks.entries()) {
       const gone = [...outlets.values()].filter(({ scope }) => isSameScope(scope, whose))
@@ -110,7 +110,7 @@ export class Webhooks {
     }
   }
 
-  /** Begins no more tries; those under way have a while to end. Resolves when all that is known is durable. */
+  /** Starts no more attempts, and gives running ones a grace period. Resolves when all progress is stored. */
   async close(): Promise<void> {
     const { clock, notes } = this.#services
     this.#isClosed = true
@@ -139,17 +139,17 @@ export class Webhooks {
     }
   }
 
-  /** All are read again in a while: those in memory are taken as they are. */
+  /** Reads all webhooks again after a delay; those in memory stay. */
   #trouble(error: unknown, after = 0): void {
     const { clock, logger } = this.#services
     if (this.#isClosed) return
-    logger.error('the store does not say which webhooks there are', { error })
+    logger.error('the webhooks could not be read', { error })
     this.#isReading = true
     clock.clearTimeout(this.#timer)
     this.#timer = clock.setTimeout(() => void this.#readAll(after), TROUBLED_MS)
   }
 
-  /** Takes a webhook up that is not at its end, unless it is here. */
+  /** Adds the queue of an active webhook, unless it exists. */
   #take(stored: StoredWebhook): void {
     const { scope, row } = stored
     const told = this.#toldOf(row.taskId)
@@ -184,7 +184,7 @@ export class Webhooks {
     return told
   }
 
-  /** Forgets a task of which nothing is told. */
+  /** Forgets a task without queues and reads. */
   #tidy(taskId: string): void {
     const told = this.#tasks.get(taskId)
     if (told && told.outlets.size === 0 && told.reads === 0 && !this.#isReading) this.#tasks.delete(taskId)

@@ -4,15 +4,15 @@ import { evaluateGuard } from 'xstate/guards'
 type EnqueuedArgs = ActionArgs<MachineContext, EventObject, EventObject>
 type Guard = Parameters<typeof evaluateGuard>[0]
 
-/** XState's `enqueueActions` at run time, with the author's code. */
+/** XState's `enqueueActions` at run time; `collect` is the author's code. */
 export interface EnqueueActions {
   readonly collect: (args: object, params: unknown) => void
 }
 
 /**
- * What an `enqueueActions` enqueues, gathered as XState does it, but without closures that are written where a property is assigned:
- * V8 allocates those in the old generation (see `replaceSchedule`). Left to XState, a task leaves 10.9 kB behind instead of 1.0 (Node
- * 24; `test/runtime/left-behind.test.ts` measures it).
+ * The actions that an `enqueueActions` enqueues, as in XState, but without closures in property assignments, which V8 allocates in the
+ * old generation (see `replaceSchedule`). With XState's own code a task leaves 10.9 kB behind instead of 1.0 (Node 24;
+ * `test/runtime/left-behind.test.ts` measures it).
  */
 export function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: EnqueuedArgs, params: unknown): UnknownAction[] {
   const actions: UnknownAction[] = []
@@ -32,12 +32,12 @@ export function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMach
   return actions
 }
 
-/** In what an action is performed: `internalQueue` takes the events that the chart raises to itself. */
+/** Scope of a microstep's actions: `internalQueue` receives raised events. */
 export interface Step {
   readonly event: EventObject
   readonly scope: AnyActorScope
   readonly internalQueue: EventObject[]
-  /** Ids of the actors that start with these actions, so that even the first may send to them. */
+  /** Ids of the actors that these actions start, so that earlier actions may send to them. */
   readonly deferredActorIds: readonly string[] | undefined
 }
 
@@ -46,10 +46,9 @@ type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: Unknown
 type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
 
 /**
- * XState's own actions (assign, emit, sendTo, spawnChild, …) as they are at run time: functions that carry how they are
- * resolved and executed. XState's types do not promise this shape, nor how the system is told of a step: this file
- * relies on both. `test/runtime/compiled-logic.test.ts` compares all of it with
- * XState itself.
+ * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`. XState's types
+ * do not promise this shape, nor how inspectors are called. This file relies on both; `test/runtime/compiled-logic.test.ts` compares
+ * it with XState.
  */
 interface BuiltinAction {
   readonly type: string
@@ -58,19 +57,18 @@ interface BuiltinAction {
   execute?(scope: AnyActorScope, params: unknown): void
 }
 
-/** Says that an action is to be resolved by XState. */
+/** Result of a resolver that leaves the action to XState. */
 const LEFT = Symbol('left to XState')
 
-/** What performs other actions: what it is resolved to. */
 const ENQUEUE = 'xstate.enqueueActions'
 
 /**
- * What is resolved here, to what it is executed with: what changes a snapshot, since XState works out all states anew with each
- * of these, and what enqueues actions.
+ * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them, and for
+ * `enqueueActions`.
  */
 const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
 
-/** A snapshot in the making: the one before until something changes, then a copy that nobody else has seen yet. */
+/** Copy-on-write snapshot: the one before, until the first change makes a copy. */
 export class Draft {
   readonly #before: AnyMachineSnapshot
   #snapshot: AnyMachineSnapshot
@@ -91,17 +89,17 @@ export class Draft {
   }
 }
 
-/** An action of a chart, with what its name stands for there. */
+/** An action of a chart, with its implementation. */
 export interface PreparedAction {
   readonly type: string
   readonly params: unknown
-  /** What is resolved and executed; one of the author's is executed only, and may be missing. */
+  /** The implementation: a built-in action, or a function of the author's, which may be missing. */
   readonly known: unknown
-  /** What resolves it here. */
+  /** Resolver of this file, if any. */
   readonly resolver: Resolver | undefined
 }
 
-/** Looks up what actions stand for in a chart. Done once for those that stand in the chart itself. */
+/** Looks up the implementations of actions. Done once for the actions of the chart itself. */
 export function prepared(actions: readonly UnknownAction[], machine: AnyStateMachine): PreparedAction[] {
   return actions.map(action => {
     const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
@@ -112,7 +110,7 @@ export function prepared(actions: readonly UnknownAction[], machine: AnyStateMac
   })
 }
 
-/** Performs actions one after the other, as XState does. */
+/** Runs actions in order, as XState does. */
 export function perform(actions: readonly PreparedAction[], draft: Draft, step: Step): void {
   if (actions.length === 0) return
   const retries: [BuiltinAction, unknown][] | undefined = step.deferredActorIds && []
@@ -120,7 +118,7 @@ export function perform(actions: readonly PreparedAction[], draft: Draft, step: 
   for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, draft.snapshot, params)
 }
 
-/** Tells the system's inspectors of a step that a chart took. */
+/** Reports a microstep to the system's inspectors. */
 export function tellInspectors(snapshot: AnyMachineSnapshot, { event, scope }: Step, transitions: readonly AnyTransitionDefinition[]): void {
   const system = scope.system as unknown as { _sendInspectionEvent(seen: object): void }
   system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: scope.self, event, snapshot, _transitions: transitions })
@@ -198,7 +196,7 @@ interface Spawn {
   readonly syncSnapshot: boolean
 }
 
-/** Logic that stands in the chart itself, without a name, is left to XState. */
+/** Inline logic is left to XState. */
 function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft, args: Args): unknown {
   const { context, children, machine } = draft.snapshot
   const { self, event } = args
@@ -229,14 +227,14 @@ function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, 
 
 type Children = Record<string, AnyActorRef>
 
-/** A copy of children to change. */
+/** A mutable copy of children. */
 function othersOf(children: Children): Children {
   return Object.getPrototypeOf(children) === null ? tableOf(children) : Object.assign({}, children)
 }
 
 /**
- * The same for names of one use each. V8 makes a hidden class for each such property of an ordinary object, so a task leaves 1.3 kB
- * behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
+ * A mutable copy without a prototype, for names that are used once. In an ordinary object V8 makes a hidden class for each such name, so
+ * a task leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
  */
 function tableOf(children: Children): Children {
   return Object.assign(Object.create(null), children)

@@ -6,10 +6,9 @@ import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './transition-table.ts'
 
 /**
- * The machine with its transitions looked up in a table that is made once, instead of being worked out from the chart
- * each time. All else is the machine's: actors of it do, show, persist and restore exactly what the machine's own would,
- * so that either kind goes on from what the other stored. A machine that is not flat is given back as it is, and so is every
- * machine if XState is a version with which compiled charts do not agree.
+ * Compiles a machine: its transitions are looked up in a table that is made once. Its actors behave, persist and restore exactly as
+ * those of the original machine, so that each can restore snapshots of the other. A machine that is not flat is returned as it is, and
+ * so is every machine if compiled charts do not agree with the installed version of XState.
  */
 export function compiled<Machine extends AnyStateMachine>(machine: Machine, isTrusted = mayCompile(compile)): Machine {
   return isTrusted ? compile(machine) : machine
@@ -29,13 +28,13 @@ function compile<Machine extends AnyStateMachine>(machine: Machine): Machine {
 
 type InitEvent = EventObject & { input: unknown }
 
-/** Runs a chart's table: macrosteps as XState takes them, of microsteps that the table holds. */
+/** Interpreter of a chart's table: takes macrosteps as XState does. */
 class TableInterpreter {
   readonly #machine: AnyStateMachine
   readonly #table: ChartTable
-  /** What gives an actor its first context, and its snapshot before that. */
-  readonly #birth: readonly PreparedAction[]
-  readonly #unborn: AnyMachineSnapshot
+  /** The action that sets the initial context, and the snapshot before it. */
+  readonly #initial: readonly PreparedAction[]
+  readonly #uninitialized: AnyMachineSnapshot
 
   constructor(machine: AnyStateMachine, table: ChartTable) {
     const { context } = machine.config
@@ -43,19 +42,19 @@ class TableInterpreter {
     const given = typeof context === 'function' ? {} : context ?? {}
     this.#machine = machine
     this.#table = table
-    this.#birth = typeof context === 'function' ? prepared([birthOf(context)], machine) : []
-    this.#unborn = { ...table.start.target.template, status: 'active', context: given, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
+    this.#initial = typeof context === 'function' ? prepared([initialAction(context)], machine) : []
+    this.#uninitialized = { ...table.start.target.template, status: 'active', context: given, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
   }
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
     const event: InitEvent = { type: 'xstate.init', input }
     const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
-    const born = new Draft(this.#unborn)
+    const draft = new Draft(this.#uninitialized)
     try {
-      perform(this.#birth, born, step)
-      return this.#settle(this.#move(this.#table.start, born.snapshot, step), step)
+      perform(this.#initial, draft, step)
+      return this.#settle(this.#move(this.#table.start, draft.snapshot, step), step)
     } catch (error) {
-      return { ...born.snapshot, status: 'error', error } as AnyMachineSnapshot
+      return { ...draft.snapshot, status: 'error', error } as AnyMachineSnapshot
     }
   }
 
@@ -68,7 +67,7 @@ class TableInterpreter {
     return this.#settle(this.#moved(move, before, step), step)
   }
 
-  /** Goes on with what happens by itself: the events that the chart raises, and transitions without an event. */
+  /** Completes the macrostep: takes eventless transitions and raised events. */
   #settle(moved: AnyMachineSnapshot, first: Step): AnyMachineSnapshot {
     let snapshot = moved
     let step = first
@@ -97,7 +96,7 @@ class TableInterpreter {
     return undefined
   }
 
-  /** The move that an event makes: the first whose guard holds, from the innermost state outwards. */
+  /** The move of an event: the first whose guard holds, from the innermost state outwards. */
   #chosen(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
     for (const move of this.#configurationOf(snapshot).moves(event.type)) {
       try {
@@ -130,7 +129,7 @@ class TableInterpreter {
     return draft.snapshot
   }
 
-  /** The chart's output, which is made of that of the final state that it ends in. */
+  /** The chart's output, made from that of its final state. */
   #outputAt(final: AnyStateNode, { context }: AnyMachineSnapshot, { event, scope: { self } }: Step): unknown {
     const { output } = this.#machine.root
     if (typeof output !== 'function') return output
@@ -147,23 +146,23 @@ class TableInterpreter {
   }
 }
 
-/** The error of a chart that goes on and on by itself. The machine's own has another text. */
+/** The error of a chart that exceeds `maxIterations`. XState's own text differs. */
 function endless({ id, options: { maxIterations } }: AnyStateMachine): Error {
-  return new Error(`The chart ${id} took more than ${maxIterations} steps without coming to rest. Look for a cycle of transitions without an event, or of events that it raises; a chart that needs more steps sets options.maxIterations.`)
+  return new Error(`The chart ${id} took more than ${maxIterations} microsteps in one macrostep. Look for a cycle of eventless transitions or raised events. If the chart needs more, set options.maxIterations.`)
 }
 
-/** A step in which these actors start. */
+/** The step with the ids of the actors that it starts. */
 function startingStep({ event, scope, internalQueue }: Step, deferredActorIds: readonly string[]): Step {
   return { event, scope, internalQueue, deferredActorIds }
 }
 
-/** The context's factory as an action, which is how XState runs it too. */
-function birthOf(context: (args: object) => object): UnknownAction {
-  return assign(args => context(new BirthArgs(args)))
+/** The factory of the initial context as an action, as in XState. */
+function initialAction(context: (args: object) => object): UnknownAction {
+  return assign(args => context(new ContextArgs(args)))
 }
 
-/** What a context's factory is given. `spawn` is taken only by one that wants it: without it an assignment costs less. */
-class BirthArgs {
+/** Arguments of a context factory. `spawn` is read lazily, because an assignment without it costs less. */
+class ContextArgs {
   readonly input: unknown
   readonly self: unknown
   readonly #args: { readonly spawn: unknown }

@@ -1,6 +1,6 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, Snapshot, StateValue } from 'xstate'
 
-/** An actor as XState persists it: of a machine with all that is optional here, of other logic without. */
+/** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
 export interface PersistedSnapshot {
   readonly status?: string
   readonly value?: StateValue
@@ -9,9 +9,8 @@ export interface PersistedSnapshot {
 }
 
 /**
- * Why a persisted actor cannot go on with this logic, in a clause that names what is missing; `undefined` if it can.
- * XState itself restores most of what does not fit without a word: it drops actors and history whose logic or state is
- * gone, and never starts what a state has come to invoke.
+ * Why a persisted actor does not fit this logic, in a clause that names what is missing; `undefined` if it fits. XState itself restores
+ * most misfits silently: it drops actors and history whose logic or state is missing, and does not start a newly invoked actor.
  */
 export function misfit(logic: AnyActorLogic, snapshot: PersistedSnapshot, name = 'the work'): string | undefined {
   if (isMachine(logic) !== 'value' in snapshot) return `${name} ${isMachine(logic) ? 'was no statechart, and is one now' : 'was a statechart, and is none now'}`
@@ -35,7 +34,7 @@ function historyMisfit({ root }: AnyStateMachine, { historyValue = {} }: Persist
   return gone && `the chart has no state ${gone.id}, to which its history leads`
 }
 
-/** What is wrong with the states that the chart is in: it has come to its end, or they invoke what was not stored. */
+/** A misfit of the active states: the chart has ended in them, or they invoke an actor that was not stored. */
 function activeMisfit(machine: AnyStateMachine, { value, children = {} }: PersistedSnapshot): string | undefined {
   const { status, _nodes: nodes } = machine.resolveState({ value: value as StateValue, context: {} })
   if (status === 'done') return `the chart ends in the state ${nodes.at(-1)?.id}`
@@ -49,7 +48,7 @@ function activeMisfit(machine: AnyStateMachine, { value, children = {} }: Persis
 function childMisfit({ implementations, root }: AnyStateMachine, { children = {} }: PersistedSnapshot): string | undefined {
   for (const [id, { src, snapshot }] of Object.entries(children)) {
     const logic = implementations.actors[String(src)] as AnyActorLogic | undefined
-    // A chart below the work's may invoke logic that stands in it; XState gives it a name of its own.
+    // A chart below the work may invoke inline logic, which XState names.
     if (!logic && states(root).some(({ invoke }) => invoke.some(each => each.src === src))) continue
     const fault = logic ? misfit(logic, snapshot, `the actor ${id}`) : `the chart has no logic ${String(src)} for the actor ${id}`
     if (fault !== undefined) return fault
@@ -57,15 +56,15 @@ function childMisfit({ implementations, root }: AnyStateMachine, { children = {}
   return undefined
 }
 
-/** Of an actor that is no chart. One for all, so that whoever compares them sees no change. */
+/** The active states of an actor that is no chart. Shared, so that comparisons find no change. */
 const NO_STATES: readonly AnyStateNode[] = []
 
-/** The states that a chart is in, by its snapshot. */
+/** The active states of a chart's snapshot. */
 export function activeStates(snapshot: object): readonly AnyStateNode[] {
   return (snapshot as Partial<Pick<AnyMachineSnapshot, '_nodes'>>)._nodes ?? NO_STATES
 }
 
-/** A state, and all below it. */
+/** A state and all states nested in it. */
 export function states(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(states)]
 }
@@ -74,7 +73,7 @@ export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
   return 'implementations' in logic && 'provide' in logic
 }
 
-/** What XState persists of a child; its types do not show `_syncSnapshot` and that options are passed on. */
+/** A child as XState persists it. Its types lack `_syncSnapshot` and the options of `getPersistedSnapshot`. */
 interface PersistedChild {
   readonly src: unknown
   readonly systemId: string | undefined
@@ -82,7 +81,7 @@ interface PersistedChild {
   getPersistedSnapshot(options: unknown): unknown
 }
 
-/** What a flat chart's actor persists: all that XState persists of it, in the same form and order. */
+/** Persisted snapshot of a flat chart, equal to XState's, with the same order of members. */
 export function persistedChart(snapshot: AnyMachineSnapshot, options?: unknown): Snapshot<unknown> {
   const { status, output, error, value, historyValue, context, children } = snapshot
   return { status, output, error, value, historyValue, context: withoutActors(context), children: persistedChildren(children, options) } as Snapshot<unknown>
@@ -97,7 +96,7 @@ function persistedChildren(children: Record<string, PersistedChild>, options: un
   return persisted
 }
 
-/** A context with what stands for its actors in their place; itself if it holds none. */
+/** A context with its actors replaced by their JSON form; the same object if it has none. */
 function withoutActors(part: object): object {
   let copy: Record<string, unknown> | undefined
   for (const key of Object.keys(part)) {

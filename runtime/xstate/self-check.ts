@@ -1,19 +1,19 @@
 import { createRequire } from 'node:module'
 import { assign, cancel, createActor, emit, enqueueActions, fromTransition, raise, sendTo, setup, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
 
-/** The minor of XState 5 with which compiled charts are tested. Its patch releases count as tested. */
+/** The newest minor of XState 5 that compiled charts are tested with. Its patch releases count as tested. */
 export const TESTED_MINOR = 33
 
 type Compile = (machine: AnyStateMachine) => AnyStateMachine
 
 let verdict: boolean | undefined
 
-/** Whether charts may run compiled with the XState that is installed. Decided once for the process. */
+/** Whether charts may be compiled with the installed XState. Decided once per process. */
 export function mayCompile(compile: Compile): boolean {
   return (verdict ??= isTrusted(compile, versionIn('xstate/package.json')))
 }
 
-/** The version in a package's file; `undefined` where there is no such file, as in a bundle. */
+/** The version in a package.json; `undefined` if the file is missing, as in a bundle. */
 export function versionIn(file: string): string | undefined {
   try {
     return (createRequire(import.meta.url)(file) as { readonly version: string }).version
@@ -23,8 +23,8 @@ export function versionIn(file: string): string | undefined {
 }
 
 /**
- * Whether compiled charts are right for a version of XState. For one that is not tested a small chart runs in both forms, which
- * takes 16 ms (Node 24); if they differ, a warning says that charts run uncompiled.
+ * Whether compiled charts agree with a version of XState. For an untested version a small chart runs compiled and uncompiled, which takes
+ * 16 ms (Node 24). If they differ, a warning says that charts run uncompiled.
  */
 export function isTrusted(compile: Compile, version = 'of an unknown version'): boolean {
   const minor = Number(/^5\.(\d+)\.\d+$/.exec(version)?.[1])
@@ -33,7 +33,7 @@ export function isTrusted(compile: Compile, version = 'of an unknown version'): 
   return false
 }
 
-/** Whether the small chart does, shows and persists the same in both forms, also when one goes on from what the other stored. */
+/** Whether the small chart behaves and persists equally in both forms, even if each restores snapshots of the other. */
 function behavesAlike(compile: Compile): boolean {
   try {
     const compiled = compile(probe)
@@ -44,7 +44,7 @@ function behavesAlike(compile: Compile): boolean {
   }
 }
 
-/** What can be seen of an actor of the small chart, as text. Before each event it is restored, as an actor of the next form. */
+/** Observable behaviour of the small chart's actor, as text. Before each event the actor is restored with the next form. */
 function traceOf(forms: readonly AnyStateMachine[]): string {
   const seen: unknown[] = []
   let snapshot: AnyMachineSnapshot | undefined
@@ -70,10 +70,10 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
   return JSON.stringify(seen)
 }
 
-/** The first is the start alone. */
+/** `undefined` is the start without an event. */
 const EVENTS: readonly (EventObject | undefined)[] = [undefined, ...['add', 'go.inner', 'many', 'go', 'xstate.after.5.probe.timed', 'unknown', 'end'].map(type => ({ type }))]
 
-/** A flat chart with what compiled charts do in XState's place: each of its actions, guards, nested states, actors, a raised event, an end. */
+/** A flat chart with every feature that compiled charts replace: all actions, guards, nested states, actors, raised events, an end. */
 const probe: AnyStateMachine = setup({
   types: { context: {} as { n: number; log: string[] }, input: {} as { n: number } },
   actors: { counter: fromTransition((count: number) => count + 1, 0) },

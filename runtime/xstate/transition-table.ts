@@ -1,41 +1,41 @@
 import { pathToStateValue, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type UnknownAction } from 'xstate'
 import { prepared, type PreparedAction } from './builtin-actions.ts'
 
-/** The actions of one state that is left or entered; `invoked` are the ids of the actors that start with it. */
+/** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {
   readonly actions: readonly PreparedAction[]
   readonly invoked?: readonly string[]
 }
 
-/** A transition out of one configuration, with all that follows from it: what is done, in order, and where it leads. */
+/** A transition from one configuration, with its actions, in order, and its target. */
 export interface Move {
   readonly transition: AnyTransitionDefinition
   readonly steps: readonly Actions[]
   readonly target: Configuration
-  /** The final state by which the chart ends, if it does. */
+  /** The final state in which the chart ends, if it does. */
   readonly ends: AnyStateNode | undefined
 }
 
-/** What a chart is in: a state without inner states, and those around it. */
+/** A configuration of a chart: a leaf state and its ancestors. */
 export interface Configuration {
   readonly leaf: AnyStateNode
-  /** A snapshot in this configuration, of which all but context and children is taken. */
+  /** A snapshot in this configuration; its context and children are ignored. */
   readonly template: AnyMachineSnapshot
-  /** What is done when the chart ends here: the exits of every state. */
+  /** Exit actions of all states, for a chart that ends here. */
   readonly exits: readonly PreparedAction[]
-  /** The moves that an event of this type may make, in the order in which their guards are asked. */
+  /** Candidate moves of an event type, in the order of their guards. */
   moves(type: string): readonly Move[]
-  /** The moves without an event, likewise. */
+  /** Candidate eventless moves, in the order of their guards. */
   readonly always: readonly Move[]
 }
 
-/** A chart as a table: its first move, and its configurations by their innermost state. */
+/** A chart as a table: its initial move, and its configurations by leaf state. */
 export interface ChartTable {
   readonly start: Omit<Move, 'transition'>
   readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
 }
 
-/** Works out a chart's table; `undefined` for one that is not flat: with parallel states, history, or an end inside a state. */
+/** Makes a chart's table; `undefined` for a chart that is not flat: with parallel states, history, or a nested final state. */
 export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const nodes = [machine.root, ...descendantsOf(machine.root)]
   if (!nodes.every(isFlat)) return undefined
@@ -48,7 +48,7 @@ export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
 
 function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Configuration {
   const nodes = [leaf, ...ancestorsOf(leaf)]
-  // Made when first asked for: moves lead to configurations that may not be there yet.
+  // Moves are made lazily, because their target configurations may not exist yet.
   const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
   const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
   const wildcards = [...named].filter(descriptor => descriptor.endsWith('*'))
@@ -62,7 +62,7 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
     moves: type => {
       const found = ofTypes.get(type)
       if (found) return found
-      // Types that the chart does not name share what their wildcards give: there is no end of such types.
+      // Unknown event types share the moves of their wildcards, since their number is unbounded.
       const [known, name] = named.has(type) ? [ofTypes, type] : [ofWildcards, wildcards.filter(descriptor => matches(type, descriptor)).join(' ')]
       const moves = known.get(name) ?? nodes.flatMap(node => transitionsOf(node, type)).map(move)
       known.set(name, moves)
@@ -74,7 +74,7 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
   }
 }
 
-/** What a transition of a flat chart does in a configuration: XState's rules for domain, exit set and entry set with one region. */
+/** The move of a transition in a flat chart: XState's rules for domain, exit set and entry set with one region. */
 function moveOf(transition: AnyTransitionDefinition, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Move {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
@@ -93,7 +93,7 @@ function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Conf
   return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
 }
 
-/** As they stand in the chart. */
+/** Actions as declared in the chart. */
 type Given = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
 
 function left(node: AnyStateNode): Given {
@@ -111,7 +111,7 @@ function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Ac
   return steps.filter(({ actions }) => actions.length > 0).map(({ actions, ...invoked }) => ({ actions: prepared(actions, machine), ...invoked }))
 }
 
-/** A node's transitions for an event: of its own type first, then of wildcards, the longest first. */
+/** A node's transitions for an event: of its exact type first, then of wildcards, longest first. */
 function transitionsOf(node: AnyStateNode, type: string): AnyTransitionDefinition[] {
   const wildcards = [...node.transitions.keys()].filter(descriptor => descriptor !== type && matches(type, descriptor))
   return [type, ...wildcards.toSorted((a, b) => b.length - a.length)].flatMap(descriptor => node.transitions.get(descriptor) ?? [])
@@ -146,7 +146,7 @@ function isInnermost({ type }: AnyStateNode): boolean {
   return type !== 'compound'
 }
 
-/** A state and the initial ones in it, from the outside in. */
+/** A state and its nested initial states, outermost first. */
 function initialPath(node: AnyStateNode): AnyStateNode[] {
   const [initial] = node.initial.target
   return initial ? [node, ...initialPath(initial)] : [node]

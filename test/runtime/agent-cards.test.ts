@@ -45,7 +45,7 @@ await t.test("the author's own words on security stand in place of those of auth
 
 await t.test('an authenticate is refused that is no function, or says what cannot be said', async t => {
   const wrong: [unknown, RegExp][] = [
-    ['yes', /^authenticate has to be a function that tells who calls/],
+    ['yes', /^authenticate has to be a function that identifies the caller/],
     [Object.assign(() => undefined, { securitySchemes: { a: {} } }), /^authenticate\.securitySchemes.* must have exactly one of apiKeySecurityScheme/],
     [Object.assign(() => undefined, { securityRequirements: [{ schemes: { other: {} } }] }), /^authenticate\.securityRequirements names other, which is not in its securitySchemes\.$/],
     [Object.assign(() => undefined, { securitySchemes: own, securityRequirements: [{}, { schemes: { toString: {} } }] }), /names toString/],

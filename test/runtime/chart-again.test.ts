@@ -144,7 +144,7 @@ await t.test('actors that spawnChild made without an id', async t => {
         if (isKilled) await life.kill()
         await life.runtime.sendMessage(say('x', { taskId }, { returnImmediately: true })).catch(() => {})
         t.equal(stateName((await reaches(life.runtime, taskId, 'failed')).status.state), 'failed', how)
-        t.match(life.log, [{ details: { error: /Two actors without an id take each other's place\. Give each one/ } }])
+        t.match(life.log, [{ details: { error: /Two spawned actors have no id, so one replaces the other\. Give each an id/ } }])
       }
     }
   })

@@ -313,7 +313,7 @@ await t.test('an answer of the author’s that is none fails that call alone, an
     ['throws', () => { throw new Error('secret') }, /secret/],
     ['nothing', () => undefined, /has to answer offer\(…\), accepted\(…\), declined\(…\), reply\(…\) or rejected\(…\)/],
     ['no word', () => ({ type: 'maybe' }), /has to answer/],
-    ['bad terms', () => offer({ euros: '40', day: 'friday' }), /gave terms that its schema does not take: terms\.euros /],
+    ['bad terms', () => offer({ euros: '40', day: 'friday' }), /produced terms that its own schema does not accept: terms\.euros /],
     ['no terms', () => offer(undefined as never), /terms /],
     ['bad agreement', () => accepted({ euros: 1 }), /terms\.day /],
     ['bad message', () => offer({ euros: 1, day: 'x' }, { message: 7 as never }), /message must be/],

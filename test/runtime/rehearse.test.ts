@@ -43,7 +43,7 @@ await t.test('the tasks of a chart go on, are migrated, or fail with the reason'
   t.equal(changed[ids[1] ?? '']?.reason, 'This task cannot be resumed with the present agent: the chart has no state work.b. It was stored by version 1, and this is version 2.')
   const broken = await outlook(life, { work: chart('c'), version: '2', migrate: () => { throw new Error('no c') } })
   t.match(broken[ids[0] ?? ''], { outlook: 'fails', reason: 'The migration of this task from version 1 to version 2 failed: migrate threw an error. (no c)' })
-  t.match(await outlook(life, { negotiate: () => ({}) as never, version: '2' }), all({ outlook: 'fails', reason: /the agent does no tasks/ }))
+  t.match(await outlook(life, { negotiate: () => ({}) as never, version: '2' }), all({ outlook: 'fails', reason: /the agent has no work/ }))
   t.strictSame(life.log, [])
 })
 

@@ -56,7 +56,7 @@ await t.test('upkeep that fails says so, and is tried again the next time', asyn
     return 0
   })
   await pass(MINUTE)
-  t.match(log, [{ level: 'error', message: 'what is old could not be removed', details: { error: { message: 'disk' } } }])
+  t.match(log, [{ level: 'error', message: 'old data could not be deleted', details: { error: { message: 'disk' } } }])
   fails = false
   await pass(MINUTE)
   t.strictSame([calls.length, log.length], [2, 1])

@@ -100,7 +100,7 @@ const misfits: Record<string, [before: AnyStateMachine | WorkFunction, after: An
   ],
   'the chart': [box({ initial: 'a', states: { a: {} } }), async () => ({}), 'the work was a statechart, and is none now'],
   'the function': [() => new Promise(() => {}), box({ initial: 'a', states: { a: {} } }), 'the work was no statechart, and is one now'],
-  'its work': [box({ initial: 'a', states: { a: {} } }), undefined, 'the agent does no tasks']
+  'its work': [box({ initial: 'a', states: { a: {} } }), undefined, 'the agent has no work']
 }
 
 await t.test('a task fails with the reason if the agent does not have any more', async t => {
@@ -205,8 +205,8 @@ await t.test('migrate', async t => {
       ['a promise', async stored => renamed(stored), shape],
       ['no state', ({ snapshot }) => ({ ...snapshot, value: undefined }), shape],
       ['no context', () => ({ status: 'active', value: 'new' }), shape],
-      ['states that are none', ({ snapshot }) => ({ ...snapshot, value: { new: null } }), `${cannot} its work is not stored as a statechart is.`],
-      ['actors that are none', ({ snapshot }) => ({ ...snapshot, value: 'new', children: { it: null } }), `${cannot} its work is not stored as a statechart is.`],
+      ['states that are none', ({ snapshot }) => ({ ...snapshot, value: { new: null } }), `${cannot} its stored work is not a statechart.`],
+      ['actors that are none', ({ snapshot }) => ({ ...snapshot, value: 'new', children: { it: null } }), `${cannot} its stored work is not a statechart.`],
       ['half of a chart', ({ snapshot }) => ({ ...snapshot, value: 'new', children: { it: { src: 'half', snapshot: { status: 'active', value: {} } } } }), 'The work ended with an error.'],
       ['its end', ({ snapshot }) => ({ ...snapshot, status: 'done', value: 'done' }), shape],
       ['a state that is none', ({ snapshot }) => ({ ...snapshot, value: 'newer' }), `${cannot} the chart has no state work.newer. ${ends}`]
@@ -315,7 +315,7 @@ await t.test('a context that a newer taskchart has stored is not touched, and sa
       }
     })
     const runtime = await life.restart()
-    t.match(await refusal(runtime.sendMessage(say('x', { taskId }))), { code: 'InternalError', message: /newer taskchart, in format 2, and this one knows format 1 at the most.*update taskchart/ })
+    t.match(await refusal(runtime.sendMessage(say('x', { taskId }))), { code: 'InternalError', message: /newer taskchart, in format 2, and this one knows formats up to 1.*Update taskchart/ })
     t.equal(stateName((await runtime.getTask({ id: taskId })).status.state), 'input-required')
     Object.assign(life.store, { commit, loadContext })
     await life.restart()

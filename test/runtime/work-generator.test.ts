@@ -210,9 +210,9 @@ await t.test('questions', async t => {
   await t.test('a schema that cannot be used throws into the work at its question, which says why', async t => {
     const validating = (validate: () => unknown) => ({ '~standard': { version: 1, vendor: 'test', validate } }) as unknown as StandardSchema<unknown>
     const schemas: [what: string, schema: StandardSchema<unknown>, why: RegExp][] = [
-      ['one of zod that is async', z.string().refine(async () => true), /has to validate at once/],
-      ['one that is async', validating(async () => ({ value: 1 })), /has to validate at once/],
-      ['a thenable', validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))), /has to validate at once/],
+      ['one of zod that is async', z.string().refine(async () => true), /has to validate synchronously/],
+      ['one that is async', validating(async () => ({ value: 1 })), /has to validate synchronously/],
+      ['a thenable', validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))), /has to validate synchronously/],
       ['one that throws', validating(() => { throw new Error('broken') }), /broken/],
       ['one that answers nothing', validating(() => undefined), /undefined/]
     ]

@@ -27,7 +27,7 @@ export interface LifeServices {
 /** What the runtime may say of trouble that the world makes. All else is a fault. */
 const EXPECTED: readonly string[] = [
   'a commit failed', 'a context could not be loaded', 'a context could not be loaded again', 'the wakes that are due could not be read',
-  'the work of a task failed', 'a word was dropped because its work had ended', 'an operation failed', 'what is old could not be removed', 'progress was dropped because the task waits for an answer'
+  'the work of a task failed', 'a word was dropped because its work had ended', 'an operation failed', 'old data could not be deleted', 'progress was dropped because the task waits for an answer'
 ]
 
 /** One process: a runtime and its server, until it is killed or closed. */

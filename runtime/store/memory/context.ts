@@ -7,7 +7,7 @@ import { StatusOrder } from './status-index.ts'
 const TASK = '"taskId":"","contextId":""'
 const CHART = '{"status":"active","value":{"active":{"started":"inputRequired"}},"historyValue":{},"context":{'
 
-/** What the texts of stored contexts are full of, and need not hold themselves: as it stands there, snapshots within strings. */
+/** Deflate dictionary with the typical contents of stored contexts, in the same nesting: snapshots within strings. */
 const dictionary = Buffer.from(
   JSON.stringify({
     snapshot: `{"format":1,"status":"active","value":"idle","historyValue":{},"context":{"negotiations":[]},"children":{}}`,
@@ -21,22 +21,22 @@ const dictionary = Buffer.from(
   })
 )
 
-/** A JSON value as a text that takes a fraction of the memory. */
+/** Compresses a JSON value to a string. */
 export function compress(value: unknown): string {
   return deflateRawSync(JSON.stringify(value), { dictionary }).toString('latin1')
 }
 
-/** The value that was folded. */
-export function decompress(folded: string): unknown {
-  return JSON.parse(inflateRawSync(Buffer.from(folded, 'latin1'), { dictionary }).toString())
+/** Restores a compressed value. */
+export function decompress(text: string): unknown {
+  return JSON.parse(inflateRawSync(Buffer.from(text, 'latin1'), { dictionary }).toString())
 }
 
-/** An estimate of the bytes that an event or a message has beside its parts. */
+/** Estimated bytes of an event or a message without its parts. */
 const FRAME_BYTES = 200
 
 type LiveRow = TaskRow & { readonly snapshot: string }
 
-/** What of a context is folded. The logs are in the order of its tasks. */
+/** The compressed contents of a context. The logs are in the order of its tasks. */
 interface Folded {
   readonly snapshot: string
   readonly rows: LiveRow[]
@@ -45,44 +45,44 @@ interface Folded {
   readonly journal: JournalRow[]
 }
 
-/** A task as the memory store holds it. While its context is folded it has no log and nothing that is made of it. */
+/** A task in the memory store. While its context is compressed, its log and everything derived from it are empty. */
 export interface LoggedTask extends TaskRecord {
   readonly context: MemoryContext
   log: TaskEvent[]
-  /** When the commit was decided that ended it; Infinity while it lives. */
+  /** Time of the commit that ended it; Infinity while it is live. */
   endedAtMs: number
-  /** As its newest row has it. */
+  /** From its newest row. */
   bytes: number
 }
 
 /**
- * A context as the memory store holds it. One that waits may be folded: then its snapshots, messages and logs are one short
- * text, out of which they are made again.
+ * A context in the memory store. If it waits, it may be compressed (`fold`): its snapshots, messages and logs become one string, from
+ * which `unfold` restores them.
  */
 export class MemoryContext {
   readonly key: ContextKey
   commit = 0
-  /** When its newest commit was decided. */
+  /** Time of its newest commit. */
   atMs = 0
   snapshot = ''
-  /** Rows of the tasks that have not ended. */
+  /** Rows of live tasks. */
   live: LiveRow[] = []
   /** Every task, oldest first. */
   tasks: LoggedTask[] = []
   messages: MessageRow[] = []
-  /** What the works of live tasks keep, in the order of first writing. */
+  /** Journal of live tasks, in the order of first writing. */
   #journal: Map<string, JournalRow> | undefined
   readonly #scopeOrder: StatusOrder<LoggedTask>
   #order: StatusOrder<LoggedTask> | undefined
   #folded: string | undefined
 
-  /** `scopeOrder` holds the tasks of the whole scope in the order of their status times. */
+  /** `scopeOrder`: the tasks of the whole scope in the order of their status times. */
   constructor({ tenant, principal, contextId }: ContextKey, scopeOrder: StatusOrder<LoggedTask>) {
     this.key = { tenant, principal, contextId }
     this.#scopeOrder = scopeOrder
   }
 
-  /** Its tasks in the order of their status times; made when they are first listed. */
+  /** Its tasks in the order of their status times; created by the first list. */
   get order(): StatusOrder<LoggedTask> {
     if (this.#order) return this.#order
     this.#order = new StatusOrder()
@@ -94,12 +94,12 @@ export class MemoryContext {
     return [...(this.#journal?.values() ?? [])].filter(row => row.taskId === taskId)
   }
 
-  /** Whether all of its tasks that have not ended wait for a message or a timer, and there is one. */
+  /** Whether it has live tasks, and all of them wait for a message or a timer. */
   get isWaiting(): boolean {
     return this.live.length > 0 && this.live.every(({ wakeAtMs }) => wakeAtMs !== 0)
   }
 
-  /** Writes a commit's snapshot and rows, and gives the tasks that are new. */
+  /** Writes a commit's snapshot and rows. Gives the new tasks. */
   writeRows({ snapshot, tasks, journal, atMs }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
     const fresh: LoggedTask[] = []
     for (const row of tasks) {
@@ -115,7 +115,7 @@ export class MemoryContext {
     return fresh
   }
 
-  /** Writes one entry of a commit's log; `task` is the one that it is about, if any. */
+  /** Writes one entry of a commit's log; `task` is its task, if any. */
   writeEntry(entry: TaskEvent | MessageRow, task: LoggedTask | undefined): void {
     if ('message' in entry) {
       this.messages = append(this.messages, entry)
@@ -123,7 +123,7 @@ export class MemoryContext {
     } else if (task) this.#writeEvent(task, entry)
   }
 
-  /** Removes those of its tasks that are among these, and their messages. */
+  /** Removes these tasks, and their messages. */
   remove(gone: ReadonlySet<LoggedTask>): void {
     const ids = new Set<string | undefined>()
     for (const task of this.tasks) {
@@ -136,7 +136,7 @@ export class MemoryContext {
     this.messages = this.messages.filter(({ taskId }) => !ids.has(taskId))
   }
 
-  /** Makes one short text of what it holds. */
+  /** Compresses its contents. */
   fold(): void {
     const { snapshot, messages, live, tasks } = this
     this.#folded = compress({ snapshot, rows: live, messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] } satisfies Folded)
@@ -145,7 +145,7 @@ export class MemoryContext {
     for (const task of tasks) empty(task)
   }
 
-  /** Makes it as it was before it was folded, if it is. */
+  /** Restores its contents, if they are compressed. */
   unfold(): void {
     if (this.#folded === undefined) return
     const { snapshot, rows, messages, logs, journal } = decompress(this.#folded) as Folded
@@ -157,7 +157,7 @@ export class MemoryContext {
     for (const task of this.tasks) this.#replay(task, logs.shift() as TaskEvent[])
   }
 
-  /** Where the row of a live task is; -1 if there is none. */
+  /** Index of a live task's row; -1 if there is none. */
   #placeOf(taskId: string): number {
     return this.live.findIndex(row => row.taskId === taskId)
   }
@@ -170,7 +170,7 @@ export class MemoryContext {
     else this.live = append(this.live, row)
   }
 
-  /** Adds rows of live tasks to the journal, each in the place of the one with its key. */
+  /** Adds rows of live tasks to the journal. A row replaces one with the same key. */
   #keep(rows: readonly JournalRow[]): void {
     for (const row of rows) {
       if (this.#placeOf(row.taskId) < 0) continue
@@ -185,7 +185,7 @@ export class MemoryContext {
     }
   }
 
-  /** Adds an event to its task, and puts the task where its new status belongs. */
+  /** Adds an event to its task, and moves the task to the position of its new status. */
   #writeEvent(task: LoggedTask, event: TaskEvent): void {
     if ('artifactUpdate' in event.update) return logEvent(task, event)
     this.#scopeOrder.remove(task)
@@ -197,11 +197,11 @@ export class MemoryContext {
 
   #newTask(taskId: string): LoggedTask {
     const status = { state: 'TASK_STATE_SUBMITTED' as const }
-    // All at once: members that are added later take memory of their own.
+    // One literal: members that are added later take extra memory.
     return { key: this.key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined, context: this, log: [], endedAtMs: Infinity, bytes: 0 }
   }
 
-  /** Makes a task again of what happened to it: each message at the generation that it met. */
+  /** Rebuilds a task from its log, with each message at its generation. */
   #replay(task: LoggedTask, log: readonly TaskEvent[]): void {
     const messages = this.messages.filter(({ taskId }) => taskId === task.taskId)
     for (const event of log) {
@@ -212,7 +212,7 @@ export class MemoryContext {
   }
 }
 
-/** An estimate of the bytes that a list of parts has as JSON. */
+/** Estimated bytes of a list of parts as JSON. */
 function bytesOf(parts: readonly Part[]): number {
   let bytes = FRAME_BYTES
   for (const part of parts) bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : JSON.stringify(part).length
@@ -228,7 +228,7 @@ function logEvent(task: LoggedTask, event: TaskEvent): void {
   applyEvent(task, event)
 }
 
-/** How much a task holds. Counts the parts of text and bytes by their lengths, so that nothing is written as JSON but data. */
+/** Estimated size of a task. Text and bytes count by length, so that only data parts are serialized. */
 export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
   let bytes = 0
   for (const { parts } of said) bytes += bytesOf(parts)
@@ -237,7 +237,7 @@ export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
   return { taskId, bytes, journalBytes }
 }
 
-/** Leaves of a task what its place among others needs: its ids, state and time. */
+/** Clears a task, except for ids, state and time, which its position in lists needs. */
 function empty(task: LoggedTask): void {
   const { state, timestamp } = task.status
   task.status = { state, ...(timestamp !== undefined && { timestamp }) }

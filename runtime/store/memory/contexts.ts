@@ -5,27 +5,27 @@ import { StatusOrder } from './status-index.ts'
 import { TimeIndex } from './time-index.ts'
 import { MemoryWebhooks } from './webhooks.ts'
 
-/** How many contexts that wait are kept as they are; those that have waited longer are folded. */
+/** LRU limit of waiting contexts that are not compressed. */
 const UNFOLDED = 256
 
-/** What the memory store holds of one scope. */
+/** One scope in the memory store. */
 interface MemoryScope {
   readonly scope: Scope
   readonly order: StatusOrder<LoggedTask>
-  /** By their ids. */
+  /** By id. */
   readonly contexts: Map<string, MemoryContext>
 }
 
-/** The contexts and tasks of the memory store, with the orders in which they are listed, woken and swept. */
+/** The contexts and tasks of the memory store, with indexes for lists, wakes and sweeps. */
 export class MemoryContexts {
   readonly wakes = new TimeIndex<Wake>(({ atMs }) => atMs, ({ taskId }) => taskId)
   readonly webhooks = new MemoryWebhooks()
   readonly #scopes = new ScopeMap<MemoryScope>()
   readonly #tasks = new Map<string, LoggedTask>()
   readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs, ({ taskId }) => taskId)
-  /** Contexts that have no tasks. */
+  /** Contexts without tasks. */
   readonly #idle = new TimeIndex<MemoryContext>(({ atMs }) => atMs, ({ key }) => contextName(key))
-  /** Contexts that wait and are not folded, the longest unused first. */
+  /** Waiting contexts that are not compressed, least recently used first. */
   readonly #waiting = new Set<MemoryContext>()
 
   get(key: ContextKey): MemoryContext | undefined {
@@ -38,19 +38,19 @@ export class MemoryContexts {
     return task && isSameScope(scope, task.key) ? this.unfolded(task) : undefined
   }
 
-  /** The task with all that it holds. */
+  /** The task, after its context has been decompressed. */
   unfolded(task: LoggedTask): LoggedTask {
     this.#used(task.context)
     return task
   }
 
-  /** The tasks that a query is about, but for its state and time. */
+  /** The index for a query: of one context, or of the scope. */
   orderFor(scope: Scope, { contextId }: TaskQuery): StatusOrder<LoggedTask> | undefined {
     const known = this.#scopes.get(scope)
     return contextId === undefined ? known?.order : known?.contexts.get(contextId)?.order
   }
 
-  /** How many tasks have not ended. */
+  /** Number of tasks that have not ended. */
   countOpen({ tenant, principal }: OpenTasksFilter): number {
     if (tenant !== undefined && principal !== undefined) return this.#scopes.get({ tenant, principal })?.order.open ?? 0
     let open = 0
@@ -60,7 +60,7 @@ export class MemoryContexts {
     return open
   }
 
-  /** Writes a commit; nothing of one that lost its race, to which the answer is `false`. */
+  /** Writes a commit. Writes nothing and gives `false` if it lost its race. */
   write(commit: Commit): boolean {
     const context = this.#find(commit.key)
     if ((context?.commit ?? 0) !== commit.expected) return false
@@ -68,7 +68,7 @@ export class MemoryContexts {
     return true
   }
 
-  /** Removes tasks that ended before a time, at most `limit`. Gives how many went. */
+  /** Deletes tasks that ended before a time, at most `limit`. Gives their number. */
   sweepTasks(beforeMs: number, limit: number): number {
     const swept = this.#ended.readBefore(limit, beforeMs)
     for (const task of swept) this.#dropTask(task)
@@ -80,14 +80,14 @@ export class MemoryContexts {
     return swept.length
   }
 
-  /** Removes contexts without tasks whose newest commit was before a time, at most `limit`. Gives how many went. */
+  /** Deletes contexts without tasks whose newest commit was before a time, at most `limit`. Gives their number. */
   sweepContexts(beforeMs: number, limit: number): number {
     const swept = this.#idle.readBefore(limit, beforeMs)
     for (const context of swept) this.#dropContext(context)
     return swept.length
   }
 
-  /** Removes a context, or all of a scope. Answers whether there was one. */
+  /** Deletes a context, or all of a scope. Gives whether there was one. */
   erase({ contextId, ...scope }: Erasure): boolean {
     const contexts = [...(this.#scopes.get(scope)?.contexts.values() ?? [])]
     const erased = contexts.filter(({ key }) => contextId === undefined || key.contextId === contextId)
@@ -120,7 +120,7 @@ export class MemoryContexts {
     this.#used(context)
   }
 
-  /** Puts the wakes of tasks where their new rows have them. */
+  /** Moves the wakes of tasks to the times of their new rows. */
   #moveWakes({ key, live }: MemoryContext, { tasks }: Commit): void {
     for (const { taskId, wakeAtMs } of tasks) {
       const before = live.find(row => row.taskId === taskId)?.wakeAtMs
@@ -137,7 +137,7 @@ export class MemoryContexts {
 
   #moveEnds(context: MemoryContext, { tasks, atMs }: Commit): void {
     for (const { taskId, snapshot, bytes = 0 } of tasks) {
-      // Its row has made it, if it was not there.
+      // The task exists, because its row has created it.
       const task = this.#taskOf(context, taskId) as LoggedTask
       this.#dropEnd(task)
       task.bytes = bytes
@@ -147,7 +147,7 @@ export class MemoryContexts {
     }
   }
 
-  /** The task of an id that a context's commit names: its newest mostly, and among all of them one has to search. */
+  /** The task of an id in a commit. It is mostly the newest of the context, which saves a lookup. */
   #taskOf({ tasks }: MemoryContext, taskId: string): LoggedTask | undefined {
     const newest = tasks.at(-1)
     return newest?.taskId === taskId ? newest : this.#tasks.get(taskId)
@@ -181,7 +181,7 @@ export class MemoryContexts {
     if (contexts?.size === 0) this.#scopes.delete(context.key)
   }
 
-  /** Unfolds a context for use; if it waits, it is the last to be folded again. */
+  /** Decompresses a context for use, and marks it as the most recently used. */
   #used(context: MemoryContext): MemoryContext {
     context.unfold()
     this.#waiting.delete(context)
@@ -195,7 +195,7 @@ export class MemoryContexts {
   }
 }
 
-/** Values by scope, without a text that would stand for each scope. */
+/** Map by scope, without a string key for each scope. */
 export class ScopeMap<Value> {
   readonly #tenants = new Map<string, Map<string, Value>>()
 

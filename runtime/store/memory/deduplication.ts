@@ -8,12 +8,12 @@ interface Kept {
   readonly row: SendRow
 }
 
-/** The de-duplication rows of the memory store, by scope and key, and in the order in which they expire. */
+/** The deduplication rows of the memory store, by scope and key, with an index by expiry. */
 export class MemorySends {
   readonly #rows = new Map<string, Kept>()
   readonly #expiries = new TimeIndex<Kept>(({ row }) => row.expiresAtMs, ({ name }) => name)
 
-  /** Keeps a row of a context. It takes the place of one with its key. */
+  /** Adds a row of a context. It replaces one with the same key. */
   add(key: ContextKey, row: SendRow): void {
     const name = nameOf(key, row.key)
     const before = this.#rows.get(name)
@@ -27,14 +27,14 @@ export class MemorySends {
     return this.#rows.get(nameOf(scope, key))?.row
   }
 
-  /** Drops rows that expired before a time, at most `limit`. Gives how many went. */
+  /** Deletes rows that expired before a time, at most `limit`. Gives their number. */
   sweep(beforeMs: number, limit: number): number {
     const expired = this.#expiries.readBefore(limit, beforeMs)
     for (const kept of expired) this.#drop(kept)
     return expired.length
   }
 
-  /** Drops the rows of a context or scope. Answers whether there were any. */
+  /** Deletes the rows of a context or scope. Gives whether there were any. */
   erase(whose: Erasure): boolean {
     const before = this.#rows.size
     for (const kept of this.#rows.values()) {
@@ -49,7 +49,7 @@ export class MemorySends {
   }
 }
 
-/** A send's key is no context's id, but names something of its scope all the same. */
+/** Uses `contextName`, although the key is no context id, because it only has to be unique within its scope. */
 function nameOf({ tenant, principal }: Scope, key: string): string {
   return contextName({ tenant, principal, contextId: key })
 }

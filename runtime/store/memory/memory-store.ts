@@ -6,7 +6,7 @@ import { MemoryContexts } from './contexts.ts'
 import { MemorySends } from './deduplication.ts'
 import { latestFirst } from './status-index.ts'
 
-/** A task as it is read: one with many bytes without artifacts and history. */
+/** A task for a reader, without artifacts and history if it is large. */
 function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
   const { within = Infinity } = options
   if (task.bytes <= within) return projectTask(task, options)
@@ -14,15 +14,15 @@ function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
   return { ...projectTask(task, { historyLength: 0, artifacts: false }), large: { messages, bytes: task.bytes } }
 }
 
-/** The first rows, as few as have so many bytes together. */
-function fewest<Row>(rows: readonly Row[], bytes: number): Row[] {
+/** The first rows, up to the one that reaches `bytes`. */
+function upTo<Row>(rows: readonly Row[], bytes: number): Row[] {
   let left = bytes
   const end = rows.findIndex(row => (left -= jsonBytes(row)) <= 0)
   return rows.slice(0, end < 0 ? rows.length : end + 1)
 }
 
 /**
- * A store in this process's memory: the default, and for tests. Whole while the process lives, gone with it.
+ * A store in memory: the default, and for tests. Its data is lost with the process.
  */
 export function memoryStore(): Store {
   const contexts = new MemoryContexts()
@@ -30,7 +30,7 @@ export function memoryStore(): Store {
   const sends = new MemorySends()
   let open = true
 
-  /** Runs a call now, in the order of the calls, and answers with a promise as slower engines do. */
+  /** Runs a call synchronously, so in the order of the calls, and gives a promise, as slower engines do. */
   const call = async <T>(answer: () => T): Promise<T> => {
     if (!open) throw new TypeError('The store is closed.')
     return answer()
@@ -60,18 +60,18 @@ export function memoryStore(): Store {
     }),
     readEvents: (scope, taskId, after, limit, bytes) => call(() => {
       const log = contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []
-      return bytes === undefined ? log : fewest(log, bytes)
+      return bytes === undefined ? log : upTo(log, bytes)
     }),
     readTaskMessages: (scope, taskId, after, bytes) => call(() => {
       const messages = contexts.task(scope, taskId)?.context.messages.filter(row => row.taskId === taskId) ?? []
-      return fewest(messages.slice(after), bytes)
+      return upTo(messages.slice(after), bytes)
     }),
     readJournal: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.journalOf(taskId) ?? []),
     readMessages: (key, limit, { before, bytes = Infinity } = {}) => call(() => {
       const messages = contexts.get(key)?.messages ?? []
       const end = before === undefined ? messages.length : messages.findIndex(({ taskId }) => taskId === before)
       const newest = takeLast(messages.slice(0, Math.max(0, end)), limit)
-      return fewest(newest.toReversed(), bytes).toReversed()
+      return upTo(newest.toReversed(), bytes).toReversed()
     }),
     measureTasks: choice => call(() => {
       if ('newest' in choice) return takeLast(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)

@@ -3,14 +3,14 @@ import type { TaskCursor, TaskQuery } from '../store.ts'
 import type { TaskRecord } from '../task-record.ts'
 
 /**
- * Tasks by state, and of each state in the order of their status times, so that a page of ListTasks is cut out without a
- * look at the tasks of other pages. It costs a slot of a list for each task.
+ * Index of tasks by state, sorted by status time within each, so that a page of ListTasks is a slice. It costs one list element per
+ * task.
  */
 export class StatusOrder<Record extends TaskRecord> {
-  /** Oldest first, since most changes are at the newest end. */
+  /** Oldest first, because most changes are at the newest end. */
   readonly #lists = new Map<TaskState, Record[]>()
 
-  /** Puts a task in where its status belongs. */
+  /** Adds a task at the position of its status. */
   add(task: Record): void {
     const { state } = task.status
     const list = this.#lists.get(state)
@@ -20,21 +20,21 @@ export class StatusOrder<Record extends TaskRecord> {
     else list.splice(index, 0, task)
   }
 
-  /** Takes a task out. It still has the status with which it was put in. */
+  /** Removes a task, which must still have the status with which it was added. */
   remove(task: Record): void {
     const list = this.#lists.get(task.status.state) ?? []
     const index = countOlder(list, timeOf(task), task.taskId)
     if (list[index] === task) list.splice(index, 1)
   }
 
-  /** How many have not ended. */
+  /** Number of tasks that have not ended. */
   get open(): number {
     let open = 0
     for (const [state, list] of this.#lists) if (!isTerminal(state)) open += list.length
     return open
   }
 
-  /** The tasks of the page that a query asks for, how many match in all, and where the next page begins; `contextId` does not count here. */
+  /** One page of tasks, the total number of matches, and the position of the next page. Ignores `contextId`. */
   page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskCursor } {
     let total = 0
     const newest: Record[] = []
@@ -51,12 +51,12 @@ export class StatusOrder<Record extends TaskRecord> {
   }
 }
 
-/** Compares two tasks: the one with the latest status comes first. */
+/** Comparator: the task with the latest status comes first. */
 export function latestFirst(one: TaskRecord, other: TaskRecord): number {
   return compare(other, timeOf(one), one.taskId)
 }
 
-/** The first tasks of a page, as many as have so many bytes together, but at least one. */
+/** The first tasks of a page that fit into `bytes`, but at least one. */
 export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, bytesOf: (task: Listed) => number): Listed[] {
   let left = bytes
   const end = bytes === Infinity ? -1 : tasks.findIndex((task, index) => (left -= bytesOf(task)) < 0 && index > 0)
@@ -67,7 +67,7 @@ function timeOf({ status }: TaskRecord): string {
   return status.timestamp ?? ''
 }
 
-/** How many tasks of a list are older than a place: the index of the task that has it. Looks from the newest on, in growing steps. */
+/** Number of tasks older than a position, which is the position's index. Gallops from the newest end, then searches binarily. */
 function countOlder(list: readonly TaskRecord[], timestamp: string, taskId: string): number {
   const isOlder = (index: number) => {
     const task = list[index]

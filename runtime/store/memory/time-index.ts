@@ -1,15 +1,15 @@
-/** How many entries stand in one chunk at the most. */
+/** Maximum entries of one chunk. */
 const CHUNK = 512
 
-/** A place in a {@link TimeIndex}. An empty id is before all others of its moment. */
+/** Position in a {@link TimeIndex}. An empty id is before all others of the same time. */
 export interface TimePlace {
   readonly atMs: number
   readonly id: string
 }
 
 /**
- * Entries in the order of their times, those of one moment by id. They stand in short sorted chunks, so that putting one
- * in or out moves few of the others, however many there are. An entry keeps its place while it is in.
+ * Index of entries by time, then by id. It consists of short sorted chunks, so that an insertion or deletion moves few entries. The
+ * time and id of an entry must not change while it is in the index.
  */
 export class TimeIndex<Entry> {
   readonly #chunks: Entry[][] = []
@@ -33,7 +33,7 @@ export class TimeIndex<Entry> {
     if (chunk.length > CHUNK) this.#chunks.splice(index + 1, 0, chunk.splice(CHUNK / 2))
   }
 
-  /** Takes out the entry at a place, if there is one. */
+  /** Deletes the entry at a position, if there is one. */
   delete(at: TimePlace): void {
     const index = this.#chunkOf(at)
     const chunk = this.#chunks[index] ?? []
@@ -44,7 +44,7 @@ export class TimeIndex<Entry> {
     if (chunk.length === 0) this.#chunks.splice(index, 1)
   }
 
-  /** The first entries after a place, at most `limit`. */
+  /** The first entries after a position, at most `limit`. */
   read(limit: number, after: TimePlace): Entry[] {
     const entries: Entry[] = []
     for (let index = this.#chunkOf(after); entries.length < limit; index += 1) {
@@ -55,13 +55,13 @@ export class TimeIndex<Entry> {
     return entries
   }
 
-  /** The first entries, as far as they are before a time, at most `limit`. */
+  /** The first entries before a time, at most `limit`. */
   readBefore(limit: number, beforeMs: number): Entry[] {
     const entries = this.read(limit, { atMs: -Infinity, id: '' })
     return entries.slice(0, firstIndex(entries.length, index => this.#isFrom(entries[index], { atMs: beforeMs, id: '' })))
   }
 
-  /** The first chunk whose last entry is not before this place. */
+  /** Index of the first chunk whose last entry is not before this position. */
   #chunkOf(at: TimePlace): number {
     return firstIndex(this.#chunks.length, index => this.#isFrom(this.#chunks[index]?.at(-1), at))
   }
@@ -87,7 +87,7 @@ export class TimeIndex<Entry> {
   }
 }
 
-/** The first index below `end` from which on something holds, or `end`. */
+/** Binary search: the first index below `end` for which `holds`, or `end`. */
 function firstIndex(end: number, holds: (index: number) => boolean): number {
   let from = 0
   let to = end

@@ -8,20 +8,20 @@ interface Kept {
   row: WebhookRow
 }
 
-/** The webhooks of the memory store: of each task by id, and those that are still told by place. */
+/** The webhooks of the memory store, by task and id, with an index of active ones by place. */
 export class MemoryWebhooks {
   readonly #tasks = new Map<LoggedTask, Map<string, Kept>>()
-  /** By their places, which stand for times. */
+  /** By place, which is used as the time. */
   readonly #open = new TimeIndex<Kept>(({ place }) => place, () => '')
   #places = 0
 
-  /** How many webhooks a task has beside that of an id. */
+  /** Number of a task's webhooks with another id. */
   othersOf(task: LoggedTask, id: string): number {
     const kept = this.#tasks.get(task)
     return (kept?.size ?? 0) - (kept?.has(id) ? 1 : 0)
   }
 
-  /** Writes a webhook that has been told up to a generation, or as far as that whose place it takes. */
+  /** Writes a webhook that continues after generation `told`, or at the position of the one that it replaces. */
   write(task: LoggedTask, { taskId, id, webhook, version }: NewWebhook, told: number): void {
     const webhooks = this.#tasks.get(task) ?? new Map<string, Kept>()
     const before = webhooks.get(id)
@@ -40,7 +40,7 @@ export class MemoryWebhooks {
     return this.#open.read(limit, { atMs: after, id: '' }).map(stored)
   }
 
-  /** Answers whether the webhook is there. */
+  /** Stores progress. Gives whether the webhook exists. */
   note(task: LoggedTask, id: string, progress: WebhookProgress): boolean {
     const kept = this.#tasks.get(task)?.get(id)
     if (!kept) return false
@@ -49,7 +49,7 @@ export class MemoryWebhooks {
     return true
   }
 
-  /** Answers whether the webhook was there. */
+  /** Deletes a webhook. Gives whether it existed. */
   delete(task: LoggedTask, id: string): boolean {
     const kept = this.#tasks.get(task)?.get(id)
     if (!kept) return false
@@ -58,7 +58,7 @@ export class MemoryWebhooks {
     return true
   }
 
-  /** Removes those of a task that goes. */
+  /** Deletes the webhooks of a task. */
   drop(task: LoggedTask): void {
     for (const kept of this.#tasks.get(task)?.values() ?? []) this.#close(kept)
     this.#tasks.delete(task)
