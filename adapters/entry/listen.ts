@@ -101,7 +101,7 @@ export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server r
 export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has as many connections as it takes. Try again later.', { retryAfterMs: 1000 }))
 
 /** The limit that callers share. */
-const CONNECTIONS = { limit: 'connections', what: 'connections, or requests under way,', advice: 'Close one, or try again later.' } as const
+const CONNECTIONS = { limit: 'connections', what: 'connections or pending requests', advice: 'Close one, or retry later.' } as const
 
 /** The refusal of a connection, or a request under way, that is over the share of its caller; `undefined` if it is not. */
 export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {

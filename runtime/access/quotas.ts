@@ -237,9 +237,9 @@ export class Usage {
 
   checkRequest(nowMs: number): void {
     const requestsMs = this.#requests.waitMs(1, nowMs)
-    if (requestsMs > 0) throw this.#used('requestsPerMinute', 'sent as many requests as you may in a minute', 'Send it again later.', requestsMs)
+    if (requestsMs > 0) throw this.#usedUp('requestsPerMinute', 'requests per minute', 'Send it again later.', requestsMs)
     const bytesMs = this.#bytes.waitMs(0, nowMs)
-    if (bytesMs > 0) throw this.#used('bytesPerMinute', 'sent as many bytes as you may in a minute', 'Send it again later, and large files by url.', bytesMs)
+    if (bytesMs > 0) throw this.#usedUp('bytesPerMinute', 'request bytes per minute', 'Send it again later, and large files by url.', bytesMs)
   }
 
   countRequest(bytes: number, nowMs: number): void {
@@ -249,12 +249,12 @@ export class Usage {
 
   checkEvents(nowMs: number): void {
     const eventsMs = this.#events.waitMs(0, nowMs)
-    if (eventsMs > 0) throw this.#used('eventsPerMinute', 'had more events of tasks than you may in a minute', 'Send it again later.', eventsMs)
+    if (eventsMs > 0) throw this.#usedUp('eventsPerMinute', 'task events per minute', 'Send it again later.', eventsMs)
   }
 
   checkOpening(): void {
     if (this.tasks < this.quota.openTasks) return
-    throw this.#used('openTasks', 'as many tasks open as you may', 'Wait for one to end, or cancel one.', TASK_ENDS_MS)
+    throw this.#usedUp('openTasks', 'open tasks', 'Wait for one to end, or cancel one.', TASK_ENDS_MS)
   }
 
   committed(events: number, open: number, nowMs: number): void {
@@ -262,9 +262,9 @@ export class Usage {
     if (this.open !== undefined) this.open += open
   }
 
-  #used(name: keyof Quota, what: string, advice: string, retryAfterMs: number): A2AError {
+  #usedUp(name: keyof Quota, what: string, advice: string, retryAfterMs: number): A2AError {
     const limit = String(this.quota[name])
-    const text = this.#of === 'perTenant' ? `This tenant has ${what.replace('you', 'it')}` : `You have ${what}`
-    return new A2AError('RateLimited', `${text}: ${limit}. ${advice}`, { retryAfterMs: Math.ceil(retryAfterMs), metadata: { quota: `${this.#of}.${name}`, limit } })
+    const who = this.#of === 'perTenant' ? 'This tenant has' : 'You have'
+    return new A2AError('RateLimited', `${who} reached the limit of ${limit} ${what}. ${advice}`, { retryAfterMs: Math.ceil(retryAfterMs), metadata: { quota: `${this.#of}.${name}`, limit } })
   }
 }

@@ -5,7 +5,7 @@ import { overShare, Shares, type Sharer } from './shares.ts'
 /** Messages up to this size are not counted, because their number is limited elsewhere. */
 export const UNCOUNTED_BYTES = 16 * 1024
 
-const UNFINISHED = { limit: 'unfinishedBytes', what: 'bytes of unfinished messages under way', advice: 'Send one after the other.' } as const
+const UNFINISHED = { limit: 'unfinishedBytes', what: 'bytes of unfinished messages', advice: 'Send one message after the other.' } as const
 
 /** Counter of the bytes of contexts in memory. */
 export function liveBytes(limits: Limits): Shares {

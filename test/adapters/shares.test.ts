@@ -167,7 +167,7 @@ await t.test('a principal has a quarter of the HTTP requests under way, and a te
   for (const _ of [1, 2]) await streaming('bob', 'blue/')
   await streaming('cleo', 'blue/')
   t.strictSame(await over('cleo', 'blue/'), [429, '1'])
-  t.match(await rpc(`${url}blue`, 'ListTasks', {}, AS.cleo), { status: 429, json: { error: { message: /^This tenant has as many connections, or requests under way, as one may: 4\./ } } })
+  t.match(await rpc(`${url}blue`, 'ListTasks', {}, AS.cleo), { status: 429, json: { error: { message: /^This tenant has reached the limit of 4 connections or pending requests\./ } } })
   t.strictSame(await over('cleo', ''), [200, null])
   t.strictSame(await over('cleo', 'green/'), [200, null], 'as in a tenant that holds nothing')
   first.cut()
@@ -200,7 +200,7 @@ async function closeOf(raw: RawSocket): Promise<unknown> {
   return frame && [frame.opcode, frame.payload.readUInt16BE(0), frame.payload.subarray(2).toString()]
 }
 
-const OVER_BYTES = [OPCODES.close, 1013, 'You have as many bytes of unfinished messages under way as one may: 50025. Send one after the other.']
+const OVER_BYTES = [OPCODES.close, 1013, 'You have reached the limit of 50025 bytes of unfinished messages. Send one message after the other.']
 
 await t.test('the unfinished messages of a principal are bounded over all of its WebSockets, and those of all', async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })

@@ -160,7 +160,7 @@ await t.test('a quota', async t => {
     const { url, clock, commits } = await served(t, { limits: quota })
     for (let count = 0; count < 2; count += 1) t.equal((await ask(`${url}blue/tasks`, { headers: anna })).status, 200)
     const details = [{ reason: 'RATE_LIMITED', metadata: { quota: 'perPrincipal.requestsPerMinute', limit: '2' } }, { '@type': /RetryInfo$/, retryDelay: /^(30|29\.\d+)s$/ }]
-    const message = 'You have sent as many requests as you may in a minute: 2. Send it again later.'
+    const message = 'You have reached the limit of 2 requests per minute. Send it again later.'
     const byRest = await heldBack(clock, ask(`${url}blue/message:send`, { body: JSON.stringify(say('x')), headers: anna }))
     t.match(byRest, { status: 429, json: { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message, details } } })
     t.equal(byRest.headers.get('retry-after'), '30')

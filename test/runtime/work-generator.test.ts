@@ -178,7 +178,7 @@ await t.test('questions', async t => {
     ]
     for (const [parts, fields] of answers) {
       const error = await rejection(runtime.sendMessage(say('', { taskId, parts })))
-      t.match(error, { code: 'InvalidParams', message: /it still waits/ })
+      t.match(error, { code: 'InvalidParams', message: /The task still waits/ })
       t.strictSame(isA2AError(error) && error.violations.map(({ field }) => field), fields)
       await t.rejects(collect(runtime.sendStreamingMessage(say('', { taskId, parts }))), { code: 'InvalidParams' })
     }
