@@ -242,7 +242,7 @@ await t.test('the unfinished bodies of a principal are bounded over all of its r
   const first = await uploading('anna', '/', '40001')
   await holds(40_000)
   const refused = [await uploading('anna', '/', 'chunked'), await uploading('anna', '/message:send', '40001')]
-  for (const raw of refused) t.match(await raw.answer(), { status: 429, headers: { 'retry-after': '1' }, body: /as many bytes of unfinished messages/ })
+  for (const raw of refused) t.match(await raw.answer(), { status: 429, headers: { 'retry-after': '1' }, body: /limit of \d+ bytes of unfinished messages/ })
   for (const name of ['bob', 'cleo', 'dora', 'emil']) await uploading(name, '/message:send', 'chunked')
   await holds(200_000)
   t.match(await (await uploading('fred', '/', '40001')).answer(), { status: 503, body: /-31503/ })

@@ -176,7 +176,7 @@ await t.test('a task has at most as many webhooks as the limit says, and so has 
   t.match(await refusal(runtime.sendMessage(say('x', { taskId }, { taskPushNotificationConfig: { id: 'c', url: B } }))), full)
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: A })
   const other = await asked(runtime)
-  t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId: other, url: B })), { code: 'RateLimited', message: /^You have 3 push/ })
+  t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId: other, url: B })), { code: 'RateLimited', message: /^You have 3 active push/ })
   t.equal((await runtime.createTaskPushNotificationConfig({ taskId: await asked(runtime, { url: A }, bob), url: B }, bob)).url, B, 'others are not concerned')
   await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'a' })
   t.ok(await runtime.createTaskPushNotificationConfig({ taskId: other, url: B }))

@@ -412,7 +412,7 @@ await t.test('a statechart that reads an artifact before one is chosen fails', a
   await make(life.runtime, 'boat ship', {}, 'anonymous')
   await life.restart({ work })
   for (const more of [{}, { contextId: 'none' }]) t.match(await make(life.runtime, 'refine', more, 'anonymous'), { status: { state: 'TASK_STATE_FAILED' } })
-  t.match(life.log.map(({ details }) => String(details.error)), [/of which one is left/, /of which one is left/])
+  t.match(life.log.map(({ details }) => String(details.error)), [/takes exactly one choice/, /takes exactly one choice/])
 })
 
 /** Never called: that it compiles, and what does not, is the test. */

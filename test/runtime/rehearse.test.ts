@@ -62,7 +62,7 @@ await t.test('functions and generators run again; what had not begun goes on', a
   const { id } = await open(life.runtime, 'go', { contextId: 'c' })
   await rest()
   t.strictSame(await outlook(life, { work: async () => {} }), { [id]: { ...inC, storedVersion: '1', outlook: 'runs again' } })
-  t.match(await outlook(life, { work: async () => {}, recovery: 'fail' }), { [id]: { outlook: 'fails', reason: /such work is not begun again/ } })
+  t.match(await outlook(life, { work: async () => {}, recovery: 'fail' }), { [id]: { outlook: 'fails', reason: /does not restart such work/ } })
   const { commit } = life.store
   let commits = 0
   Object.assign(life.store, { commit: (given: Parameters<typeof commit>[0]) => ((commits += 1) > 1 ? new Promise(() => {}) : commit(given)) })
@@ -76,7 +76,7 @@ await t.test('a chart at work fails if its agent wants that', async t => {
   const life = lives(t, { work: chart('at work') })
   const { id } = await open(life.runtime)
   await rest()
-  t.match(await outlook(life, { work: chart('at work'), recovery: 'fail' }), { [id]: { outlook: 'fails', reason: /such work is not begun again/ } })
+  t.match(await outlook(life, { work: chart('at work'), recovery: 'fail' }), { [id]: { outlook: 'fails', reason: /does not restart such work/ } })
   t.match(await outlook(life, { work: chart('at work') }), { [id]: { outlook: 'ok' } })
 })
 

@@ -113,7 +113,7 @@ await t.test('members that fail let nobody in, and the log says so', async t => 
 
 await t.test('tenants that make no sense are refused at once', async t => {
   const options: [unknown, string, RegExp][] = [
-    [{}, 'TypeError', /names none/],
+    [{}, 'TypeError', /is empty/],
     [{ blue: undefined }, 'TypeError', /tenants\.blue has to be an object/],
     [{ blue: null }, 'TypeError', /tenants\.blue has to be an object/],
     [{ blue: { member: [] } }, 'TypeError', /tenants\.blue has no member\. Is members meant\?/],

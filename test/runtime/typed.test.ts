@@ -85,15 +85,15 @@ await t.test('a question', async t => {
   await t.test('is refused where it is written if it cannot be asked so', async t => {
     const wrong: [options: object, name: string, message: RegExp][] = [
       [{ schema: 7 }, 'TypeError', /^schema has to implement Standard Schema/],
-      [{ schema: null }, 'TypeError', /^schema has to be/],
-      [{ schema: { '~standard': null } }, 'TypeError', /^schema has to be/],
-      [{ schema: { '~standard': {} } }, 'TypeError', /^schema has to be/],
-      [{ schema: { '~standard': { validate: 7 } } }, 'TypeError', /^schema has to be/],
-      [{ schema: { parse: Number } }, 'TypeError', /^schema has to be/],
+      [{ schema: null }, 'TypeError', /^schema has to implement/],
+      [{ schema: { '~standard': null } }, 'TypeError', /^schema has to implement/],
+      [{ schema: { '~standard': {} } }, 'TypeError', /^schema has to implement/],
+      [{ schema: { '~standard': { validate: 7 } } }, 'TypeError', /^schema has to implement/],
+      [{ schema: { parse: Number } }, 'TypeError', /^schema has to implement/],
       [{ jsonSchema: {} }, 'TypeError', /^jsonSchema is only shown to clients. Add schema, which validates\.$/],
       [{ schema: size, jsonSchema: 'string' }, 'TypeError', /^jsonSchema has to be a JSON Schema, such as \{ type: 'string' \}\.$/],
       [{ schema: size, jsonSchema: { maximum: 7n } }, 'TypeError', /^jsonSchema has to be a JSON Schema/],
-      [{ schema: size, jsonSchema: { title: 'ä'.repeat(8200) } }, 'RangeError', /^The JSON Schema of schema has 16412 bytes, of 16384 at the most\. Say it shorter, as jsonSchema: /],
+      [{ schema: size, jsonSchema: { title: 'ä'.repeat(8200) } }, 'RangeError', /^The JSON Schema of schema has 16412 bytes, more than 16384\. Give a shorter one, such as jsonSchema: /],
       [{ schema: z.enum(Array.from({ length: 4000 }, (_, i) => `n${i}`)) }, 'RangeError', /^The JSON Schema of schema has \d+ bytes/],
       [{ timeout: 1000 }, 'TypeError', /^A question has no timeout\. There are schema, jsonSchema, deadlineMs\.$/],
       [{ Schema: size }, 'TypeError', /^A question has no Schema\. Is schema meant\?$/]
@@ -352,7 +352,7 @@ await t.test('an agent that says what its message has to hold', async t => {
       [{ card, input: order, inputJsonSchema: [], work: () => {} }, 'TypeError', /^inputJsonSchema has to be a JSON Schema/],
       [{ card, inputJsonSchema: {}, work: () => {} }, 'TypeError', /^inputJsonSchema is only shown to clients\. Add input, which validates/],
       [{ card, input: order, inputJsonSchema: { title: 'x'.repeat(20_000) }, work: () => {} }, 'RangeError', /^The JSON Schema of input has 20012 bytes, .* as inputJsonSchema: /],
-      [{ card, input: order, negotiate: () => reply('x') }, 'TypeError', /^input is what opens a task: an agent without work opens none\./]
+      [{ card, input: order, negotiate: () => reply('x') }, 'TypeError', /^input validates the message that opens a task, but an agent without work opens none\./]
     ]
     for (const [definition, name, message] of wrong) t.throws(() => defineAgent(definition as AgentDefinition), { name, message })
     t.end()

@@ -104,7 +104,7 @@ await t.test('work as a function', async t => {
       [Object.fromEntries('abcdefg'.split('').entries()), "has 0, 1, 2, 3, 4, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
       [new Map([['artifact', 'x']]), "is a Map, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
       [new Error('full'), "must not be an error: throw it, or return failed('…') with a reason for the client"],
-      [inputRequired('Which?'), 'must not be a question: await ask(…) in a function, or yield* it in a generator, and return what comes of it']
+      [inputRequired('Which?'), 'must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result']
     ]
     for (const [result, says] of nothing) {
       const { runtime } = start(t, { work: () => result as never })

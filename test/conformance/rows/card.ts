@@ -77,7 +77,7 @@ export const card: readonly Row[] = [
     t.match(result, { name: 'Obedient', description: 'For those who are known.' })
     await t.rejects((await open({ credentials: 'bob' })).call('GetExtendedAgentCard', {}), /You may not/)
     const openToAll = await serve(t, {}, { extendedCard: EXTENDED })
-    await t.rejects((await openToAll.open()).call('GetExtendedAgentCard', {}), /callers with credentials/)
+    await t.rejects((await openToAll.open()).call('GetExtendedAgentCard', {}), /for authenticated callers/)
   }),
   row(124, 'S', '13.3', 'The extended card may be kept by its reader, and by nobody on the way', async (t, { serve }) => {
     const { address } = await serve(t, { authenticate: byName }, { extendedCard: EXTENDED })
