@@ -21,7 +21,7 @@ export interface CallContext {
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /**
    * Identifies the call's connection: the same object for all of its calls. Live contexts of anonymous callers are counted by it.
-   * Default none, for calls in process, which have no share.
+   * Default none, for calls in process, which have only the total limit.
    */
   readonly connection?: object | undefined
   /** The agent's interfaces on the caller's server, for GetExtendedAgentCard. Default none, for calls in process. */

@@ -93,9 +93,13 @@ export function whichArtifact(choices: readonly ArtifactChoice[], options: Which
 }
 
 /**
- * The artifact that an answer to `whichArtifact` chooses. In order of precedence: a reference in the metadata of a part or in a
- * `data` part; its name, its name without the extension or its id in the text; its position in the list (`2`, `the second
- * one`); the task that the message refers to; words of its name and description. `undefined` if none or several match.
+ * The artifact that an answer to `whichArtifact` chooses; `undefined` if none or several match. In order of precedence:
+ *
+ * - a reference in the metadata of a part, or in a `data` part
+ * - its name, its name without the extension, or its id in the text
+ * - its position in the list: `2`, `the second one`
+ * - the task that the message refers to
+ * - words of its name and description
  */
 export function chosenArtifact(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
   return sole(meantArtifacts(choices, answer))

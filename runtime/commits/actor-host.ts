@@ -116,8 +116,8 @@ export function familyOf(actor: AnyActorRef): string {
 }
 
 /**
- * Whether logic runs in an actor or below it that would be lost if it left memory: active logic that is no machine, unless its
- * snapshot has `isWaiting: true`, which means that it only waits for a message or an alarm.
+ * Whether logic runs in an actor or below it that would be lost if it left memory. That is active logic which is no machine, unless
+ * its snapshot has `isWaiting: true`: then it only waits for a message or an alarm.
  */
 export function hasRunningLogic(actor: AnyActorRef): boolean {
   const { status, children, isWaiting } = actor.getSnapshot() as { status: string; children?: Record<string, AnyActorRef>; isWaiting?: boolean }

@@ -21,8 +21,8 @@ export function afterThisTick(callback: () => void): void {
 }
 
 /**
- * Calls back after this many rounds, 1 being the end of this one, or after the first round in which no callback was added, so that an
- * idle server does not delay answers.
+ * Calls back after this many rounds, 1 being the end of this one. It calls back earlier after a round in which no callback was added, so
+ * that an idle server does not delay answers.
  */
 export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true

@@ -36,9 +36,9 @@ const TASK_ENDED = ending('The task has ended.')
 const WORK_ENDED = ending('The work has ended.')
 
 /**
- * One run of a work function or generator, from its start. Its words become events of its task. Answers, results of steps and
- * ends of sleeps are stored before it continues, so that it can be replayed: after a crash, a restart of the process, or when it
- * left memory while it waited.
+ * One run of a work function or generator, from its start. Its words become events of its task. Answers, results of steps and ends of
+ * sleeps are stored before it continues. So it can run again with its journal: after a crash, after a restart of the process, or
+ * when it left memory while it waited.
  */
 export class WorkRun {
   readonly #options: RunOptions

@@ -177,8 +177,8 @@ await t.test('what the official servers read that is over the limits of JSON cou
   const params = () => SendMessageRequest.fromJSON(say('x', { metadata: { a: { b: { c: 1 } } } }))
   t.match(await rejection(handler.sendMessage(params(), context())), { message: /Invalid parameters/ })
   t.match(await rejection(handler.sendMessageStream(params(), context()).next()), { message: /Invalid parameters/ })
-  t.match(await rejection(handler.sendMessage(params(), context())), { message: /as many requests/ })
-  t.match(await rejection(handler.sendMessageStream(params(), context()).next()), { message: /as many requests/ })
+  t.match(await rejection(handler.sendMessage(params(), context())), { message: /limit of 2 requests/ })
+  t.match(await rejection(handler.sendMessageStream(params(), context()).next()), { message: /limit of 2 requests/ })
 })
 
 await t.test('who asks for an extended card without credentials is counted', async t => {

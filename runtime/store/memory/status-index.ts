@@ -67,7 +67,7 @@ function timeOf({ status }: TaskRecord): string {
   return status.timestamp ?? ''
 }
 
-/** Number of tasks older than a position, which is the position's index. Gallops from the newest end, then searches binarily. */
+/** Number of tasks older than a position, which is the position's index. Galloping search from the newest end, then binary search. */
 function countOlder(list: readonly TaskRecord[], timestamp: string, taskId: string): number {
   const isOlder = (index: number) => {
     const task = list[index]
