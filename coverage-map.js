@@ -11,12 +11,12 @@ const sources = ['machines', 'runtime', 'adapters', 'examples'].flatMap(function
 
 /** What only tests on a SQLite file cover; without a SQLite they are left out. */
 const ONLY_ON_SQLITE = [
-  'adapters/storage/', 'adapters/cli/db/', 'adapters/cli/tasks/', 'adapters/cli/serve/open-store.ts', 'adapters/cli/test/replay.ts',
-  'adapters/cli/process/line-sink.ts', 'adapters/cli/text/state-text.ts', 'adapters/cli/text/time-text.ts', 'adapters/testing/run/disk.ts'
+  'adapters/storage/', 'adapters/cli/db.ts', 'adapters/cli/tasks/', 'adapters/cli/serve/open-store.ts', 'adapters/cli/test/replay.ts',
+  'adapters/cli/text/state-text.ts', 'adapters/cli/text/time-text.ts', 'adapters/testing/run/disk.ts'
 ]
 
 /** The page runs in a browser, where its tests drive it. */
-const PAGE = 'adapters/inspector/page'
+const PAGE = 'adapters/inspector/page/'
 
 for (const start of [PAGE, ...ONLY_ON_SQLITE]) {
   if (!sources.some(path => path.startsWith(join(start)))) throw new Error(`coverage-map.js names ${start}, which is not there`)

@@ -2,18 +2,18 @@ import type { Authenticate } from '../../runtime/access/authentication.ts'
 import { apiKey } from '../auth/api-key.ts'
 import { usageError } from './command.ts'
 
-/** Lets in who knows the key, as the principal `api-key`: `Authorization: Bearer KEY`. */
+/** Authenticates callers by `Authorization: Bearer KEY`. Their principal is `api-key`. */
 export function apiKeyAuthentication(key: string): Authenticate {
   return apiKey({ keys: { 'api-key': key }, header: 'authorization' })
 }
 
-/** The headers that show a key to an agent. */
+/** The headers that send a key to an agent. */
 export function apiKeyHeaders(key: string): { authorization: string } {
   return { authorization: `Bearer ${key}` }
 }
 
-/** The key of `--api-key`, if it was given. Throws a usage error for one that no header can carry. */
+/** The validated value of `--api-key`. Throws a usage error for a key that an HTTP header cannot carry. */
 export function readApiKey(key: string | undefined): string | undefined {
   if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key
-  throw usageError('--api-key takes letters, digits and signs of ASCII, without spaces.')
+  throw usageError('--api-key takes printable ASCII characters without spaces.')
 }

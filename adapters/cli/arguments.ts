@@ -6,8 +6,8 @@ type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allow
 type Each<Names extends readonly string[]> = { [Index in keyof Names]: string }
 
 /**
- * Reads a command's arguments: its options, and one positional for each of `names`. Throws a usage error for options
- * that it does not have, for values that are missing, and for positionals too few or too many.
+ * Parses a command's options, and one positional argument for each of `names`. Throws a usage error for an unknown option, a
+ * missing value, and a wrong number of positionals.
  */
 export function readArguments<const T extends Options, const Names extends readonly string[]>(
   args: readonly string[],
@@ -22,7 +22,7 @@ export function readArguments<const T extends Options, const Names extends reado
   return { values, positionals: positionals as unknown as Each<Names> }
 }
 
-/** Reads a command's options, and takes any number of positionals. Throws a usage error for options that it does not have. */
+/** Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing value. */
 export function readOptions<const T extends Options>(args: readonly string[], options: T): { values: Values<T>; positionals: string[] } {
   try {
     return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })

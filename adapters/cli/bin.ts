@@ -2,20 +2,20 @@
 import { systemClock } from '../../runtime/ports/clock.ts'
 import { EXIT } from './command.ts'
 import { main } from './main.ts'
-import { stopSignal } from './process/stopping.ts'
+import { stopSignal } from './process/process-events.ts'
 import { terminalOf } from './text/terminal.ts'
 
 const signal = stopSignal(process, () => performance.now(), code => process.exit(code))
-// A reader such as `head` may leave before all is written: then nobody wants the rest.
+// A reader such as `head` may close the pipe early. The rest of the output is not needed then.
 process.stdout.on('error', () => process.exit(EXIT.error))
-// An agent serves on when nobody reads its log.
+// The agent is served even if its log cannot be written.
 process.stderr.on('error', () => {})
 
 const { stdout, stderr } = process
 const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, process.env))
 const io = { stdout, stderr, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
 const exitCode = await main(process.argv.slice(2), io)
-// What the author's code does from here on counts no more: its timers and sockets must not keep the process, nor its errors change the code.
+// The command is done: open handles of the author's code must not keep the process alive, nor its errors change the exit code.
 for (const trouble of ['unhandledRejection', 'uncaughtException'] as const) process.on(trouble, () => {})
-// What was written must be out.
+// Exits only after both streams are flushed.
 stdout.write('', () => stderr.write('', () => process.exit(exitCode)))

@@ -1,74 +1,73 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Terminal } from './text/terminal.ts'
 
-/** Where a command writes: `process.stdout` and `process.stderr`, or what a test gives. */
+/** An output stream of a command: `process.stdout`, `process.stderr`, or a substitute in a test. */
 export interface Output {
-  /** `written` is called once the text is out, for who waits with the next until then. */
+  /** `written` is called after the text is flushed, so that a caller can respect backpressure. */
   write(text: string, written?: () => void): void
 }
 
-/** What a command has of the process that runs it. */
+/** The command's access to the process: streams, clock, signal and working folder. */
 export interface Io {
   /** Results only, so that they can be piped. */
   readonly stdout: Output
   /** Progress, hints and errors. */
   readonly stderr: Output
-  /** The terminal that stderr is. Without one nothing that was written is rewritten. */
+  /** The terminal behind stderr. Without one, no line is ever rewritten. */
   readonly terminal?: Terminal | undefined
-  /** The terminal that stdout is. */
+  /** The terminal behind stdout. */
   readonly screen?: Terminal | undefined
-  /** What progress is timed with. */
+  /** Times progress output. */
   readonly clock: Clock
-  /** Milliseconds since some moment, whatever becomes of the clock: those of `performance.now`, unless a test gives others. */
+  /** A monotonic clock in milliseconds. Default: `performance.now`. */
   readonly elapsedMs?: () => number
-  /** Aborts when the user wants the command to stop. */
+  /** Aborts when the user stops the command. */
   readonly signal: AbortSignal
-  /** What relative paths are relative to. */
+  /** The folder against which relative paths are resolved. */
   readonly cwd: string
 }
 
 /** One command of `taskchart`. */
 export interface Command {
   readonly name: string
-  /** What it does, in one line. */
+  /** A summary in one line. */
   readonly summary: string
-  /** How it is called, without `Usage:`. */
+  /** The usage line, without `Usage:`. */
   readonly usage: string
-  /** What its options and results are: the rest of its help. */
+  /** The rest of the help: options and results. */
   readonly details: string
-  /** Resolves with the exit code; rejects with what `main` reports. */
+  /** Resolves with the exit code. `main` reports a rejection. */
   run(args: readonly string[], io: Io): Promise<number>
 }
 
-/** The exit codes of all commands. */
 export const EXIT = {
-  /** Answered, or the task is completed. */
+  /** The agent answered, or the task is completed. */
   ok: 0,
   error: 1,
   usage: 2,
   /** The task failed, or was rejected or canceled. */
   unsuccessful: 3,
-  /** The task waits for input or an authorization. */
+  /** The task waits for input or authorization. */
   waiting: 4,
-  /** Stopped by the user, as shells number it. */
+  /** Stopped by the user: 128 + SIGINT. */
   stopped: 130
 } as const
 
-/** The exit codes, as help explains them. */
+/** The exit codes in the help texts. */
 export const EXIT_CODES = `Exit codes:
   0    answered, or the task is completed
-  1    an error: no connection, a refusal, or another that is written to stderr
+  1    an error, such as no connection or a refusal: see stderr
   2    wrong usage
   3    the task failed, or was rejected or canceled
   4    the task waits for input or authorization
   130  stopped with Ctrl-C; the task continues
 `
 
-/** A command that cannot do its work, and what the user can do about it. With the exit code `usage` the usage is shown too. */
+/** An error that tells the user what to write instead. With the exit code `usage`, the usage line is printed too. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: number
-  /** Lines for below the message, such as where in an agent's module an error was thrown. */
+  /** Lines printed below the message, such as the stack frames of an agent's module. */
   readonly details: string
 
   constructor(message: string, { exitCode = EXIT.error, details = '', cause }: { exitCode?: number; details?: string; cause?: unknown } = {}) {
@@ -78,7 +77,7 @@ export class CommandError extends Error {
   }
 }
 
-/** A command that was called in a way that it does not know. */
+/** A CommandError for wrong arguments. */
 export function usageError(message: string): CommandError {
   return new CommandError(message, { exitCode: EXIT.usage })
 }

@@ -14,17 +14,17 @@ export const graphCommand: Command = {
   name: 'graph',
   summary: 'draw the charts of an agent',
   usage: 'taskchart graph AGENT.ts|js [--format svg|mermaid|xstate|json] [--chart NAME] [--out DIR]',
-  details: `Draws every chart of the agent: that of its work, if that is a statechart, with those of the actors that it starts
-(child:NAME); that of its negotiation(…), if it has one; and those of taskchart for tasks and contexts. Each is a
-file in a folder, named after the chart: charts/work.svg. Files that this command wrote before are overwritten. If another
-file has one of these names, nothing is written.
+  details: `Draws every chart of the agent: the chart of its work, if that is a statechart, and of the actors that it starts
+(child:NAME); the chart of its negotiation, if that lasts; and taskchart's own charts of tasks and contexts. Each is a file in a
+folder, named after the chart: charts/work.svg. Files that this command wrote before are overwritten. If another file
+has one of these names, nothing is written.
 
-  --format svg      a drawing that needs no other file, for light and dark pages (the default; needs elkjs)
-  --format mermaid  text that mermaid draws, as in Markdown on GitHub
+  --format svg      a self-contained drawing for light and dark backgrounds (the default; needs elkjs)
+  --format mermaid  mermaid text, as in Markdown on GitHub
   --format xstate   a module with createMachine, which Stately's editor imports: names of actions and guards, no code
-  --format json     states and transitions, for your own drawing
+  --format json     states and transitions, for other tools
   --chart NAME      only this one, to stdout unless there is --out: work, negotiation, task, context or child:NAME
-  --out DIR         the folder for the files (default charts); created if it does not exist
+  --out DIR         the folder for the files (default charts), created if needed
 
 Exit codes: 0 drawn, 1 an error, 2 wrong usage.
 `,
@@ -33,7 +33,7 @@ Exit codes: 0 drawn, 1 an error, 2 wrong usage.
 
 const OPTIONS = { format: { type: 'string' }, chart: { type: 'string' }, out: { type: 'string' } } as const
 
-/** A kind of text that a chart is drawn as. What begins as `begins` says was written by this command. */
+/** An output format. A file that starts with `begins` was written by this command. */
 interface Format {
   readonly extension: string
   readonly begins: string
@@ -73,7 +73,7 @@ function withoutChart(work: unknown): string {
   return typeof work === 'function' ? ' Its work is a function, which has no chart.' : ''
 }
 
-/** The actors of a chart may have any names; those of files are for every system. */
+/** A file name that is valid on every system: actor names may contain any character. */
 function fileName({ id }: AgentChart): string {
   return id.replace(/^child:/, 'child-').replace(/[^\w.-]/g, character => `%${character.charCodeAt(0).toString(16)}`)
 }

@@ -8,26 +8,25 @@ import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/age
 import type { Cases } from '../testing/plan/cases.ts'
 import { CommandError } from './command.ts'
 
-/** What an agent's module exports. */
 export interface AgentModule {
   readonly agent: Agent
   readonly authenticate?: Authenticate
   readonly authorize?: Authorize
-  /** What its tests have happen to it. */
+  /** The inputs of its tests. */
   readonly cases?: Cases
 }
 
-/** How modules are read here. */
+/** Loads modules, with or without tsx. */
 export interface ModuleReader {
-  /** Whether Node reads TypeScript by itself, which it does from 22.18 on. */
+  /** Whether Node itself reads TypeScript, as from 22.18. */
   readonly stripsTypes: boolean
-  /** Loads tsx, which reads TypeScript elsewhere and is an optional peer. */
+  /** Loads tsx, an optional peer that reads TypeScript on older Nodes. */
   readonly loadTsx: () => Promise<{ readonly tsImport: (specifier: string, parentUrl: string) => Promise<unknown>; readonly register: () => unknown }>
-  /** Loads a module that Node reads by itself. */
+  /** Loads a module that Node itself can read. */
   readonly load: (href: string) => Promise<unknown>
 }
 
-/** How this Node reads modules. */
+/** The module reader of this Node. */
 export const nodeReader: ModuleReader = {
   stripsTypes: Boolean((process.features as { typescript?: unknown }).typescript),
   loadTsx: () => import('tsx/esm/api'),
@@ -35,8 +34,8 @@ export const nodeReader: ModuleReader = {
 }
 
 /**
- * Loads an agent's module: its default export, made with `defineAgent`, and `authenticate`, `authorize` and `cases` if it exports
- * them. Throws CommandError, which says what to do, when the file is missing, does not load, or exports no agent.
+ * Loads an agent's module: its default export, made with `defineAgent`, and the optional exports `authenticate`, `authorize` and
+ * `cases`. Throws CommandError with advice if the file is missing, does not load, or exports no agent.
  */
 export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
   const path = resolve(cwd, file)
@@ -46,14 +45,13 @@ export async function loadAgent(file: string, cwd: string, reader: ModuleReader 
   if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
   const agent = agentOf(exported, file)
   const functions = {
-    ...functionIn(file, 'authenticate', authenticate, 'tells who calls: ({ headers }) => ({ id })'),
-    ...functionIn(file, 'authorize', authorize, 'says who may: ({ operation, principal, claims }) => true')
+    ...functionIn(file, 'authenticate', authenticate, "returns the caller's principal: ({ headers }) => ({ id })"),
+    ...functionIn(file, 'authorize', authorize, 'allows or refuses an operation: ({ operation, principal, claims }) => true')
   }
   if (cases !== undefined && !isObject(cases)) throw new CommandError(`The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`)
   return { agent, ...functions, ...(cases !== undefined && { cases }) }
 }
 
-/** An export that may be left out, under its name. */
 function functionIn(file: string, name: 'authenticate' | 'authorize', exported: unknown, what: string): Omit<AgentModule, 'agent'> {
   if (exported === undefined) return {}
   if (typeof exported === 'function') return { [name]: exported }
@@ -76,24 +74,24 @@ async function tsxImport(file: string, { loadTsx }: ModuleReader): Promise<(spec
     const { tsImport } = await loadTsx()
     return specifier => tsImport(specifier, import.meta.url)
   } catch (cause) {
-    const message = `${file} is TypeScript, which Node ${process.versions.node} reads with the help of tsx only. Install it: npm install --save-dev tsx`
+    const message = `${file} is TypeScript, which Node ${process.versions.node} reads only with tsx. Install it: npm install --save-dev tsx`
     throw new CommandError(message, { cause })
   }
 }
 
-/** A module compiled to CommonJS has its exports in the default one. */
+/** The exports of a module that was compiled to CommonJS are inside its default export. */
 function esModule(module: unknown): Record<string, unknown> {
   const exports = module as Record<string, unknown>
   const inner = exports['default']
   return isObject(inner) && 'default' in inner ? inner : exports
 }
 
-/** Where in the author's code a module failed to load. */
+/** The stack frames of a load error that are in the author's code. */
 function placesIn(error: unknown): string {
   const text = String(Object(error).stack).replaceAll(/\?taskchart-load=\d+/g, '')
   const lines = text.split('\n')
-  // What does not even begin to run has its place, and what stands there, in front.
-  /* c8 ignore next -- not on every version of Node */
+  // The stack of a syntax error begins with its place and source line.
+  /* c8 ignore next -- depends on the version of Node */
   if (/^(?:file:|\/).*:\d+\n/.test(text)) return lines.slice(0, 3).join('\n')
   return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
 }

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { cardCommand } from './card/card.ts'
 import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io } from './command.ts'
-import { dbCommand } from './db/command.ts'
+import { dbCommand } from './db.ts'
 import { devCommand } from './dev/dev.ts'
 import { graphCommand } from './graph.ts'
 import { serveCommand } from './serve/serve.ts'
@@ -16,7 +16,7 @@ import { oneLine, plain } from './text/terminal-text.ts'
 const COMMANDS: readonly Command[] = [devCommand, serveCommand, sendCommand, watchCommand, cardCommand, tasksCommand, dbCommand, replayCommand, pathsCommand, testCommand, graphCommand]
 const USAGE = 'taskchart COMMAND …, where COMMAND is dev, serve, send, watch, card, tasks, db, replay, paths, test, graph or help'
 
-/** Runs `taskchart` with these arguments and resolves with its exit code. Errors are reported to stderr; it never rejects. */
+/** Runs `taskchart` with these arguments and resolves with its exit code. Writes errors to stderr; never rejects. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
   const [name, ...args] = argv
   const command = COMMANDS.find(command => command.name === name)
@@ -29,7 +29,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** What is answered where no command is run: help, or the version. */
+/** The output when no command runs: help, or the version. */
 function answer(name: string | undefined, [topic]: readonly string[]): string {
   if (name === '--version') return `${version()}\n`
   if (name === undefined || name === '--help' || name === '-h' || (name === 'help' && topic === undefined)) return overview()

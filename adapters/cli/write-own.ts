@@ -2,17 +2,17 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { CommandError } from './command.ts'
 
-/** A file that a command writes, and writes again. */
+/** A file that a command writes, and may overwrite. */
 export interface OwnFile {
   readonly name: string
   readonly text: string
-  /** How every text begins that the command gives such a file: one that is there and does not is somebody else's. */
+  /** How the command's own files begin. An existing file that begins differently belongs to the user. */
   readonly begins: string
 }
 
 /**
- * Writes files in a folder, which is made, and resolves with their paths below `folder`. What was written so before is
- * overwritten. Throws CommandError, and writes nothing, if one of the files that are there is somebody else's.
+ * Writes files into a folder, which it creates, and resolves with their paths. The command's own files are overwritten. Throws
+ * CommandError, and writes nothing, if one of the existing files belongs to the user.
  */
 export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: string): Promise<string[]> {
   const paths = files.map(({ name }) => join(folder, name))
@@ -20,7 +20,7 @@ export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: s
     const path = String(paths[i])
     const there = await readFile(resolve(cwd, path), 'utf8').catch(absent(path))
     if (there !== undefined && !there.startsWith(begins)) {
-      throw new CommandError(`${path} was not written by this command, so that it is left alone. Move it away, or give another folder with --out.`)
+      throw new CommandError(`${path} exists and was not written by this command. Move it away, or give another folder with --out.`)
     }
   }
   try {

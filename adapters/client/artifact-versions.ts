@@ -5,40 +5,40 @@ import { appendTo } from '../../runtime/store/task-record.ts'
 export interface ArtifactVersion {
   readonly taskId: string
   readonly artifactId: string
-  /** What the versions have in common: the artifact's name, or its artifactId if it has none. */
+  /** The versions of an artifact share this name: the artifact's name, or else its artifactId. */
   readonly name: string
   /** Grows while chunks of it arrive. */
   readonly artifact: Readonly<Artifact>
 }
 
-/** What a message has to say to be about one version: `metadata` belongs into a part, `referenceTaskIds` into the message. */
+/** How a message refers to a version: `metadata` goes into a part, `referenceTaskIds` into the message. */
 export interface VersionReference {
   readonly metadata: { readonly artifactId: string; readonly taskId: string }
   readonly referenceTaskIds: string[]
 }
 
-/** A client's history of the artifacts that it was given: what is a version of what, and which of them it takes. */
+/** A client's history of the artifacts that it has received. */
 export interface ArtifactVersions {
   /**
-   * Notes what has arrived: a task, an answer of SendMessage, or an event of a stream, chunks too. An artifact that is known
-   * already keeps its place. A message, or a status, is passed over.
+   * Records a task, an answer of SendMessage, or an event of a stream, chunks included. An artifact that arrives again keeps its
+   * place. Messages and statuses are ignored.
    */
   add(arrived: Task | StreamResponse): void
-  /** The names of all artifacts, in the order in which they first arrived. */
+  /** The names of all artifacts, in order of arrival. */
   names(): string[]
-  /** All versions of a name that are not rejected, in the order in which they arrived. */
+  /** All versions of a name that are not rejected, in order of arrival. */
   versions(name: string): ArtifactVersion[]
-  /** The version of a name that arrived last and is not rejected; `undefined` if there is none. */
+  /** The last version of a name that is not rejected; `undefined` without one. */
   latest(name: string): ArtifactVersion | undefined
-  /** Says that a version does not count: the one before it is the latest again. For good; may be called twice. */
+  /** Excludes a version for good: the one before it becomes the latest. May be called twice. */
   reject(version: Pick<ArtifactVersion, 'taskId' | 'artifactId'>): void
-  /** What to say in a message that is to refine a version. */
+  /** The reference to put into a message that refines a version. */
   reference(version: Pick<ArtifactVersion, 'taskId' | 'artifactId'>): VersionReference
 }
 
 /**
- * A new history. An agent gives a refinement the name of its original and an id of its own; which of them is the result is
- * for the client to say, so it keeps the history (§4.1.7). It holds every version until it is let go of itself.
+ * Creates a history. An agent gives a refinement the name of its original and a new artifactId. The client decides which version is
+ * the result, so it keeps the history (§4.1.7). Every version stays in memory as long as the history.
  */
 export function artifactVersions(): ArtifactVersions {
   const known = new Map<string, Arrived>()
@@ -77,7 +77,7 @@ interface Arrived {
   artifact: Artifact
 }
 
-/** An artifact's id is unique within its task only. */
+/** An artifactId is unique only within its task. */
 function keyOf({ taskId, artifactId }: Pick<ArtifactVersion, 'taskId' | 'artifactId'>): string {
   return JSON.stringify([taskId, artifactId])
 }

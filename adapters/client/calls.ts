@@ -5,10 +5,10 @@ import type { ConnectOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
-/** An agent as every binding gives it: calls by the names of their methods, in wire JSON, that outlive lost connections. */
+/** Calls to an agent by method name, in wire JSON. All bindings implement it, and retry after a lost connection. */
 export interface Calls {
   readonly url: string
-  /** The way to the agent. `close` ends it for good, with all that is under way; it may be called twice. */
+  /** The connection to the agent. `close` ends it for good, with all pending calls; it may be called twice. */
   readonly link: {
     readonly state: LinkState
     on(state: LinkState, watcher: () => void): () => void
@@ -16,30 +16,30 @@ export interface Calls {
   }
   /** Calls a method and resolves with its result. */
   call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown>
-  /** Calls a streaming method. The request is sent with the first step of the stream; leaving the loop ends it here and there. */
+  /** Calls a streaming method. The request is sent when the stream is first read; leaving the loop cancels it on both sides. */
   stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
 }
 
-/** The service parameters (§3.2.6) of a request, names in lower case: its own, its trace, the version, and the extensions to activate. */
+/** The service parameters (§3.2.6) of a request, names in lower case: its own, its trace, the version and the extensions. */
 export function serviceParameters({ extensions = [] }: ConnectOptions, { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}): Record<string, string> {
   const { 'a2a-extensions': more } = own
   const asked = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
   return { 'a2a-version': PROTOCOL_VERSION, ...trace, ...own, 'a2a-extensions': more ? `${asked},${more}` : asked }
 }
 
-/** The service parameters of a request as HTTP headers: a subscription that goes on says so as SSE does, too. */
+/** The service parameters of a request as HTTP headers. A resumed subscription also sends `Last-Event-ID`, as SSE does. */
 export function httpParameters(frame: RequestFrame, options: ConnectOptions): Record<string, string> {
   const all = serviceParameters(options, frame)
   const cursor = frame.method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
   return cursor === undefined ? all : { ...all, 'last-event-id': cursor }
 }
 
-/** The service parameters of a request under the names of 0.3. */
+/** The service parameters of a request, with the names of 0.3. */
 export function parameters03({ 'a2a-extensions': extensions = '', ...others }: Record<string, string>): Record<string, string> {
   return { ...others, 'a2a-version': '0.3', 'x-a2a-extensions': extensions }
 }
 
-/** The extensions that an answer over HTTP says are active, under the name of 1.0 or that of 0.3. */
+/** The extensions that an HTTP response lists as active, under the header name of 1.0 or of 0.3. */
 export function activatedBy({ headers }: Response): string | null {
   return headers.get('a2a-extensions') ?? headers.get('x-a2a-extensions')
 }

@@ -5,15 +5,14 @@ import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type Li
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { cardLimitsWith, checkCardSize, type CardLimits } from './card/card-limits.ts'
-import { openAgent } from './open-agent.ts'
+import { openAgent, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
 import { parametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
-import { withTenant } from './tenant.ts'
 
-/** How to make one call. */
+/** The options of one call. */
 export interface CallOptions extends Conditions {
-  /** Stops waiting, or ends the stream; the task goes on (§3.5.2). */
+  /** Stops waiting, or ends the stream. The task continues (§3.5.2). */
   readonly signal?: AbortSignal
 }
 
@@ -24,10 +23,9 @@ type Streaming<Name extends keyof OperationRequests> = (
 ) => AsyncGenerator<StreamResponse, void, undefined>
 
 /**
- * An agent far away: the same methods as a runtime. Errors are `A2AError`s, as the agent gave them. A lost connection
- * is made again by itself: open streams go on exactly where they were, and calls are sent again where that is safe, which
- * it always is with an agent that has the reliability extension. Other calls fail, saying so. Streams of agents without
- * the extension go on with the task as it is by then.
+ * A remote agent, with the methods of a runtime. Errors are `A2AError`s, as the agent sent them. A lost connection is restored
+ * automatically. With the reliability extension, streams resume exactly and every call is retried. Without it, a stream
+ * resumes with the task's current state, and only calls that are safe to repeat are retried; others fail.
  */
 export interface AgentClient {
   sendMessage: Unary<'sendMessage', SendMessageResponse>
@@ -36,29 +34,29 @@ export interface AgentClient {
   listTasks: Unary<'listTasks', ListTasksResponse>
   cancelTask: Unary<'cancelTask', Task>
   subscribeToTask: Streaming<'subscribeToTask'>
-  /** The card that the agent shows to callers that it knows (§3.1.11). */
+  /** The extended card, for authenticated callers (§3.1.11). */
   getExtendedAgentCard: (params?: OperationRequests['getExtendedAgentCard'], options?: CallOptions) => Promise<AgentCard>
-  /** Where the agent is. */
+  /** The URL of the agent. */
   readonly url: string
-  /** What it is spoken to by: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON` or `GRPC`. */
+  /** The binding in use: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON` or `GRPC`. */
   readonly binding: string
-  /** How the connection stands. Only a WebSocket is one for long; `LinkState` says what stands for it elsewhere. */
+  /** The state of the connection. Only a WebSocket lasts; `LinkState` defines the state of other bindings. */
   readonly state: LinkState
-  /** Hears when the connection comes into a state: `connecting`, `open`, `lost` or, for good, `closed`. The answer stops that. */
+  /** Calls `listener` on every change to a state: `connecting`, `open`, `lost`, or `closed`, which is final. Returns its removal. */
   on(state: LinkState, listener: () => void): () => void
-  /** Closes the connection. Calls and streams under way end with an error; tasks go on. May be called twice. */
+  /** Closes the connection. Pending calls and streams end with an error; tasks continue. May be called twice. */
   close(): Promise<void>
 }
 
 /**
- * Connects to an agent: over WebSocket if `url` is a `ws:` address, else as its card says, which is asked for at the
- * `http:` address of the agent or of the card itself. Of the interfaces there the first is taken that is of A2A 1.0 and
- * that this client can speak; if there is none, the first of 0.3, whose answers come in the form of 1.0. The REST of 1.0 and gRPC
- * need the official client, an optional peer; an interface whose peer is not installed is passed over if there is another.
+ * Connects to an agent. A `ws:` URL connects over WebSocket. For an `http:` URL, of the agent or of its card, the client fetches the
+ * card and uses the first of its interfaces of A2A 1.0 that it supports; without one, the first of 0.3, whose answers
+ * are converted to 1.0. The REST binding of 1.0 and gRPC need the official client, an optional peer. An interface whose peer is
+ * not installed is skipped if there is another.
  *
- * Rejects with Overloaded or RateLimited when nobody answers there or the agent is not ready, UnsupportedOperation when no interface fits, which says what is
- * missing, Forbidden when the card would send headers to another origin, or leads from TLS to none; over WebSocket with Unauthenticated or Forbidden
- * when the agent refuses the handshake. Over HTTP and gRPC the first call tells that.
+ * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready; with UnsupportedOperation, and what is missing, if no
+ * interface fits; with Forbidden if the card would send headers to another origin or leads from TLS to plain text. Over
+ * WebSocket it rejects with Unauthenticated or Forbidden if the agent refuses the handshake; over HTTP and gRPC the first call does.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)
@@ -94,10 +92,9 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 }
 
 export { offerIn } from '../../machines/protocol/negotiation.ts'
-export { acceptOffer, declineOffer, proposeTerms } from './offers.ts'
+export { acceptOffer, answerSchemaOf, declineOffer, proposeTerms } from './messages.ts'
 export { A2AError }
 export { artifactVersions } from './artifact-versions.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
-export { answerSchemaOf } from './answer-schema.ts'
 export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type { CardLimits, ConnectOptions, LinkState }

@@ -1,5 +1,5 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Calls } from './calls.ts'
 import { readBindings, type Binding } from './card/bindings.ts'
@@ -7,13 +7,12 @@ import { fetchCard, isSocketAddress } from './card/discovery.ts'
 import { offersOf } from './card/interfaces.ts'
 import { checkOrigins, originRefusal } from './hosts.ts'
 import type { ConnectOptions } from './options.ts'
-import type { TenantRule } from './tenant.ts'
 import { tracedCalls, type CalledAgent } from './traced-calls.ts'
 
-/** Opens the way to an agent at the address of an interface. `isReliable`: its card lists the reliability extension. */
+/** Opens a connection to an interface of an agent. `isReliable`: its card lists the reliability extension. */
 export type OpenCalls = (url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>
 
-/** An agent that can be spoken to. */
+/** A connected agent. */
 export interface OpenAgent {
   readonly calls: Calls
   readonly binding: Binding
@@ -21,9 +20,9 @@ export interface OpenAgent {
 }
 
 interface Opener {
-  /** Loads what speaks the binding, so that nobody loads what they do not use. */
+  /** Loads the module of the binding, so that unused bindings are not loaded. */
   readonly load: () => Promise<OpenCalls>
-  /** The optional peers that it needs. */
+  /** The optional peers of the binding. */
   readonly peers?: string
 }
 
@@ -36,14 +35,14 @@ const OPENERS: Readonly<Record<Binding, Opener>> = {
   GRPC: { load: async () => (await import('./transports/official/grpc.ts')).openGrpc, peers: GRPC_PEERS }
 }
 
-/** The same for agents that know nothing newer than 0.3. */
+/** The bindings of A2A 0.3. */
 const OPENERS_03: Readonly<Record<Exclude<Binding, 'WEBSOCKET'>, Opener>> = {
   JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03 },
   'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03 },
   GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).openGrpc03, peers: GRPC_PEERS }
 }
 
-/** Chooses how to speak to an agent, and opens the way to it; `connect` says how. */
+/** Chooses an interface of the agent, and opens a connection to it, as documented at `connect`. */
 export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
   checkOrigins(options.credentialOrigins)
@@ -80,4 +79,19 @@ function missing(url: string, binding: Binding, { peers = '' }: Opener, cause: u
 
 function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {
   return extensions.some(({ uri }) => uri === RELIABILITY_EXTENSION)
+}
+
+/** The tenant of requests (§8.3.2): from the card, or from the caller if there was no card. */
+type TenantRule = { readonly asCard: string | undefined } | 'as given'
+
+/** Adds the tenant to params. Throws InvalidParams if they name another. */
+export function withTenant(params: object & { readonly tenant?: unknown }, rule: TenantRule): object {
+  if (rule === 'as given') return params
+  const { asCard } = rule
+  const { tenant = asCard } = params
+  if (tenant !== asCard) {
+    const description = asCard === undefined ? "must be left out: the agent's card names none" : `must be ${JSON.stringify(asCard)}, as the agent's card says`
+    throw invalidParams({ field: 'tenant', description })
+  }
+  return asCard === undefined ? params : { ...params, tenant: asCard }
 }

@@ -5,45 +5,45 @@ import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.t
 import type { CardLimits } from './card/card-limits.ts'
 import type { BackOffOptions } from './retries/back-off.ts'
 
-/** Headers of requests: as they are, or asked for again at each. */
+/** Headers of requests: constant, or a function that is called for each request. */
 export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
 
 /**
- * Verifies a card as it was read from a URL, and gives it: `cardVerifier({ jwksUrl })` of `taskchart/cards`. Rejects for one that
- * is not to be trusted.
+ * Verifies the unvalidated JSON of a card from a URL, and returns the card: `cardVerifier({ jwksUrl })` of `taskchart/cards`. Rejects for
+ * a card that is not trusted.
  */
 export type VerifyCard = (card: unknown, url: string) => Promise<AgentCard>
 
-/** How to connect. */
+/** The options of `connect`. */
 export interface ConnectOptions {
   /**
-   * Headers of every request, or of the handshake of a WebSocket, such as `authorization`; over gRPC they are metadata. A
-   * function is asked again at each. They go to the origin of the given address, and to `credentialOrigins`. In browsers a
-   * WebSocket cannot have any.
+   * Headers of every request, or of a WebSocket's handshake, such as `authorization`; over gRPC they are metadata. A function is
+   * called for each request. They are sent to the origin of the given URL, and to `credentialOrigins`. In browsers, WebSockets
+   * cannot send headers.
    */
   readonly headers?: Headers
   /**
-   * Origins that may have `headers` beside that of the given address, if its card names them: `https://agent.example:8443`.
-   * `ws:` and `grpc:` count as `http:`, `wss:` and `grpcs:` as `https:`. Default none.
+   * Other origins that may receive `headers`, if the agent's card names them: `https://agent.example:8443`. `ws:` and `grpc:` count as
+   * `http:`, `wss:` and `grpcs:` as `https:`. Default none.
    */
   readonly credentialOrigins?: readonly string[]
-  /** URIs of extensions to activate beside the reliability extension, which always is. */
+  /** URIs of extensions to activate, in addition to the reliability extension. */
   readonly extensions?: readonly string[]
   /**
-   * Which bindings may be used, the one to prefer first: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON`, `GRPC`, or the URI of ours.
-   * Default: all of them, as the agent's card prefers.
+   * The bindings to use, the preferred one first: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON`, `GRPC`, or the URI of the WebSocket binding.
+   * Default: all, in the order of the agent's card.
    */
   readonly bindings?: readonly string[]
   /**
-   * Verifies the agent's card before anything that it says counts: `cardVerifier({ jwksUrl })` of `taskchart/cards`. It is then
-   * asked for at a `ws:` address, too. Default: cards are taken as they are.
+   * Verifies the agent's card before it is used: `cardVerifier({ jwksUrl })` of `taskchart/cards`. The card is then also fetched for a
+   * `ws:` URL. Default: cards are not verified.
    */
   readonly verifyCard?: VerifyCard
-  /** How much of the agent's card is read, and for how long. Each limit has a default. */
+  /** Limits for reading the agent's card. Each has a default. */
   readonly cardLimits?: Partial<CardLimits>
-  /** Gives up connecting for the first time. */
+  /** Aborts the first connection attempt. */
   readonly signal?: AbortSignal
-  /** How long a lost connection is tried again before calls and streams fail. Default 5 minutes; 0 never tries. */
+  /** How long a lost connection is retried before calls and streams fail. Default 5 minutes; 0 never retries. */
   readonly giveUpAfterMs?: number
   readonly clock?: Clock
   /** A random number from 0 up to 1, for the jitter of the back-off. Default `Math.random`. */
@@ -52,7 +52,7 @@ export interface ConnectOptions {
   readonly telemetry?: Telemetry
 }
 
-/** The options of `connect`, for those who take them too. */
+/** The options of `connect`, for other functions that accept them. */
 export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
   headers: [value => typeof value === 'object' || typeof value === 'function', "an object such as { authorization: 'Bearer …' }, or a function that gives one"],
   credentialOrigins: textsSuchAs("['https://agent.example']"),
@@ -67,7 +67,7 @@ export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
   telemetry: A_TELEMETRY
 }
 
-/** Checks what `connect` is given, and what else takes its options. Throws TypeError that says what to write. */
+/** Validates the arguments of `connect` and of functions with its options. Throws TypeError that says what to write. */
 export function checkConnect(url: unknown, options: unknown, taker = 'connect', kinds: Readonly<Record<string, Kind | true>> = CONNECT_OPTIONS): void {
   if (typeof url !== 'string') throw new TypeError(`${taker} takes the address of an agent, not ${kindOf(url)}: ${taker}('http://127.0.0.1:4242/').`)
   checkOptions(options, kinds, taker, `${taker}(url, { headers: { … } })`)
@@ -75,7 +75,7 @@ export function checkConnect(url: unknown, options: unknown, taker = 'connect', 
 
 const GIVE_UP_AFTER_MS = 5 * 60 * 1000
 
-/** The options that say how what was lost is tried again, with their defaults. */
+/** The options for retries, with their defaults. */
 export function backOffOptions({ clock = systemClock, random = Math.random, giveUpAfterMs = GIVE_UP_AFTER_MS }: ConnectOptions): BackOffOptions {
   return { clock, random, giveUpAfterMs }
 }

@@ -9,19 +9,18 @@ import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 
-/** What goes over the wire for a request: its method and params, and service parameters of its own. */
+/** The wire form of a request: its method, its params, and service parameters of its own. */
 export interface RequestFrame {
   readonly method: string
   readonly params: unknown
   readonly parameters?: Readonly<Record<string, string>>
-  /** Where it belongs, if it is traced: further service parameters. */
+  /** The trace context, if the call is traced: further service parameters. */
   readonly trace?: TraceCarrier | undefined
 }
 
-/** The names of a call's conditions. */
 const CONDITIONS = Object.keys({ afterGeneration: true, ifGenerationMatch: true, currentGeneration: true } satisfies Record<keyof Conditions, true>)
 
-/** The service parameters that say a call's conditions, which count with the reliability extension. */
+/** The service parameters for a call's conditions, which need the reliability extension. */
 export function parametersOf(conditions: Conditions): Record<string, string> {
   rejectUnknown(conditions, CONDITIONS, 'A call')
   const { afterGeneration, ifGenerationMatch, currentGeneration } = conditions
@@ -32,29 +31,29 @@ export function parametersOf(conditions: Conditions): Record<string, string> {
   }
 }
 
-/** A request under way, which may have to be sent again when the connection was lost. */
+/** A pending request, which may have to be sent again after a lost connection. */
 export interface ClientRequest {
-  /** What to send on the first connection. */
+  /** The frame for the first connection. */
   readonly frame: RequestFrame
-  /** Whether nothing more has to come: where the other side stops without a word, this was the end. */
+  /** Whether the result is complete. If the agent then stops without an explicit end, the request has succeeded. */
   readonly mayEnd: boolean
-  /** Whether it asks for a change, and nothing has come that says what became of it. */
+  /** Whether the request changes something and has no answer yet, so that its outcome is unknown. */
   readonly isOpenQuestion: boolean
   /**
-   * What to send on a new connection to go on exactly where the lost one left off; `undefined` if that cannot be, for
-   * then nobody knows whether the agent took the request. `reliable`: the agent has the reliability extension.
+   * The frame that resumes the request exactly on a new connection. `undefined` if it cannot be resumed: then it is unknown whether the
+   * agent received the request. `reliable`: the agent has the reliability extension.
    */
   again(reliable: boolean): RequestFrame | undefined
   result(value: unknown): void
   failed(error: unknown): void
-  /** The stream is at its end. */
+  /** The stream has ended. */
   ended(): void
 }
 
-/** Methods that may be sent twice: they change nothing, or the same thing again (§3.3.1). */
+/** Methods that may be sent twice: they are read-only or idempotent (§3.3.1). */
 const REPEATABLE: readonly string[] = ['GetTask', 'ListTasks', 'CancelTask', 'SubscribeToTask', 'GetExtendedAgentCard']
 
-/** A request with one answer. */
+/** A request with a single answer. */
 export class UnaryRequest implements ClientRequest {
   readonly frame: RequestFrame
   readonly result: (value: unknown) => void
@@ -66,7 +65,7 @@ export class UnaryRequest implements ClientRequest {
     this.failed = failed
   }
 
-  /** Its answer is there by then, or an error was. */
+  /** The connection ends only after an answer or an error. */
   get mayEnd(): boolean {
     return true
   }
@@ -80,11 +79,11 @@ export class UnaryRequest implements ClientRequest {
   }
 
   ended(): void {
-    this.failed(new TypeError(`${this.frame.method} was answered as a stream.`))
+    this.failed(new TypeError(`${this.frame.method} was answered with a stream.`))
   }
 }
 
-/** A request with a stream of events. For one reader. */
+/** A request with a stream of events, for one reader. */
 export class StreamRequest implements ClientRequest, AsyncIterable<StreamResponse> {
   readonly frame: RequestFrame
   readonly #waiting: StreamResponse[] = []
@@ -101,12 +100,12 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     this.frame = frame
   }
 
-  /** True while the other side may still send events of this stream. */
+  /** Whether the agent may still send events of this stream. */
   get isOpenThere(): boolean {
     return !this.#isOver
   }
 
-  /** The agent answered with a message, or the task has ended or waits for its client. */
+  /** Whether the agent answered with a message, or the task has ended or waits for its client. */
   get mayEnd(): boolean {
     return this.#isAnswered || (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
   }
@@ -115,7 +114,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     return !REPEATABLE.includes(this.frame.method) && this.#taskId === undefined
   }
 
-  /** Whether what came so far tells the task's state. */
+  /** Whether an event has reported the task's state. */
   get knowsState(): boolean {
     return this.#state !== undefined
   }
@@ -155,7 +154,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     this.#finish({})
   }
 
-  /** The reader has enough, and gets this error; the other side does not know yet. */
+  /** Ends the stream for its reader with this error. The agent does not know yet. */
   abandon(error: unknown): void {
     this.#finish({ error })
   }
@@ -170,7 +169,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     if ('error' in this.#end) throw this.#end.error
   }
 
-  /** A reply's stream ends where its client has to act, also when it goes on as a subscription, which would not. */
+  /** Ends where SendStreamingMessage ends: when the client has to act. Its resumption is a subscription, which would stay open. */
   #isAtEnd(): boolean {
     if (this.#state === undefined) return false
     return isTerminal(this.#state) || (this.#state === 'TASK_STATE_INPUT_REQUIRED' && this.frame.method === 'SendStreamingMessage')
@@ -191,7 +190,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   }
 }
 
-/** What an agent answered, in canonical form. Throws InvalidAgentResponse, naming the field, if it is not what the method answers with. */
+/** Validates an agent's result. Throws InvalidAgentResponse with the field if it does not match the method. */
 export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
   const { value: valid, violations } = tryDecode(schema, value, 'result')
   if (!violations) return valid
@@ -199,7 +198,7 @@ export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
   throw new A2AError('InvalidAgentResponse', `The agent's answer is not A2A 1.0: ${first?.field} ${first?.description}.`, { violations })
 }
 
-/** The tenant that a request names, for those that go on with it. */
+/** The tenant of a request, for its resumption. */
 function tenantOf(params: unknown): { tenant?: unknown } {
   return isObject(params) && params.tenant !== undefined ? { tenant: params.tenant } : {}
 }
@@ -209,7 +208,7 @@ function stateOf(event: StreamResponse): TaskState | undefined {
   return 'statusUpdate' in event ? event.statusUpdate.status.state : undefined
 }
 
-/** Where an event stands: its task, and its generation if the agent tells it. */
+/** The task of an event, and its generation if the agent sends one. */
 export function placeOf(event: StreamResponse): { taskId?: string; generation?: number } {
   if ('message' in event) return {}
   const [taskId, metadata] =

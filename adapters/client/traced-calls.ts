@@ -4,16 +4,16 @@ import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { Calls } from './calls.ts'
 import type { RequestFrame } from './requests.ts'
 
-/** Whom a client calls. */
+/** The agent that a client calls. */
 export interface CalledAgent {
   readonly binding: string
-  /** As the card has it, if that was read. */
+  /** The name in the card, if the card was read. */
   readonly name?: string | undefined
 }
 
 /**
- * Calls with a span each, of the kind `client`, within the span in which they are made. What the agent does for one belongs
- * to it, also when it is sent again. A stream's begins with its first step, and ends with it or when its reader leaves.
+ * Wraps each call in a span of the kind `client`, a child of the active span. The agent's spans become its children, retries
+ * included. The span of a stream begins when the stream is first read, and ends with it or when its reader leaves.
  */
 export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemetry): Calls {
   const { url, link } = calls
@@ -32,7 +32,7 @@ export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemet
   }
 }
 
-/** By the conventions for generative AI where the agent is to do something, by those for RPC elsewhere. */
+/** Uses the semantic conventions for generative AI for messages, and those for RPC for other methods. */
 function nameOf({ method }: RequestFrame, { name }: CalledAgent): string {
   if (!isSend(method)) return methodName(method)
   return name === undefined ? 'invoke_agent' : `invoke_agent ${name}`
@@ -50,7 +50,7 @@ function isSend(method: string): boolean {
   return method === 'SendMessage' || method === 'SendStreamingMessage'
 }
 
-/** The host and port of an address, which over gRPC has no scheme. */
+/** The host and port of a URL, which has no scheme over gRPC. */
 function placeOf(url: string) {
   const { protocol, hostname, port } = new URL(url.includes('://') ? url : `grpc://${url}`)
   const usual = /^(?:https|wss|grpcs):$/.test(protocol) ? 443 : 80

@@ -5,7 +5,7 @@ import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { isTerminal, TASK_STATES } from '../../machines/protocol/states.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Binding } from '../client/card/bindings.ts'
-import type { Bounds } from './bounds.ts'
+import { BoundReached, type Bounds, Unanswered } from './bounds.ts'
 import { Refusal, type Caller, type Note, type Stream, type Terms } from './callers/caller.ts'
 import { noteEmitted, type Heard } from './emitted.ts'
 import { fieldsOf } from './fields-of.ts'
@@ -13,49 +13,48 @@ import { Listening } from './listening.ts'
 import type { Ledger } from './requirements/ledger.ts'
 import type { Offer, Offered } from './requirements/offered.ts'
 import { errorText, refusalText, shown, termsText } from './requirements/wording.ts'
-import { BoundReached, Unanswered } from './unanswered.ts'
 
-/** What a test on one binding works with. */
+/** The options for the test of one binding. */
 export interface BindingTestOptions extends Offer {
   readonly card: Offered
   readonly texts: readonly string[]
   readonly ledger: Ledger
   readonly clock: Clock
   readonly bounds: Bounds
-  /** Aborts when the user wants it to stop. */
+  /** Aborts when the user stops the test. */
   readonly signal: AbortSignal
   readonly open: (note: Note) => Caller
-  /** The key that callers show. */
+  /** The key that callers send. */
   readonly apiKey: string | undefined
 }
 
-/** The requirements that operations are there, by their names or routes, on each binding. */
+/** The requirements about operations and their names or routes, by binding. */
 const METHOD_ROWS: Readonly<Record<Binding, readonly number[]>> = { WEBSOCKET: [16, 128, 144], JSONRPC: [16, 128], 'HTTP+JSON': [19, 128], GRPC: [23, 128] }
 
-/** After so many requests in a row that were not answered nothing more is sent. */
+/** The number of consecutive unanswered requests after which the test ends. */
 const MOST_SILENCES = 5
 
-/** What an operation was answered with: a result, or a refusal. */
+/** The answer to an operation: a result or an error. */
 export type Outcome = { readonly result: unknown; readonly extensions: string } | { readonly refusal: Refusal }
 
-/** The test of one binding: asks, within bounds, and keeps what it finds. */
+/** The test of one binding: sends requests within bounds, and records findings. */
 export class BindingTest {
   readonly options: BindingTestOptions
   readonly #caller: Caller
   readonly #endsAtMs: number
-  /** The tasks that were seen, as they were last. */
+  /** The newest version of each task. */
   readonly tasks = new Map<string, Task>()
-  /** The ids of those that messages opened. */
+  /** The ids of the tasks that messages opened. */
   readonly opened = new Set<string>()
-  /** After how long the tasks of messages ended, or asked. */
+  /** The time after which the task of each message ended or asked. */
   readonly #stops = new Map<string, { readonly ms: number; readonly isEnd: boolean }>()
-  /** How long the streams of messages took that told progress. */
+  /** The duration of streams that contained progress. */
   readonly tookMs = new Map<string, number>()
-  /** Whether the server keeps contexts that a client makes. */
+  /** Whether the server accepts a client's contextIds. */
   keepsContexts = false
-  /** What messages were refused with. */
+  /** The errors that messages got. */
   readonly refusals = new Set<string>()
-  /** Which bound ended the test, if one did. */
+  /** The bound that ended the test, if any. */
   reached: string | undefined
   #silences = 0
   #requests = 0
@@ -72,14 +71,14 @@ export class BindingTest {
     return this.options.binding
   }
 
-  /** Keeps whether a requirement is met by what was sent last. */
+  /** Records whether the last request meets a requirement. */
   check(id: number, isMet: boolean, wanted: string, found: unknown, isMust = true): void {
     const { ledger } = this.options
     if (isMet) ledger.meets(id)
     else ledger.misses(id, { sent: this.#sent, wanted, found: shown(found) }, isMust)
   }
 
-  /** Asks, and gives the result, or what it is refused with. With no answer the requirements of these numbers are not met. */
+  /** Sends a request, and returns the result or the refusal. Without an answer, the requirements `ids` are not met. */
   async ask(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<Outcome> {
     const cut = this.#begin(method, params, terms)
     const call = this.#caller.call(method, this.#withTenant(params), { ...terms, cut: cut.signal })
@@ -96,7 +95,7 @@ export class BindingTest {
     }
   }
 
-  /** Asks, and gives the result. A refusal is none of the requirements' of these numbers, and ends the move. */
+  /** Sends a request, and returns the result. After a refusal, the requirements `ids` are not met, and the move ends. */
   async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<T> {
     const outcome = await this.ask(ids, method, params, terms)
     if ('result' in outcome) return outcome.result as T
@@ -104,14 +103,14 @@ export class BindingTest {
     throw new Unanswered(outcome.refusal.message)
   }
 
-  /** Asks for what has to be refused with an error, and keeps whether it is. Gives the refusal. */
+  /** Sends a request that must be refused with an error, and records whether it is. Returns the refusal. */
   async refused(id: number, wanted: ErrorCode, method: OperationMethod, params: object, terms?: Terms): Promise<Refusal | undefined> {
     const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
     const outcome = isStreaming ? await this.#firstOf([id], method, params, terms) : await this.ask([id], method, params, terms)
     return this.isRefusedWith(id, wanted, outcome)
   }
 
-  /** Keeps whether an outcome is the refusal that was wanted. */
+  /** Records whether an outcome is the expected refusal. */
   isRefusedWith(id: number, wanted: ErrorCode, outcome: Outcome): Refusal | undefined {
     if (!('refusal' in outcome)) {
       this.check(id, false, errorText(wanted), outcome.result)
@@ -133,21 +132,21 @@ export class BindingTest {
     return new Listening({ trial: this, stream, method, cut, ids, sent: this.#sent })
   }
 
-  /** Sends text as it is; `undefined` on bindings without an envelope. */
+  /** Sends text unchanged; `undefined` on bindings without an envelope. */
   async raw(ids: readonly number[], text: string): Promise<Record<string, unknown> | undefined> {
     if (!this.#caller.raw) return undefined
     const cut = this.#begin('', text)
     return this.within(this.#caller.raw(text), cut).catch((error: unknown) => this.#unanswered(ids, error))
   }
 
-  /** Keeps how what was heard is written. What gRPC carries is no JSON: only its fields count. */
+  /** Records how a value is written. Since gRPC carries no JSON, only its fields are checked. */
   hear(heard: Heard): void {
     noteEmitted(heard, (id, ...told) => {
       if (this.binding !== 'GRPC' || id === 5 || id === 7) this.check(id, ...told)
     })
   }
 
-  /** Waits for an answer as long as it may take. Rejects with Unanswered. */
+  /** Waits for an answer within the time limit. Rejects with Unanswered. */
   async within<T>(answer: Promise<T>, cut: AbortController): Promise<T> {
     const { clock, signal, bounds: { answerMs } } = this.options
     answer.catch(() => {})
@@ -170,14 +169,14 @@ export class BindingTest {
     }
   }
 
-  /** Lets time pass. */
+  /** Waits. */
   async pause(ms: number): Promise<void> {
     const { clock, signal } = this.options
     await new Promise<void>(resolve => void clock.setTimeout(resolve, ms))
     signal.throwIfAborted()
   }
 
-  /** A task was seen: what requirements need of one is there, and its state is kept for the end of the test. */
+  /** Records a task: its state, and the facts that requirements need. */
   learn(task: Task): void {
     const { ledger } = this.options
     const { id, status: { state } } = task
@@ -188,41 +187,41 @@ export class BindingTest {
     if (state === 'TASK_STATE_AUTH_REQUIRED') ledger.learn('auth')
   }
 
-  /** The task of a message stopped by itself after some time: it ended, or it asks. */
+  /** Records that the task of a message stopped by itself: it ended or asked. */
   noteStop(text: string, ms: number, isEnd: boolean): void {
     if (!this.#stops.has(text)) this.#stops.set(text, { ms, isEnd })
   }
 
-  /** The requirements that are not met when SendMessage does not answer in time: none if the task may take that long. */
+  /** The requirements that a late answer of SendMessage violates: none if the task may take that long. */
   answersIn(text: string): number[] {
     const { ms, isEnd } = this.#stops.get(text) ?? { ms: Infinity, isEnd: true }
     return ms < this.options.bounds.answerMs / 2 ? [isEnd ? 35 : 36] : []
   }
 
-  /** Learns of the tasks of a context. */
+  /** Lists the tasks of a context. */
   async findTasks(context: object): Promise<void> {
     const outcome = await this.ask([], 'ListTasks', context)
     if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks)) for (const task of outcome.result.tasks.filter(isTask)) this.learn(task)
   }
 
-  /** Whether a task was seen in a context. */
+  /** Whether a task of a context is known. */
   hasTaskIn(contextId: string): boolean {
     return [...this.tasks.values()].some(task => task.contextId === contextId)
   }
 
-  /** What to answer a question with that this text has led to: the text after it. */
+  /** The answer to a question of this text's task: the next text. */
   answerFor(text: string): string {
     const { texts } = this.options
     return String(texts[(texts.indexOf(text) + 1) % texts.length])
   }
 
-  /** Counts a task that is to be opened. */
+  /** Counts a task that is about to be opened. */
   opens(): void {
     this.#opened += 1
     if (this.#opened > this.options.bounds.tasks) throw this.#reaches(`${this.options.bounds.tasks} tasks`)
   }
 
-  /** What was sent is what findings are about from here on. */
+  /** Sets the request that later findings refer to. */
   isAbout(sent: string): void {
     this.#sent = sent
   }
@@ -270,7 +269,7 @@ export class BindingTest {
     throw new Unanswered(message, { cause: error })
   }
 
-  /** Without ErrorInfo the status has to do, where there is no number. */
+  /** Without ErrorInfo or a number, the status identifies the error. */
   #byStatus({ native }: Refusal, wanted: ErrorCode): ErrorCode | undefined {
     const { http, grpc } = ERRORS[wanted]
     const status = { 'HTTP+JSON': String(http), GRPC: grpc, JSONRPC: '', WEBSOCKET: '' }[this.binding]
@@ -283,7 +282,7 @@ export class BindingTest {
   }
 }
 
-/** Says that something is a task, as far as that is needed to cancel it. */
+/** Whether a value is a task, as far as canceling it needs. */
 function isTask(value: unknown): value is Task {
   return isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
 }

@@ -3,7 +3,7 @@ import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { fieldsOf, itemsOf } from './fields-of.ts'
 import type { BindingTest } from './binding-test.ts'
 
-/** The contents of artifacts by their ids, as the events of a stream tell them, beginning with a task (§4.2.2). */
+/** The artifacts in the events of a stream, which begins with a task (§4.2.2): their parts by id. */
 export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
   let told = new Map<string, readonly unknown[]>()
   for (const event of events) {
@@ -16,7 +16,7 @@ export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<st
   return told
 }
 
-/** Keeps whether what a stream told is what GetTask gives: every artifact (§3.1.3), and its chunks once each. */
+/** Records whether a stream's artifacts equal those of GetTask: every artifact (§3.1.3), and each chunk once. */
 export function noteChunks(trial: BindingTest, id: number, told: ReadonlyMap<string, readonly unknown[]>, task: Task, source: string): void {
   const given = contentsOf(task)
   const missing = [...told.keys()].filter(artifactId => !given.has(artifactId))
@@ -28,7 +28,7 @@ function contentsOf(task: unknown): Map<string, readonly unknown[]> {
   return new Map(itemsOf(fieldsOf(task).artifacts).map(fieldsOf).map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)]))
 }
 
-/** Texts that follow each other may be kept as one. */
+/** The agent may join consecutive texts. */
 function textsOf(contents: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, string> {
   return new Map([...contents].map(([id, parts]) => [id, parts.map(textIn).join('')]))
 }

@@ -11,24 +11,24 @@ import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConf
 import { TASK_STATES } from '../../machines/protocol/states.ts'
 import type { Note } from './callers/caller.ts'
 
-/** What one answer or event held. */
+/** The content of one answer or event. */
 export interface Heard {
   readonly method: OperationMethod
   readonly streamed: boolean
   readonly value: unknown
 }
 
-/** A member of something that was emitted: where it is, and what. */
+/** A member of an emitted value, with its path. */
 export interface Member {
   readonly path: string
   readonly name: string
   readonly value: unknown
 }
 
-/** Whose members are their author's: nothing in them is A2A's to name. */
+/** Members whose content belongs to its author: A2A defines none of its names. */
 export const OPAQUE: readonly string[] = ['metadata', 'data', 'params', 'header']
 
-/** Every member of everything that was heard, down to what is not A2A's. */
+/** All members of the values, except inside opaque ones. */
 export function membersOf(heard: readonly Heard[]): Member[] {
   return heard.flatMap(({ method, value }) => walk(value, method))
 }
@@ -56,12 +56,12 @@ const SCHEMAS: Readonly<Record<OperationMethod, Schema<unknown>>> = {
   DeleteTaskPushNotificationConfig: message({})
 }
 
-/** What an operation gives, or an event of its stream, has to be. */
+/** The schema of an operation's result, or of an event of its stream. */
 export function schemaOf({ method }: Pick<Heard, 'method'>): Schema<unknown> {
   return SCHEMAS[method]
 }
 
-/** Notes how what was heard is written (§5): names, enums, times, required fields, oneofs. */
+/** Records the format of a value (§5): names, enums, times, required fields, oneofs. */
 export function noteEmitted(heard: Heard, note: Note): void {
   const members = membersOf([heard])
   noteAll(note, 1, 'names in camelCase', members, () => true, ({ name }) => !name.includes('_'))
@@ -75,14 +75,14 @@ export function noteEmitted(heard: Heard, note: Note): void {
   noteShape(heard, note)
 }
 
-/** Notes for the members that a requirement is about whether it holds for each. */
+/** Records whether a requirement holds for each of the members that it concerns. */
 function noteAll(note: Note, id: number, wanted: string, members: readonly Member[], isAbout: (member: Member) => boolean, holds: (member: Member) => boolean): void {
   const meant = members.filter(isAbout)
   const wrong = meant.find(member => !holds(member))
   if (meant.length > 0) note(id, wrong === undefined, wanted, wrong && `${wrong.path}: ${JSON.stringify(wrong.value)}`)
 }
 
-/** What is decoded tells which field is missing or wrong; each belongs to a requirement of its own. */
+/** Records decoding errors, each for its own requirement. */
 function noteShape(heard: Heard, note: Note): void {
   const { violations = [] } = tryDecode(schemaOf(heard), heard.value, heard.method)
   const listed = heard.method === 'ListTasks' && isObject(heard.value) ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(name => !Object.hasOwn(heard.value as object, name)) : []

@@ -1,21 +1,25 @@
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import { MOVES } from './moves.ts'
+import { ignoreBound, ignoreUnanswered } from './bounds.ts'
+import { list } from './moves/list.ts'
+import { answer, cancel, follow } from './moves/live.ts'
+import { replyAgain, send, sendAtOnce, stream } from './moves/opening.ts'
+import { cancelAgain, keepWebhooks, message, messageByStream, nameAnotherContext, read, readAtLast, readHistory, subscribe } from './moves/over.ts'
+import { askForExtendedCard, askForUnknownTasks, listBadly, nameExtensions, nameVersions, sendBadEnvelopes, sendBadRequests, showNoCredentials, useWhatIsNotOffered } from './moves/unopened.ts'
 import type { MoveName, Moves } from './protocol.machine.ts'
 import { SubjectUnderTest } from './subject-under-test.ts'
 import type { BindingTest } from './binding-test.ts'
-import { ignoreBound, ignoreUnanswered } from './unanswered.ts'
 
-/** The moves that open a task; all else is tried once in each state. */
+/** The moves that open a task; every other move is made once in each state. */
 const OPENINGS: readonly MoveName[] = ['stream', 'sendAtOnce', 'send']
 
-/** What is tried once, in whatever state it may be. */
+/** Moves that are made once in all. */
 const ONCE: readonly MoveName[] = ['list', 'keepWebhooks']
 
-/** How often a way of opening a task is taken for what is left to try where it has led. */
+/** The maximum number of times that an opening is repeated to reach remaining moves. */
 const MOST_TRIES = 6
 
-/** A way of opening a task: what is said, how, and what there was to try in the states that it has led to. */
+/** A way to open a task: its text, its move, and the moves of the states that it has reached. */
 interface Opening {
   readonly text: string
   readonly move: MoveName
@@ -24,8 +28,8 @@ interface Opening {
 }
 
 /**
- * Tries everything that the chart says may be tried in the states that are met. What a server does is not known before: so each way of
- * opening a task is taken, and taken again as long as there is something left to try where it has led. Ends at the bounds of the trial.
+ * Makes all moves of the chart in the states that the server reaches. Its behaviour is unknown: so each opening is made, and repeated as
+ * long as moves remain in the states that it has reached. Ends at the bounds of the trial.
  */
 export class Exploration {
   readonly #trial: BindingTest
@@ -34,7 +38,7 @@ export class Exploration {
   readonly #covered = new Set<string>()
   readonly #openings: readonly Opening[]
 
-  /** `told` hears what is tried. */
+  /** `told` is called with each move. */
   constructor(trial: BindingTest, told: (what: string) => void) {
     this.#trial = trial
     this.#told = told
@@ -45,7 +49,7 @@ export class Exploration {
     await this.#tryAll().catch(ignoreBound)
   }
 
-  /** Cancels the tasks that it leaves running. */
+  /** Cancels the tasks that still run. */
   async cleanUp(): Promise<void> {
     for (const { id, status: { state } } of this.#trial.tasks.values()) {
       if (!isTerminal(state)) await this.#trial.ask([], 'CancelTask', { id }).catch(() => {})
@@ -60,13 +64,13 @@ export class Exploration {
     }
   }
 
-  /** The moves for which no task is needed. */
+  /** Makes the moves that need no task. */
   async #probe(): Promise<void> {
     const subject = new SubjectUnderTest(this.#trial, String(this.#trial.options.texts[0]))
     for (const name of namesIn(subject.course.moves)) if (!OPENINGS.includes(name)) await this.#make(subject, name)
   }
 
-  /** Opens a task, and tries what is left to try, wherever it goes. */
+  /** Opens a task, and makes the remaining moves in each state that it reaches. */
   async #talk(subject: SubjectUnderTest, { move, led }: Opening): Promise<void> {
     const { course } = subject
     await this.#make(subject, move)
@@ -74,7 +78,7 @@ export class Exploration {
       led.set(course.state, course.moves)
       const name = this.#leftIn(course.state, course.moves)
       if (name === undefined) return
-      // A task that works may have gone on.
+      // A running task may have changed its state.
       if (!subject.isStopped && course.state !== 'replied') await subject.read().catch(ignoreUnanswered)
       if (name in course.moves) await this.#make(subject, name)
     }
@@ -84,11 +88,11 @@ export class Exploration {
     const { state, moves } = subject.course
     this.#covered.add(keyOf(state, name))
     this.#told(`${state}: ${name}`)
-    // A move that need not be refused does not look at what is wanted.
+    // A move without an expected refusal ignores `wanted`.
     await MOVES[name](subject, moves[name] as ErrorCode).catch(ignoreUnanswered)
   }
 
-  /** The next way to open a task: one that was not taken yet, else one that leads where something is left to try. */
+  /** The next opening: one that was not made yet, else one that has reached a state with remaining moves. */
   #next(): Opening | undefined {
     const leads = ({ led, tries }: Opening) => tries < MOST_TRIES && [...led].some(([state, moves]) => this.#leftIn(state, moves) !== undefined)
     return this.#openings.find(({ tries }) => tries === 0) ?? this.#openings.toSorted((a, b) => a.tries - b.tries).find(leads)
@@ -105,4 +109,19 @@ function namesIn(moves: Moves): MoveName[] {
 
 function keyOf(state: string, name: MoveName): string {
   return ONCE.includes(name) ? name : `${state} ${name}`
+}
+
+/** Makes a move with a subject, and records the findings. `wanted`: the error that the chart expects. */
+type Move = (subject: SubjectUnderTest, wanted: ErrorCode) => Promise<void>
+
+/** The implementation of each move in the chart. */
+export const MOVES: Readonly<Record<MoveName, Move>> = {
+  askForUnknownTasks, useWhatIsNotOffered, sendBadRequests, sendBadEnvelopes, nameVersions, nameExtensions, askForExtendedCard, showNoCredentials, listBadly,
+  stream, sendAtOnce, send, replyAgain,
+  read, readHistory, nameAnotherContext, follow, answer, cancelAgain, message, messageByStream, subscribe, list, keepWebhooks, readAtLast,
+  cancel: (subject, wanted) => (subject.course.isOver ? cancelOver(subject, wanted) : cancel(subject))
+}
+
+async function cancelOver({ trial, id }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
+  await trial.refused(77, wanted, 'CancelTask', { id })
 }

@@ -2,29 +2,29 @@ import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import type { BindingTest } from './binding-test.ts'
+import { Unanswered } from './bounds.ts'
 import { Refusal, type Stream } from './callers/caller.ts'
 import { fieldsOf } from './fields-of.ts'
 import { ObservedTask } from './observed-task.ts'
-import { Unanswered } from './unanswered.ts'
 
-/** A stream and the trial that it is part of. */
+/** A stream, and its trial. */
 export interface ListeningOptions {
   readonly trial: BindingTest
   readonly stream: Stream
   readonly method: OperationMethod
   readonly cut: AbortController
-  /** The requirements that are not met when the stream breaks. */
+  /** The requirements that a broken stream violates. */
   readonly ids: readonly number[]
   readonly sent: string
 }
 
-/** How reading a stream came to an end: the stream ended; nothing came for a while; what was waited for was there; it never ends. */
+/** Why reading stopped: the stream ended; it was silent; the condition holds; it never ends. */
 export type Rest = 'ended' | 'silent' | 'there' | 'endless'
 
-/** More events than a test's task has. */
+/** The limit above which a stream counts as endless. */
 const MOST_EVENTS = 2000
 
-/** Reads a stream, and keeps whether its task goes the course that tasks go. */
+/** Reads a stream, and records whether its task's states follow the protocol. */
 export class Listening {
   readonly events: StreamResponse[] = []
   readonly course = new ObservedTask()
@@ -36,7 +36,7 @@ export class Listening {
     this.#options = options
   }
 
-  /** The next event; `undefined` at the end, after a refusal, and where it breaks, which is kept. */
+  /** The next event; `undefined` at the end, after a refusal, and after a recorded failure. */
   async next(): Promise<StreamResponse | undefined> {
     const rest = await this.read(() => true)
     if (rest !== 'silent') return rest === 'there' ? this.events.at(-1) : undefined
@@ -46,7 +46,7 @@ export class Listening {
     throw new Unanswered('the stream is silent')
   }
 
-  /** Reads on until something holds after an event. */
+  /** Reads until a condition holds after an event. */
   async read(holds: () => boolean = () => false): Promise<Rest> {
     const { trial, stream, cut, ids, sent } = this.#options
     for (;;) {
@@ -78,7 +78,7 @@ export class Listening {
   async #arrival(pending: Promise<StreamResponse | undefined>): Promise<StreamResponse | Error | 'silent' | undefined> {
     const { trial } = this.#options
     try {
-      // The stream outlives the wait for its next event.
+      // A time-out must not cancel the stream.
       return await trial.within(pending, new AbortController())
     } catch (error) {
       trial.options.signal.throwIfAborted()
@@ -99,7 +99,7 @@ export class Listening {
   }
 }
 
-/** The state that an event tells. Anything may be in it. */
+/** The state in an unvalidated event. */
 export function stateIn(event: object): TaskState | 'reply' | undefined {
   if ('message' in event) return 'reply'
   const { task, statusUpdate } = fieldsOf(event)

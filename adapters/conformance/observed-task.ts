@@ -2,11 +2,11 @@ import { getInitialSnapshot, getNextSnapshot } from 'xstate'
 import { TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import { protocolMachine, type Moves, type ProtocolEvent } from './protocol.machine.ts'
 
-/** The course of one task as it was seen, by the chart. */
+/** The observed states of one task, checked against the chart. */
 export class ObservedTask {
   #snapshot = getInitialSnapshot(protocolMachine)
 
-  /** Sees a message in reply, or a task in a state. Gives what is wrong with that, if it may not be. */
+  /** Records a message in reply, or a task's state. Returns a description of an illegal transition. */
   see(state: TaskState | 'reply'): string | undefined {
     const event: ProtocolEvent = { type: state === 'reply' ? 'reply.seen' : `${TASK_STATES[state].chart}.seen` }
     const before = this.state
@@ -27,7 +27,7 @@ export class ObservedTask {
     return this.#snapshot.hasTag('over')
   }
 
-  /** What is to be tried here. */
+  /** The moves in this state. */
   get moves(): Moves {
     return Object.assign({}, ...Object.values(this.#snapshot.getMeta()).map(meta => meta?.moves)) as Moves
   }

@@ -2,34 +2,34 @@ import { setup } from 'xstate'
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { ChartState } from '../../machines/protocol/states.ts'
 
-/** What a client of a server sees: a message in reply, or a task in a state. */
+/** An observation of a client: a message in reply, or a task's state. */
 export type ProtocolEvent = { readonly type: 'reply.seen' } | { readonly type: `${ChartState}.seen` }
 
-/** Something that a client can do, each the name of a trial. */
+/** The moves of a client, by name. */
 export type MoveName =
   | 'askForUnknownTasks' | 'sendBadRequests' | 'sendBadEnvelopes' | 'nameVersions' | 'nameExtensions' | 'useWhatIsNotOffered' | 'askForExtendedCard' | 'showNoCredentials' | 'listBadly'
   | 'send' | 'sendAtOnce' | 'stream'
   | 'replyAgain' | 'read' | 'readHistory' | 'nameAnotherContext' | 'follow' | 'answer' | 'cancel' | 'cancelAgain' | 'message' | 'messageByStream' | 'subscribe' | 'list' | 'keepWebhooks' | 'readAtLast'
 
-/** What a move has to be refused with, if it has to be. */
+/** The expected error of a move. */
 export type Wanted = ErrorCode | 'no refusal'
 
-/** What is to be tried in a state. */
+/** The moves in a state. */
 export type Moves = Readonly<Partial<Record<MoveName, Wanted>>>
 
 const fine = 'no refusal'
 
-/** What may be tried of every task that has not ended. */
+/** The moves with every live task. */
 const whileLive: Moves = { read: fine, nameAnotherContext: fine, keepWebhooks: fine }
 
-/** What may be tried of every task that has ended. Nothing of it may change the task, which is read again at last. */
+/** The moves with every ended task. None may change the task, which is read again at the end. */
 const whenOver: Moves = {
   read: fine, readHistory: fine, nameAnotherContext: fine,
   message: 'UnsupportedOperation', messageByStream: 'UnsupportedOperation', subscribe: 'UnsupportedOperation',
   list: fine, keepWebhooks: fine
 }
 
-/** How a task ends, from wherever it is. */
+/** The transitions to the end of a task. */
 const ends = {
   'completed.seen': '#protocol.over.completed',
   'failed.seen': '#protocol.over.failed',
@@ -37,14 +37,14 @@ const ends = {
   'rejected.seen': '#protocol.over.rejected'
 } as const
 
-/** Where a task may be that was taken on. */
+/** The transitions to the states of an accepted task. */
 const begun = { 'working.seen': '#protocol.live.working', 'inputRequired.seen': '#protocol.live.inputRequired', 'authRequired.seen': '#protocol.live.authRequired' } as const
 
 /**
- * A2A as a client sees one task of a server of which nothing is known (§4.1.3). Events are what was seen; where one is not taken, the
- * task did what no task may. The `meta` of each state says what is to be tried there, in this order, and what has to come of it.
+ * The protocol of one task from the view of a client that knows nothing about the server (§4.1.3). Events are observations; one that
+ * is not accepted is an illegal transition of the task. The `meta` of each state lists its moves in order, with their expected errors.
  *
- * `unopened` is before any task: what is tried there needs none. The last moves of the other states take the task on.
+ * `unopened` is the state without a task; its moves need none. The last moves of the other states change the task.
  */
 export const protocolMachine = setup({
   types: { events: {} as ProtocolEvent, tags: {} as 'over', meta: {} as { moves: Moves } }
@@ -62,27 +62,27 @@ export const protocolMachine = setup({
       },
       on: { 'reply.seen': 'replied', 'submitted.seen': 'live', ...begun, ...ends }
     },
-    // A message is all (§3.1.1): no task is there to be seen.
+    // A message ends the exchange (§3.1.1): there is no task.
     replied: { meta: { moves: { replyAgain: fine } } },
     live: {
       initial: 'submitted',
       on: { ...begun, ...ends },
       states: {
-        // A task was taken on, and not begun: no task comes back here.
+        // Accepted, but not started: a task never returns to this state.
         submitted: { meta: { moves: { ...whileLive, cancel: fine, follow: fine } } },
         working: { meta: { moves: { ...whileLive, cancel: fine, follow: fine } } },
         inputRequired: { meta: { moves: { ...whileLive, readHistory: fine, answer: fine, cancel: fine } } },
         authRequired: { meta: { moves: { ...whileLive, readHistory: fine, answer: fine, cancel: fine } } }
       }
     },
-    // A task that has ended never changes (§3.1.1): nothing is taken.
+    // An ended task never changes (§3.1.1): no event is accepted.
     over: {
       initial: 'completed',
       tags: 'over',
       states: {
         completed: { meta: { moves: { ...whenOver, cancel: 'TaskNotCancelable', readAtLast: fine } } },
         failed: { meta: { moves: { ...whenOver, cancel: 'TaskNotCancelable', readAtLast: fine } } },
-        // To be canceled twice is as once (§3.3.1): the task may be given, or refused (§3.1.5).
+        // Canceling twice equals canceling once (§3.3.1): the task is returned, or refused (§3.1.5).
         canceled: { meta: { moves: { ...whenOver, cancelAgain: fine, readAtLast: fine } } },
         rejected: { meta: { moves: { ...whenOver, cancel: 'TaskNotCancelable', readAtLast: fine } } }
       }

@@ -9,7 +9,7 @@ import { bindingNamed, readBindings, type Binding } from '../client/card/binding
 import { isSocketAddress } from '../client/card/discovery.ts'
 import { onlyOlder } from '../client/card/interfaces.ts'
 import { BindingTest } from './binding-test.ts'
-import type { Bounds } from './bounds.ts'
+import { BoundReached, type Bounds, ignoreBound, ignoreUnanswered, Unanswered } from './bounds.ts'
 import { callerFor } from './callers/callers.ts'
 import { Exploration } from './explore.ts'
 import { cardAt, noteCard, type FoundCard } from './requirements/card.ts'
@@ -18,47 +18,46 @@ import type { Need } from './requirements/needs.ts'
 import { offeredIn, type Offer, type Offered } from './requirements/offered.ts'
 import { REQUIREMENTS } from './requirements/requirements.ts'
 import { outcomeText, refusalText } from './requirements/wording.ts'
-import { BoundReached, ignoreBound, ignoreUnanswered, Unanswered } from './unanswered.ts'
 
-/** How a server is tested. */
+/** The options for the test of a server. */
 export interface ServerTestOptions {
-  /** What is said to its agent. Default: the examples of the card's skills, or `hello`. */
+  /** The messages to its agent. Default: the examples of the card's skills, or `hello`. */
   readonly texts?: readonly string[]
-  /** A bearer token. It goes to no other host than that of the given address. */
+  /** A bearer token. It is sent only to the host of the given URL. */
   readonly apiKey?: string
-  /** The bindings to test, of those that the card offers. Default all; for a ws: address the WebSocket. */
+  /** The bindings to test. Default: all in the card; for a ws: URL the WebSocket. */
   readonly bindings?: readonly string[]
   readonly bounds?: Partial<Bounds>
   readonly clock?: Clock
   readonly signal?: AbortSignal
-  /** Hears what is being tried. */
+  /** Called with each move. */
   readonly told?: (binding: Binding, what: string) => void
 }
 
-/** What came of the test on one binding. */
+/** The results on one binding. */
 export interface Column {
   readonly binding: Binding
   readonly url: string
-  /** One for each requirement, in their order. */
+  /** One per requirement, in order. */
   readonly verdicts: readonly Verdict[]
 }
 
-/** What came of the test of a server. */
+/** The results for a server. */
 export interface ServerTest {
   readonly columns: readonly Column[]
-  /** What else there is to be said, as lines: interfaces that were not tested, messages that were refused, bounds that were reached. */
+  /** Further lines: untested interfaces, refused messages, reached bounds. */
   readonly notes: readonly string[]
 }
 
 const BOUNDS: Bounds = { answerMs: 10_000, requests: 500, tasks: 80, totalMs: 300_000 }
 
-/** How many examples of a card are tried. */
+/** The maximum number of a card's examples that are sent. */
 const MOST_TEXTS = 5
 
 /**
- * Tests any A2A server over every binding that its card offers, with no knowledge of its agent. Throws TypeError for what is no address
- * or binding, and A2AError as `connect` does: when nobody answers there, there is no card, or no interface of A2A 1.0; Unauthenticated
- * where it wants credentials.
+ * Tests any A2A server over every binding that its card offers, without knowledge of its agent. Throws TypeError for an invalid URL or
+ * binding, and A2AError as `connect` does: if the server is unreachable, has no card or no interface of A2A 1.0; Unauthenticated if it
+ * requires credentials.
  */
 export async function testServer(url: string, options: ServerTestOptions = {}): Promise<ServerTest> {
   const { clock = systemClock, signal = new AbortController().signal, told = () => {}, texts, apiKey } = options
@@ -136,7 +135,7 @@ function factsOf(card: Offered, binding: Binding): Need[] {
   ]
 }
 
-/** Whether the server answers over the binding, as its card says (§5.2). Throws where it wants credentials. */
+/** Whether the server answers over the binding (§5.2). Throws if it requires credentials. */
 async function isThere(trial: BindingTest): Promise<boolean> {
   try {
     const outcome = await trial.ask([118], 'ListTasks', { pageSize: 1 })
@@ -151,7 +150,7 @@ async function isThere(trial: BindingTest): Promise<boolean> {
   }
 }
 
-/** All bindings are the same agent: what was opened over one is there over the others, and what is refused is refused alike (§5.1). */
+/** Checks that all bindings serve the same agent: tasks are visible over every binding, and errors are equal (§5.1). */
 async function compare(trials: readonly BindingTest[]): Promise<void> {
   if (trials.length < 2) return
   const unknown = crypto.randomUUID()
@@ -173,7 +172,7 @@ async function compared(trial: BindingTest, other: BindingTest, id: string | und
   trial.check(129, 'result' in foreign && isDeepStrictEqual(canonical(own), canonical(foreign.result)), `the task over ${other.binding} too: ${JSON.stringify(own)}`, outcomeText(foreign))
 }
 
-/** Bindings may leave out what has the default of its type. */
+/** Restores members that a binding omits for their default values. */
 function canonical(task: unknown): unknown {
   return tryDecode(TaskSchema, task).value ?? task
 }

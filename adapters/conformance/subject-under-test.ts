@@ -2,24 +2,24 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
+import { Unanswered } from './bounds.ts'
 import { ObservedTask } from './observed-task.ts'
 import { stateIn } from './listening.ts'
 import type { BindingTest } from './binding-test.ts'
-import { Unanswered } from './unanswered.ts'
 
-/** What a test talks of: nothing yet, then the task or the message that a message was answered with. */
+/** The subject of a test: at first nothing, then the task or message in the answer. */
 export class SubjectUnderTest {
   readonly course = new ObservedTask()
   readonly trial: BindingTest
-  /** What its opening message says. */
+  /** The text of its opening message. */
   readonly text: string
-  /** The messages that were sent for it. */
+  /** The messages sent to it. */
   readonly sent: Message[] = []
-  /** As it was seen last. */
+  /** Its newest version. */
   task: Task = NO_TASK
-  /** Whether it was to be canceled: then its end says nothing of its work. */
+  /** Whether it was canceled: then its end says nothing about its work. */
   isCanceled = false
-  /** As it was read first after its end. */
+  /** The first version after its end. */
   atEnd: Task | undefined
 
   readonly #openedMs: number
@@ -30,7 +30,7 @@ export class SubjectUnderTest {
     this.text = text
   }
 
-  /** Sees the task that an answer held; gives it. What is no task ends the move. */
+  /** Records and returns the task in an answer. Anything but a task ends the move. */
   see(found: unknown): Task {
     const state = stateIn({ task: found })
     if (!isObject(found) || typeof found.id !== 'string' || state === undefined || state === 'reply') throw new Unanswered('no task')
@@ -45,14 +45,14 @@ export class SubjectUnderTest {
     return task
   }
 
-  /** Reads the task, as it is now. */
+  /** Reads the task. */
   async read(ids: readonly number[] = [65], more: { readonly historyLength?: number } = {}): Promise<Task> {
     const task = this.see(await this.trial.result(ids, 'GetTask', { id: this.id, ...more }))
     if (this.course.isOver) this.atEnd ??= task
     return task
   }
 
-  /** Reads the task until something holds for it, or for as long as an answer may take. */
+  /** Reads the task until a condition holds, within the time limit of an answer. */
   async readUntil(holds: () => boolean): Promise<boolean> {
     const { clock, bounds } = this.trial.options
     const end = clock.now() + bounds.answerMs
@@ -72,7 +72,7 @@ export class SubjectUnderTest {
     return this.course.isOver || this.course.state === 'inputRequired' || this.course.state === 'authRequired'
   }
 
-  /** A message to it, or its opening; remembered. */
+  /** Makes and records a message to it, or the opening message. */
   says(text: string, more: Partial<Message> = {}, configuration?: SendMessageConfiguration): SendMessageRequest {
     const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more }
     this.sent.push(message)
@@ -80,8 +80,8 @@ export class SubjectUnderTest {
   }
 }
 
-/** Before any was seen. */
+/** A placeholder before the first task. */
 const NO_TASK: Task = { id: '', status: { state: 'TASK_STATE_SUBMITTED' } }
 
-/** How long a task is left alone before it is read again. */
+/** The interval between reads of a task. */
 const PAUSE_MS = 100

@@ -7,16 +7,16 @@ import { authorityOf } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
-/** A request that does not get in, with an HTTP status. */
+/** A refused request, with its HTTP status. */
 export interface Refusal {
   readonly status: number
   readonly message: string
   readonly headers?: Readonly<Record<string, string>>
-  /** What the body says in place of the message. */
+  /** The error for the body, in place of the message. */
   readonly error?: A2AError
 }
 
-/** What came of asking who calls. */
+/** The result of authentication. */
 export interface Identified {
   readonly principal?: Principal
   readonly refusal?: Refusal
@@ -26,26 +26,26 @@ type Settings = Runtime['settings']
 
 const CREDENTIAL_PARAMETERS = ['token', 'access_token', 'api_key', 'apikey', 'key', 'authorization']
 
-/** True for the names and addresses of this machine alone. */
+/** Whether a host is a loopback name or address. */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').replace(/^::ffff:/i, '')
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))
 }
 
 /**
- * The Host rule, against names that an attacker has pointed here: only the names that are allowed, if any are given, else
- * on a loopback address only loopback names. Where the address is not known, it is taken for loopback if everyone may call.
+ * The Host rule, against DNS rebinding: only names in `hosts`, if given; else only loopback names on a loopback address. An unknown
+ * local address counts as loopback if the agent has no `authenticate`.
  */
 export function hostRefusal(host: string, localAddress: string | undefined, { hosts, authenticate }: Settings): Refusal | undefined {
   if (host === '') return { status: 421, message: 'The request names no host. Send a Host header.' }
   const name = nameOf(host)
-  if (name === undefined) return { status: 400, message: `${JSON.stringify(host.slice(0, 255))} is not a host as addresses have it. Send NAME or NAME:PORT.` }
+  if (name === undefined) return { status: 400, message: `${JSON.stringify(host.slice(0, 255))} is not a valid host. Send NAME or NAME:PORT.` }
   const isLocal = localAddress === undefined ? !authenticate : isLoopback(localAddress)
   if (hosts ? hosts.has(name) : isLoopback(name) || !isLocal) return undefined
   return { status: 421, message: `This server is not ${name.slice(0, 255)}. Allow the name with the option hosts.` }
 }
 
-/** A page may call if its origin is allowed, or is this very server under a name that the Host rule vouches for. */
+/** A page may call if its origin is allowed, or is this server under a name that the Host rule accepts. */
 export function originRefusal(origin: string | undefined, host: string, settings: Settings): Refusal | undefined {
   if (origin === undefined || settings.origins?.includes(origin)) return undefined
   const isVouchedFor = settings.hosts !== undefined || isLoopback(nameOf(host) ?? '')
@@ -53,15 +53,15 @@ export function originRefusal(origin: string | undefined, host: string, settings
   return { status: 403, message: `Pages of ${origin.slice(0, 255)} may not connect. Allow the origin with the option origins.` }
 }
 
-/** Credentials in an address are refused: they end up in logs. */
+/** Credentials in a URL are refused, since URLs are logged. */
 export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
   if (parameters.size === 0) return undefined
   const credential = [...parameters.keys()].find(name => CREDENTIAL_PARAMETERS.includes(name.toLowerCase()))
   if (credential === undefined) return undefined
-  return { status: 400, message: `Credentials in an address end up in logs. Send ${credential} in the Authorization header.` }
+  return { status: 400, message: `Credentials in a URL end up in logs. Send ${credential} in the Authorization header.` }
 }
 
-/** Who calls by these headers; nobody if everyone may call. Refused is who is not known, and whose credentials have run out. */
+/** Authenticates a request by its headers; no principal if everyone may call. Refuses unknown callers and expired credentials. */
 export async function identified(headers: () => Credentials['headers'], { authenticate, challenge, clock, limits, logger }: Settings): Promise<Identified> {
   if (!authenticate) return {}
   try {
@@ -77,18 +77,18 @@ function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
   return { status: 401, message: error.message, headers: { 'WWW-Authenticate': challenge }, error }
 }
 
-/** The error with which a stream ends when the credentials of its request run out. */
+/** The error that ends a stream when the credentials of its request expire. */
 export function expired(): A2AError {
-  return new A2AError('Unauthenticated', 'The credentials of this request have run out. Ask again with fresh ones.')
+  return new A2AError('Unauthenticated', 'The credentials of this request have expired. Send the request again with fresh ones.')
 }
 
-/** Nobody can tell who calls just now. */
+/** Authentication is temporarily unavailable. */
 function undecided(error: A2AError): Refusal {
   const { message, retryAfterMs = 1000 } = error
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
-/** A refusal as clients of 0.1 read it, if it may be one of theirs that is refused: the data of an error is an object there. `served` are the versions that are served. */
+/** A refusal in the form of 0.1, whose error data is an object, if the request may be of 0.1. `served` are the supported versions. */
 export function forVersion(refusal: Refusal, version: string, served: readonly string[]): Refusal {
   const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
   if (!refusal.error || !isOlder) return refusal
@@ -96,44 +96,44 @@ export function forVersion(refusal: Refusal, version: string, served: readonly s
   return { ...refusal, error: new A2AError(code, message, { metadata, ...(retryAfterMs !== undefined && { retryAfterMs }), dataIsObject: true }) }
 }
 
-/** The name in a `NAME[:PORT]` without its port; `undefined` if it is none. */
+/** The name in `NAME[:PORT]`; `undefined` if it is malformed. */
 const nameOf = memoizeLast(host => authorityOf(host)?.name)
 
-/** The target of a request to a server of Node's (RFC 9112 §3.2). */
+/** The target of a request to a Node server (RFC 9112 §3.2). */
 export interface Target {
-  /** The host that the Host rule has allowed, `NAME[:PORT]`: that of an absolute target, else that of the Host header. */
+  /** The host that the Host rule accepted, `NAME[:PORT]`: from an absolute target, else from the Host header. */
   readonly host: string
   /** Path and query. */
   readonly path: string
 }
 
-/** A target in absolute form: its scheme, its host, and its path and query. */
+/** A target in absolute form: scheme, host, and path with query. */
 const ABSOLUTE = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<host>[^/?#]*)(?<rest>.*)$/is
 
-/** A path that URL parsing would change: with a backslash, or with `.` or `..` as a segment, percent-encoded or not. A `%2f` is data: it ends no segment. */
+/** A path that URL parsing would change: with a backslash, or a segment `.` or `..`, encoded or not. A `%2f` does not end a segment. */
 const CHANGED_BY_PARSING = /^[^?#]*?(?:\\|\/(?:\.|%2e){1,2}(?:[/\\?#]|$))/i
 
-/** Gives the target of a request, or its refusal: the target is malformed, or the Host rule does not allow its host. */
+/** The target of a request, or a refusal: the target is malformed, or the Host rule does not accept its host. */
 export function targetOf(request: IncomingMessage, settings: Runtime['settings']): Target | Refusal {
   const { rawHeaders, headers, socket } = request
   const given = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host').length
   if (given > 1) return { status: 400, message: 'Send one Host header.' }
-  if (!['', 'chunked'].includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'Of transfer codings only chunked is decoded here. Send the body without others.' }
+  if (!['', 'chunked'].includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'The only supported transfer coding is chunked. Send the body without others.' }
   const { scheme, host = headers.host ?? '', path } = partsOf(request)
   return formRefusal(scheme, path, 'encrypted' in socket) ?? hostRefusal(host, socket.localAddress ?? '127.0.0.1', settings) ?? { host, path }
 }
 
-/** The path that a request addresses, without its query. */
+/** The path of a request, without its query. */
 export function pathOf(request: IncomingMessage): string {
   return partsOf(request).path.replace(/\?.*$/s, '')
 }
 
-/** The headers of a request, those that were given twice as a list with commas. */
+/** The headers of a request; duplicates are joined by commas. */
 export function headersOf({ headers }: IncomingMessage): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
 }
 
-/** The parts of a target. `OPTIONS *` is about the server, and is answered as its root is. */
+/** The parts of a target. `OPTIONS *` concerns the server, and is answered like its root. */
 function partsOf({ url = '', method }: IncomingMessage): { readonly scheme?: string; readonly host?: string; readonly path: string } {
   if (url.startsWith('/')) return { path: url }
   const { scheme, host = '', rest = '' } = ABSOLUTE.exec(url)?.groups ?? {}
@@ -143,8 +143,8 @@ function partsOf({ url = '', method }: IncomingMessage): { readonly scheme?: str
 
 function formRefusal(scheme: string | undefined, path: string, isSecure: boolean): Refusal | undefined {
   if (!path.startsWith('/')) return { status: 400, message: 'The target of a request is a path, or an address that begins with http://.' }
-  if (CHANGED_BY_PARSING.test(path)) return { status: 400, message: 'The path has a segment . or .., or a backslash. Send the path that is meant.' }
+  if (CHANGED_BY_PARSING.test(path)) return { status: 400, message: 'The path has a segment . or .., or a backslash. Send a normalised path.' }
   if (scheme === undefined || scheme === 'http') return undefined
-  if (scheme !== 'https') return { status: 400, message: `There is nothing at ${scheme.slice(0, 64)}: addresses here. Send a path.` }
-  return isSecure ? undefined : { status: 421, message: 'This connection has no TLS, so nothing at an https: address is answered on it. Send a path.' }
+  if (scheme !== 'https') return { status: 400, message: `This server has no ${scheme.slice(0, 64)}: URLs. Send a path.` }
+  return isSecure ? undefined : { status: 421, message: 'This connection has no TLS, so it does not serve https: URLs. Send a path.' }
 }

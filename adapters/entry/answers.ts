@@ -5,8 +5,8 @@ import { DEFAULT_CHALLENGE } from '../../runtime/access/authentication.ts'
 import type { Refusal } from './admission.ts'
 
 /**
- * Hono's Response, which its server sends without making one of Node's of it: with Node's own a request takes a fifth
- * longer. Hono would put it in the place of the global one. That is not for a library to do, so the global ones are put back.
+ * Hono's Response, which its server sends without a Response of Node: with Node's own, a request takes a fifth longer. Hono also
+ * replaces the global classes. A library must not do that, so they are restored.
  */
 export const LightResponse = lightResponse()
 
@@ -18,69 +18,69 @@ function lightResponse(): typeof Response {
   return light
 }
 
-/* c8 ignore start -- the listener is made for what that does, and never asked */
+/* c8 ignore start -- the listener is created for its side effect, and never called */
 function nobody(): Response {
   return new Response()
 }
 /* c8 ignore stop */
 
-/** Headers that every answer may have. */
+/** Headers of every answer. */
 export type Headers = Readonly<Record<string, string>>
 
 const JSON_TYPE = 'application/json'
 
-/** An answer that is JSON text. */
+/** A response of JSON text. */
 export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
   return new LightResponse(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
-/** The binding whose form the body of an error has: a JSON-RPC response, or `google.rpc.Status`. */
+/** The binding that determines the form of an error's body: a JSON-RPC response, or `google.rpc.Status`. */
 export type Form = 'JSONRPC' | 'HTTP+JSON'
 
-/** The answer to a request that does not get in; `more` are the headers of every answer to it. */
+/** The answer to a refused request; `more` are the headers of every answer. */
 export function refusalAnswer(refusal: Refusal, more: Headers = {}, form: Form = 'JSONRPC'): Response {
   return jsonAnswer(refusalText(refusal, form), { ...more, ...refusal.headers }, refusal.status)
 }
 
-/** The body that a refusal has. */
+/** The body of a refusal. */
 export function refusalText({ status, message, error }: Refusal, form: Form = 'JSONRPC'): string {
   if (!error) return JSON.stringify({ error: message })
   return form === 'JSONRPC' ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : statusText(error, status)
 }
 
-/** An error as the refusal of a request, or of a connection. */
+/** An error as a refusal of a request or connection. */
 export function refusalOf(error: A2AError): Refusal {
   return { status: ERRORS[error.code].http, message: error.message, headers: headersFor(error), error }
 }
 
-/** What is thrown as what a client may see of it: an error that is not ours is none of its business. */
+/** The error that a client may see: anything but an A2AError becomes InternalError. */
 export function shownError(error: unknown): A2AError {
   return isA2AError(error) ? error : new A2AError('InternalError')
 }
 
-/** An error by REST (§11.6): `google.rpc.Status` under the error's HTTP status, or under another `status`. */
+/** A REST error (§11.6): `google.rpc.Status` with the error's HTTP status, or with another `status`. */
 export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: number): Response {
   const error = shownError(thrown)
   const { http } = ERRORS[error.code]
   return jsonAnswer(statusText(error, status), { ...headers, ...headersFor(error) }, status ?? http)
 }
 
-/** Errors that the HTTP status tells too, since they concern who calls and how much; all others come with 200. */
+/** Errors that JSON-RPC also reports by the HTTP status, since they concern access and quotas; all others have 200. */
 const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'TooLarge', 'RateLimited', 'Overloaded'])
 
-/** The HTTP status of an error by JSON-RPC. */
+/** The HTTP status of a JSON-RPC error. */
 export function rpcStatus({ code }: A2AError): number {
   return TOLD_BY_STATUS.has(code) ? ERRORS[code].http : 200
 }
 
-/** The body of an error by REST; `status` is its HTTP status, if that is another than usual. */
+/** The body of a REST error; `status` is its HTTP status, if it differs from the error's. */
 export function statusText(thrown: unknown, status?: number): string {
   const error = shownError(thrown)
   const { http, grpc } = ERRORS[error.code]
   return JSON.stringify({ error: { code: status ?? http, status: grpc, message: error.message, details: error.details } })
 }
 
-/** What the headers say of an error beside its body. */
+/** The headers of an error. */
 export function headersFor({ code, retryAfterMs }: A2AError): Record<string, string> {
   return {
     ...(retryAfterMs !== undefined && { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
@@ -88,10 +88,10 @@ export function headersFor({ code, retryAfterMs }: A2AError): Record<string, str
   }
 }
 
-/** The paths that REST has for POST, below whatever base. */
+/** REST paths of POST requests, below any base. */
 const POSTED = /(?::[a-z]+|\/pushNotificationConfigs)\/?$/
 
-/** The form of errors for a request that is refused before it is routed. */
+/** The form of errors for a request that is refused before routing. */
 export function formOf(method: string | undefined, path: string): Form {
   return method === 'POST' && !POSTED.test(path) ? 'JSONRPC' : 'HTTP+JSON'
 }

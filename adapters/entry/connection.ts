@@ -8,7 +8,7 @@ import type { Refusal } from './admission.ts'
 
 const signals = new PrivateProperty<Socket, AbortSignal>()
 
-/** Aborts when a connection is gone. The requests that come over it, one after the other, share it: making one takes as long as reading a request. */
+/** Aborts when a connection is closed. All requests of a connection share the signal: creating one takes as long as reading a request. */
 export function disconnectSignal(socket: Socket): AbortSignal {
   if (socket.destroyed) return AbortSignal.abort()
   const known = signals.get(socket)
@@ -17,32 +17,32 @@ export function disconnectSignal(socket: Socket): AbortSignal {
   setMaxListeners(0, controller.signal)
   socket.once('close', () => controller.abort())
   signals.set(socket, controller.signal)
-  // With one who waits always, the listener that all share stays from request to request.
+  // A permanent listener keeps the shared listener registered from request to request.
   onAbort(controller.signal, () => {})
   return controller.signal
 }
 
-/** Node's response to a request, as it comes with it. */
+/** Node's response to a request, as the server passes it on. */
 export interface NodeResponse {
-  /** What hono's node server hands over: by it a client is cut off that reads nothing. */
+  /** From Hono's Node server: closes the connection of a client that does not read. */
   readonly outgoing?: { destroy(): unknown } | undefined
-  /** Node's request, from the same: calls are counted by its connection where callers are not known. */
+  /** From the same: anonymous calls are counted by its connection. */
   readonly incoming?: { readonly socket?: object | undefined } | undefined
-  /** The same, and its connection, where nobody stands between it and the handler, so that streams may be written to it at once. */
+  /** The response and its connection, if no framework is in between, so that streams are written to it directly. */
   readonly direct?: DirectResponse | undefined
 }
 
-/** A response, which has no socket while another one before it on the connection is not at its end, and the connection. */
+/** A Node response and its connection. The response has no socket while an earlier one on the connection is incomplete. */
 export interface DirectResponse {
   readonly response: ServerResponse
   readonly socket: Socket
-  /** Counts the request for its caller until the response is over. Refuses one that is over its share. */
+  /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
   readonly claim?: (sharer: Sharer) => Refusal | undefined
 }
 
 const connections = new PrivateProperty<object, object>()
 
-/** Gives the object that stands for the connection of a request, if the server has told the connection. The socket itself would stay in memory with the contexts. */
+/** An object that identifies the connection of a request, if known. A reference to the socket itself would keep it in memory. */
 export function connectionOf({ direct, incoming }: NodeResponse): object | undefined {
   const socket = direct?.socket ?? incoming?.socket
   if (!socket) return undefined
@@ -53,5 +53,22 @@ export function connectionOf({ direct, incoming }: NodeResponse): object | undef
   return connection
 }
 
-/** Answers requests, as `fetch` asks them. */
+/** A fetch handler. */
 export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
+
+/** The direction of a frame, from the view of the agent. */
+export type Direction = 'in' | 'out'
+
+/** Observes the frames of a server's connections. Nothing does by default. */
+export interface Tap {
+  /** Called with each frame and the name of its connection. Must not throw. */
+  heard: ((connection: string, direction: Direction, text: string) => void) | undefined
+}
+
+let lastNumber = 0
+
+/** Names a connection, unique in this process. */
+export function connectionName(binding: string): string {
+  lastNumber += 1
+  return `${binding} ${lastNumber}`
+}

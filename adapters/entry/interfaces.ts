@@ -10,33 +10,33 @@ import { isLoopback } from './admission.ts'
 
 type Hosts = Runtime['settings']['hosts']
 
-/** What a server offers at one address, beside A2A 1.0. */
+/** The bindings at one URL, in addition to A2A 1.0. */
 export interface Offer {
-  /** Whether the same address takes WebSockets. */
+  /** Whether the URL accepts WebSockets. */
   readonly webSocket: boolean
-  /** Whether it takes HTTP. */
+  /** Whether the URL accepts HTTP. */
   readonly http: boolean
   readonly dialects: readonly Dialect[]
-  /** Where else the agent is served. Default nowhere. */
+  /** Other interfaces of the agent. Default none. */
   readonly interfaces?: readonly AgentInterface[] | undefined
 }
 
-/** The interfaces (§4.4.6) of an agent at an address, `http:` or `ws:`: in order of preference, and 1.0 before what is older. Those that are elsewhere come last. */
+/** The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: 1.0 first, other places last. */
 export function interfacesAt(address: string, { webSocket, http, dialects, interfaces = [] }: Offer): AgentInterface[] {
   const versions = [{ version: PROTOCOL_VERSION, hasRest: true }, ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))]
   const here = versions.flatMap(({ version: protocolVersion, hasRest }) => [
     ...(webSocket ? [{ url: withScheme(address, 'ws'), protocolBinding: WEBSOCKET_BINDING, protocolVersion }] : []),
     ...(http ? [{ url: withScheme(address, 'http'), protocolBinding: 'JSONRPC', protocolVersion }] : []),
-    // Routes are put behind it, slash and all.
+    // Clients append routes that begin with a slash.
     ...(http && hasRest ? [{ url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }] : [])
   ])
   return [...here, ...interfaces]
 }
 
-/** The option `interfaces` of what is served. `checkInterfaces` checks its entries. */
+/** The kind of the option `interfaces`. `checkInterfaces` validates its entries. */
 export const INTERFACES: Kind = [Array.isArray, "a list such as [{ url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }]"]
 
-/** Throws TypeError for an entry that is no interface, naming the member that is wrong. */
+/** Throws TypeError for an invalid interface, with the name of the invalid member. */
 export function checkInterfaces(interfaces: readonly AgentInterface[] | undefined): void {
   for (const [i, each] of (interfaces ?? []).entries()) {
     const { violations } = tryDecode(AgentInterfaceSchema, each, `interfaces[${i}]`)
@@ -44,16 +44,15 @@ export function checkInterfaces(interfaces: readonly AgentInterface[] | undefine
   }
 }
 
-/** A connection, by the address and port on which its server took it. */
+/** A connection, by the local address and port that accepted it. */
 interface Taken {
   readonly localAddress?: string | undefined
   readonly localPort?: number | undefined
 }
 
 /**
- * The origin that a card gives without `publicUrl`, to a request that a server of Node's has accepted. Its name is the one asked
- * for, if the Host rule vouches for that, else the address listened on. Its port is that of the entry in `hosts`, else the one
- * listened on, and never the request's.
+ * The origin in a card without `publicUrl`, for a connection to a Node server. Its name is the requested one, if the Host rule
+ * accepts it, else the local address. Its port is the one in `hosts`, else the local port, and never the request's.
  */
 export function originTaken(name: string, { localAddress = '127.0.0.1', localPort }: Taken, hosts: Hosts): string {
   const isVouchedFor = hosts !== undefined || (isLoopback(localAddress) && isLoopback(name))
@@ -62,8 +61,8 @@ export function originTaken(name: string, { localAddress = '127.0.0.1', localPor
 }
 
 /**
- * The same for a mounted handler, which knows no connection: the entry in `hosts`, with the scheme's usual port unless it has
- * one. Without `hosts` it is the request's own origin if that is loopback; else `undefined`, since nothing vouches for it.
+ * The same for a mounted handler, which knows no connection: the entry in `hosts`, with the default port of the scheme unless it has
+ * one. Without `hosts` it is the request's own origin if that is loopback; else `undefined`, since it could be forged.
  */
 export function originMounted({ protocol, hostname, origin }: URL, hosts: Hosts): string | undefined {
   if (hosts) return originOf(protocol, hostname, hosts.get(hostname))
@@ -75,7 +74,7 @@ function originOf(protocol: string, name: string, port = 0): string {
   return `${protocol}//${name}${isUsual ? '' : `:${port}`}`
 }
 
-/** An address of a server with one of the `hosts` of its runtime, where only those are answered. */
+/** A server's URL, with one of the runtime's `hosts` if only those are accepted. */
 export function answered(url: string, hosts: ReadonlyMap<string, number | undefined> = new Map()): string {
   const address = new URL(url)
   const [[name, port] = []] = hosts
@@ -85,14 +84,14 @@ export function answered(url: string, hosts: ReadonlyMap<string, number | undefi
   return address.href
 }
 
-/** An address with another scheme, as secure as before: `wss:` is `https:`. */
+/** A URL with another scheme, with or without TLS as before: `wss:` becomes `https:`. */
 export function withScheme(address: string, scheme: 'http' | 'ws'): string {
   return address.replace(/^(?:http|ws)(?=s?:)/, scheme)
 }
 
 const ONE_NAME = /^\/(?<name>[^/]+)\/?$/
 
-/** The tenant that a path names, which is below that of its agent: `/blue`. `undefined` if it is not one name, percent-encoded. */
+/** The tenant in a path relative to its agent: `/blue`. `undefined` unless it is one percent-encoded name. */
 export function tenantIn(path: string): string | undefined {
   const name = ONE_NAME.exec(path)?.groups?.['name']
   try {

@@ -12,16 +12,16 @@ import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
 import { disconnectSignal, type Handler } from './connection.ts'
 
-/** The requests of one connection: whether one is being answered, and what begins those behind it. */
+/** The queue of one connection: whether a request is being answered, and the callbacks of waiting ones. */
 interface Line {
   isBusy: boolean
   readonly waiting: (() => void)[]
 }
 
 /**
- * Answers the requests of one connection one after the other, in their order (RFC 9112 §9.3.2). Node hands over every request
- * of a chunk at once: answered together, all of their answers would wait in memory for a client that may not read. With more
- * than `most` requests waiting, no more bytes are read from the connection.
+ * Answers the requests of one connection one at a time, in order (RFC 9112 §9.3.2). Node passes on every request of a chunk at once:
+ * answered together, all answers would wait in memory for a client that may not read. With more than `most` requests waiting,
+ * the connection is not read.
  */
 export class InTurn {
   readonly #most: number
@@ -31,7 +31,7 @@ export class InTurn {
     this.#most = most
   }
 
-  /** Calls `answer` when the responses before this one are finished. Nothing is called once the connection is closed. */
+  /** Calls `answer` after the earlier responses have finished, unless the connection is closed. */
   add({ socket }: IncomingMessage, response: ServerResponse, answer: () => void): void {
     const line = this.#lineOf(socket)
     response.once('close', () => this.#next(line, socket))
@@ -56,7 +56,7 @@ export class InTurn {
     if (known) return known
     const line: Line = { isBusy: false, waiting: [] }
     this.#lines.set(socket, line)
-    // Node resumes the connection whenever a body is read, also after it was paused in the same turn. Then only the event stops it.
+    // Node resumes the connection whenever a body is read, even after a pause in the same turn. Emitting `pause` stops it.
     socket.on('resume', () => {
       if (line.waiting.length <= this.#most) return
       socket.pause()
@@ -66,24 +66,24 @@ export class InTurn {
   }
 }
 
-/** A port to listen on. */
+/** The port and host to listen on. */
 export interface Address {
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   readonly port: number
-  /** Address to bind. Default `127.0.0.1`; others need a runtime with `authenticate`, and all at once (`0.0.0.0`, `::`) one with `publicUrl` or `hosts`. */
+  /** The address to bind. Default `127.0.0.1`. Others need `authenticate`; `0.0.0.0` and `::` also need `publicUrl` or `hosts`. */
   readonly host?: string
 }
 
-/** The options of an address, for those who take it among others. */
+/** The kinds of an address's options, for functions that accept them. */
 export const ADDRESS: OptionKinds<Address> = {
   port: [value => typeof value === 'number', 'a number such as 4242, or 0 for a free port'],
   host: textSuchAs("'127.0.0.1'")
 }
 
-/** The option `path` of what is served. */
+/** The kind of the option `path`. */
 export const A_PATH: Kind = [value => typeof value === 'string' && value.startsWith('/'), "a path that begins with a slash, such as '/agent'"]
 
-/** A server of our own that listens. */
+/** A listening server that taskchart opened. */
 export interface Listening {
   readonly server: Server
   /** Answers every request with 503 from now on. */
@@ -94,22 +94,22 @@ export interface Listening {
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 
-/** What a client hears that comes when the server is about to close. */
+/** The refusal while the server is closing. */
 export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server restarts. Try again later.', { retryAfterMs: 1000 }))
 
-/** What a client hears when there are as many connections, or requests under way, as the server takes. */
-export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has as many connections as it takes. Try again later.', { retryAfterMs: 1000 }))
+/** The refusal at the limit of connections or pending requests. */
+export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has reached its connection limit. Try again later.', { retryAfterMs: 1000 }))
 
 /** The limit that callers share. */
 const CONNECTIONS = { limit: 'connections', what: 'connections or pending requests', advice: 'Close one, or retry later.' } as const
 
-/** The refusal of a connection, or a request under way, that is over the share of its caller; `undefined` if it is not. */
+/** The refusal of a connection or pending request over its caller's share; `undefined` within it. */
 export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {
   const lacking = shares.lacking(sharer)
   return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
 }
 
-/** Listens on a port and answers with a handler. Resolves when connections are taken; throws TypeError for an address that `checkHost` refuses. */
+/** Listens on a port and answers with a handler. Resolves when it accepts connections; throws TypeError as `checkHost` does. */
 export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Runtime, handler: Handler): Promise<Listening> {
   checkHost(host, runtime)
   const { settings } = runtime
@@ -130,7 +130,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     }
     return refusal
   }
-  // Node takes its own listener from a socket that asked for an upgrade: an error would end the process.
+  // Node removes its own error listener from a socket that requests an upgrade: an error would then end the process.
   const ignore = () => {}
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -140,7 +140,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
       response.writeHead(target.status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...target.headers }).end(body)
       return
     }
-    // From here on an absolute target is a path and a Host header (RFC 9112 §3.2.2).
+    // An absolute target becomes a path and a Host header (RFC 9112 §3.2.2).
     request.url = target.path
     request.headers.host = target.host
     const over = () => {
@@ -149,10 +149,10 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
       underWay.delete(response)
       stopListening()
     }
-    // A response that stands behind another on its connection does not close when that breaks.
+    // A queued response emits no `close` when its connection is closed.
     const stopListening = onAbort(disconnectSignal(request.socket), over)
     response.once('close', over)
-    // Requests that wait behind another on their connection are not under way.
+    // Requests that wait behind another on their connection are not counted.
     inTurn.add(request, response, () => {
       underWay.set(response, undefined)
       void answer(request, response)
@@ -161,7 +161,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   server.listen(port, host)
   await once(server, 'listening')
   try {
-    // A name may stand for any address.
+    // A host name may resolve to any address.
     checkHost((server.address() as AddressInfo).address, runtime)
   } catch (error) {
     await closed(server)
@@ -173,19 +173,19 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   return { server, drain, close: () => (drain(), closed(server)) }
 }
 
-/** Throws TypeError for an address that others reach, if everyone may call, and for all addresses at once, if nothing says which the card gives. */
+/** Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the card. */
 export function checkHost(host: string, { settings: { authenticate, publicUrl, hosts } }: Runtime): void {
   if (!isLoopback(host) && !authenticate) throw new TypeError(`Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`)
   if (!isEveryAddress(host) || hosts || publicUrl !== undefined) return
-  throw new TypeError(`On ${host} the agent has every address of this machine, so its card cannot say where it is. Give createRuntime({ publicUrl }) or createRuntime({ hosts }), or bind one address.`)
+  throw new TypeError(`On ${host} the agent listens on every address of this machine, so its card cannot say where it is. Give createRuntime({ publicUrl }) or createRuntime({ hosts }), or bind one address.`)
 }
 
-/** True for what listens on all addresses of a machine. */
+/** Whether a host means all addresses of a machine. */
 export function isEveryAddress(host: string): boolean {
   return ['', '0.0.0.0', '::', '::ffff:0.0.0.0'].includes(host)
 }
 
-/** The address of a server that listens, `http://127.0.0.1:4242` and a path. */
+/** The URL of a listening server: `http://127.0.0.1:4242` and a path. */
 export function addressOf(server: Server, path: string): string {
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${path}`

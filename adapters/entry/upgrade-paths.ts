@@ -2,30 +2,30 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pathOf } from './admission.ts'
 
-/** Node 24.9 and later ask this before they hand over a connection with `upgrade`. */
+/** Node 24.9 and later call this before they emit `upgrade`. */
 interface AskingServer {
   shouldUpgradeCallback?: (request: IncomingMessage) => boolean
 }
 
-/** True for a request that asks for a WebSocket and nothing else. */
+/** Whether a request asks for a WebSocket only. */
 export function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** Has Node 24.9 and later treat requests for other upgrades as ordinary ones (RFC 9110 §7.8), unless `isWanted` says that the app may take them. */
+/** Makes Node 24.9 and later ignore other upgrades (RFC 9110 §7.8), unless `isWanted` says that the app may accept them. */
 export function ignoreOthers(server: Server & AskingServer, isWanted: () => boolean): void {
   const { shouldUpgradeCallback: asked } = server
   if (asked) server.shouldUpgradeCallback = request => (isWebSocket(request) || isWanted()) && asked.call(server, request)
 }
 
-/** A connection as Node has it: with the response that is being written on it. */
+/** A socket with Node's private reference to the response that is being written. */
 interface AnsweringSocket extends Socket {
   readonly _httpMessage?: ServerResponse | null
 }
 
 /**
- * Gives a request back to a server without its upgrade, for versions of Node that hand over every connection with one. The body has
- * not been read: its beginning is `head`, the rest is still to come. Waits for responses to requests before it on the connection.
+ * Passes a request back to its server without its upgrade, for versions of Node that emit `upgrade` for every one. The body is
+ * unread: it begins with `head`. Waits for earlier responses on the connection.
  */
 export function replay(server: Server, request: IncomingMessage, socket: AnsweringSocket, head: Buffer): void {
   const { _httpMessage: earlier } = socket
@@ -44,22 +44,22 @@ function withoutUpgrade(connection: string): string {
   return connection.split(',').filter(token => token.trim().toLowerCase() !== 'upgrade').join(',')
 }
 
-/** Takes an upgrade of a connection that asks for one. */
+/** Handles the upgrade of a connection. */
 export type TakeUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void
 
-/** Where one of ours takes upgrades on a server: at a path, and at others that nobody else has. */
+/** The paths of a server on which taskchart accepts upgrades: one path, and others that nothing else claims. */
 export interface Place {
   readonly path: string
   readonly takesBelow?: ((path: string) => boolean) | undefined
 }
 
-/** The places of ours on each server. */
+/** The places on each server. */
 const PLACES = new WeakMap<Server, readonly Place[]>()
 
 /**
- * Takes the WebSockets of a place on a server that listens. `unknown` gets those that neither one of ours on this server nor the
- * app itself may want. Requests for other upgrades are answered as if they asked for none, unless the app listens for upgrades too.
- * The answer gives the place back.
+ * Accepts WebSockets at a place of a listening server. `unknown` gets those that neither another place nor the app may want. Requests
+ * for other upgrades are answered without an upgrade, unless the app listens for upgrades too. Returns the function that
+ * releases the place.
  */
 export function takePath(server: Server, place: Place, take: TakeUpgrade, unknown: TakeUpgrade = () => {}): () => void {
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -85,12 +85,12 @@ function placesOn(server: Server): readonly Place[] {
   return PLACES.get(server) ?? []
 }
 
-/** True when the app may want an upgrade: it listens for them too. */
+/** Whether the app may want an upgrade: it listens for them too. */
 function isForApp(server: Server): boolean {
   return server.listenerCount('upgrade') > placesOn(server).length
 }
 
-/** True when neither another of ours on this server nor the app itself may want an upgrade of this path. */
+/** Whether neither another place nor the app may want an upgrade of this path. */
 function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
   return !isForApp(server) && !others.some(other => other.path === asked || other.takesBelow?.(asked))
 }

@@ -9,11 +9,11 @@ import type { Dialect } from '../json-rpc/dialect.ts'
 
 const MAX_AGE_SECONDS = 300
 
-/** How requests for the card of a runtime are answered: in the version that they name, signed if the runtime signs. */
+/** Answers requests for a runtime's card, in the requested version, signed if the runtime signs. */
 export class CardAnswers {
   readonly #runtime: Runtime
   readonly #dialects: readonly Dialect[]
-  /** The dialect whose card goes into that of 1.0, for clients that name no version. */
+  /** The dialect whose members are added to the card of 1.0, for clients that request no version. */
   readonly #merging: Dialect | undefined
   readonly #since: Date
 
@@ -24,7 +24,7 @@ export class CardAnswers {
     this.#since = new Date(runtime.settings.clock.now())
   }
 
-  /** Answers with the card in the version `named`, as the request gives it; empty if it gives none. `more`: headers of every answer to it. */
+  /** Answers with the card in the version `named`, the raw value from the request, which may be empty. `more`: headers of every answer. */
   async card(request: Request, named: string, interfaces: readonly AgentInterface[], more: Headers, tenant?: string): Promise<Response> {
     const version = asked(named)
     const dialect = this.#dialectOf(version)
@@ -36,7 +36,7 @@ export class CardAnswers {
     }
   }
 
-  /** Answers with the card of a version before 1.0. A request that names none gets one for all of them, since no members contradict each other. */
+  /** Answers with a card from before 1.0. A request without a version gets all of them merged, since no members conflict. */
   oldCard(request: Request, named: string, interfaces: readonly AgentInterface[], more: Headers): Promise<Response> | Response {
     if (this.#dialectOf(asked(named))) return this.card(request, named, interfaces, more)
     const made = this.#runtime.agentCard(interfaces)
@@ -48,15 +48,14 @@ export class CardAnswers {
   }
 }
 
-/** The version of the card that is wanted; empty if the request names none, as most do. */
+/** The requested version; empty if the request names none, as most do. */
 function asked(version: string): string {
   return version === '' ? '' : (normaliseVersion(version) ?? '')
 }
 
 /**
- * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and is asked for again by its ETag or its
- * date (§8.6.1), which is `since`: that of the start of the server. `card` is JSON in the dialect that was asked for, `more`
- * the headers of every answer to the request.
+ * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and revalidated by its ETag or its date (§8.6.1):
+ * `since`, the start of the server. `card` is JSON in the requested dialect, `more` the headers of every answer.
  */
 function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Request, more: Readonly<Record<string, string>>): Response {
   const body = JSON.stringify(card)
@@ -67,7 +66,7 @@ function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Requ
   return pageAnswer(method, body, { 'Content-Type': 'application/json', ...headers })
 }
 
-/** Answers a request for `/` with a page that says how to talk to the agent. */
+/** Answers a request for `/` with a page that shows how to call the agent. */
 export function pageOf(card: AgentCard, { method }: Request): Response {
   return pageAnswer(method, page(card), { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'", ...SAFE })
 }
@@ -78,7 +77,7 @@ function pageAnswer(method: string, body: string, headers: Record<string, string
   return new LightResponse(method === 'HEAD' ? null : body, { headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) } })
 }
 
-/** An ETag says more than a date: with one, the date is not looked at (RFC 9110 §13.1.3). */
+/** With an ETag, the date is ignored (RFC 9110 §13.1.3). */
 function isKnown(asked: Request['headers'], etag: string, since: Date): boolean {
   const tags = asked.get('if-none-match')
   if (tags !== null) return tags.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)

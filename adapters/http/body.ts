@@ -4,12 +4,12 @@ import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** How many bytes of a body have been read. */
+/** The number of bytes read from a body. */
 export interface BodySize {
   bytes: number
 }
 
-/** Where the bytes of a body are counted while they are not parsed, and `turn` to parse so many of them. */
+/** Counts the bytes of a body until it is parsed; `turn` schedules the parsing of so many bytes. */
 export interface BodyIntake {
   readonly size: BodySize
   readonly unfinished: () => Unfinished
@@ -17,9 +17,10 @@ export interface BodyIntake {
 }
 
 /**
- * Reads the body of a request, UTF-8 of at most `limit` bytes; nothing is ''. `intake` notes its size, counts it, and gives the turn to parse it. Throws TooLarge, as soon as
- * that is known, and ParseError for what is not UTF-8 or breaks off. Resolves at the end of a turn of the event loop: the
- * requests that came in together then take each step together, which spares the processor's caches a sixth of the time.
+ * Reads the body of a request: UTF-8 of at most `limit` bytes. No body is ''. `intake` counts its bytes and schedules its parsing.
+ * Throws TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Resolves at the end of a turn of the
+ * event loop, so that requests that arrive together run each step together: this uses the processor's caches and takes a
+ * sixth less time.
  */
 export async function bodyOf(request: Request, limit: number, intake?: BodyIntake): Promise<string> {
   const length = request.headers.get('content-length')
@@ -29,7 +30,7 @@ export async function bodyOf(request: Request, limit: number, intake?: BodyIntak
   const unfinished = isSmall ? undefined : intake?.unfinished()
   try {
     const bytes = await (isSmall ? request.arrayBuffer() : collected(request.body, limit, size, unfinished)).catch((cause: unknown) => {
-      throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body broke off.', { cause })
+      throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body is incomplete.', { cause })
     })
     size.bytes = bytes.byteLength
     await turnEnd()
@@ -62,5 +63,5 @@ async function collected(body: ReadableStream<Uint8Array> | null, limit: number,
 }
 
 function tooLarge(limit: number): A2AError {
-  return new A2AError('TooLarge', `A body may have ${limit} bytes. Send large files by url.`)
+  return new A2AError('TooLarge', `A body may have at most ${limit} bytes. Send large files by url.`)
 }

@@ -1,46 +1,48 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
 import type { AnswerSpace } from '../../runtime/access/answer-room.ts'
 import type { CallContext, Room } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
 import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
+import { jitter } from '../../runtime/primitives/jitter.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { connectionOf, disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
 import type { BodyIntake, BodySize } from './body.ts'
 
-/** A request that was let in, and what its bindings need to know of it. */
+/** An admitted request, with what its bindings need. */
 export interface HttpCall {
   readonly request: Request
-  /** Node's response to it, as far as the server has told. */
+  /** Node's response, if the server provides it. */
   readonly served: NodeResponse
-  /** The path below the base, with a slash in front and none behind; `/` for the base itself. */
+  /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
   readonly path: string
   readonly size: BodySize
-  /** The room of the answer, or of what the stream begins with. */
+  /** The memory quota of a large answer, or of a stream's first event. */
   readonly space: AnswerSpace
   readonly query: URLSearchParams
   readonly principal: Principal | undefined
-  /** The tenant that the path names, where JSON-RPC is called there. */
+  /** The tenant in the path of a JSON-RPC request. */
   readonly tenant?: string
   readonly terms: CallTerms
-  /** Headers of every answer: which extensions are active, which page may read it. */
+  /** Headers of every answer: active extensions and CORS. */
   readonly headers: Readonly<Record<string, string>>
-  /** Where the agent is reached. */
+  /** The interfaces of the agent, for its extended card. */
   readonly interfaces: readonly AgentInterface[]
-  /** Where it belongs, if the runtime traces. */
+  /** The trace context, if the runtime traces. */
   readonly traced: TraceTerms | undefined
 }
 
-/** The names that 0.3 and server-sent events have for service parameters. */
+/** The header names of 0.3 and of server-sent events for service parameters. */
 const OTHER_NAMES: Readonly<Record<string, string>> = { 'a2a-extensions': 'x-a2a-extensions', 'taskchart-after-generation': 'last-event-id' }
 
-/** Service parameters that count only where an extension is active. */
+/** Service parameters that are ignored without an active extension. */
 const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
 
-/** On what terms a request calls (§3.2.6): by its headers, or by its query for clients that cannot set them. */
+/** The terms of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
 export function termsOf({ headers }: Request, query: URLSearchParams, supported: readonly string[]): CallTerms {
   const parameters = new Map<string, string>()
   const read = (name: string) => {
@@ -54,24 +56,24 @@ export function termsOf({ headers }: Request, query: URLSearchParams, supported:
   return callTerms(parameters satisfies ServiceParameters, defaults, supported)
 }
 
-/** What a stream adds to the context of its call. */
+/** The additions of a stream to its call's context. */
 export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
 
-/** The context of a call, whose waiting ends when its client is gone unless a stream has terms of its own. */
+/** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
   const { size, space, principal, tenant, terms, interfaces, traced } = call
   const { version, extensions, conditions } = terms
   const { signal = goneSignal(call), ...more }: Partial<StreamTerms> = streamTerms ?? {}
   const room: Room = async bytes => {
     await space.take(bytes)
-    // Nothing is read for a client that has left.
+    // Reads nothing for a client that has disconnected.
     signal.throwIfAborted()
   }
   const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room, connection: connectionOf(call.served), signal, ...more }
   return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
 }
 
-/** The counts of a call's body while it is not parsed, and its turn to be parsed. */
+/** Counts a call's body while it is unparsed, and schedules its parsing. */
 export function intakeOf({ settings }: Runtime, { principal, tenant, size, served, request }: HttpCall): BodyIntake {
   const sharer = settings.sharerOf(principal, tenant)
   return {
@@ -89,4 +91,13 @@ function queried(query: URLSearchParams, wanted: string): string {
   if (query.size === 0) return ''
   for (const [name, value] of query) if (name.toLowerCase() === wanted) return value
   return ''
+}
+
+/** The delay of an answer that refuses a request over its quota, in milliseconds. The connection is blocked meanwhile. */
+const heldMs = jitter(200)
+
+/** Delays the answer to a request that a quota refuses, so that a client that keeps sending does not delay others. */
+export async function delayRefusal(error: unknown, { clock }: Runtime['settings']): Promise<void> {
+  if (!isA2AError(error) || error.metadata['quota'] === undefined) return
+  await new Promise<void>(resolve => void clock.setTimeout(resolve, heldMs()))
 }

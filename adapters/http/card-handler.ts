@@ -10,26 +10,26 @@ import { CardAnswers } from './agent-card.ts'
 import { termsOf } from './call.ts'
 import { notAllowed } from './rest.ts'
 
-/** What a card says of where its agent is. */
+/** The content of a card that depends on how the app serves the agent. */
 export interface CardHandlerOptions {
-  /** Every interface of the agent, the preferred first. */
+  /** Every interface of the agent, the preferred one first. */
   readonly interfaces: readonly AgentInterface[]
-  /** Older versions of A2A whose cards are given too: `[dialect03(runtime)]` of `taskchart/legacy`. Default none. */
+  /** Older versions of A2A whose cards are served too: `[dialect03(runtime)]` of `taskchart/legacy`. Default none. */
   readonly dialects?: readonly Dialect[]
 }
 
 const OPTIONS: OptionKinds<CardHandlerOptions> = { interfaces: INTERFACES, dialects: DIALECTS }
 
-/** Answers requests as `fetch` asks them, or as node:http and Express hand them over. */
+/** A fetch handler that is also a listener for node:http and Express. */
 export interface CardHandler {
   (request: Request): Promise<Response>
   (request: IncomingMessage, response: ServerResponse): Promise<void>
 }
 
 /**
- * The agent's card (§8.2) for an app that routes requests itself, such as one with the servers of the official SDK: mount it at
- * `/.well-known/agent-card.json`. Like the cards of `serve` it is signed if the runtime signs, and may be cached: it has `Cache-Control`,
- * `ETag` and `Last-Modified`. Takes no path and no Host into account. Throws TypeError for `interfaces` that are none.
+ * The agent's card (§8.2) for an app with its own routing, such as one with the servers of the official SDK: mount it at
+ * `/.well-known/agent-card.json`. Like the cards of `serve`, it is signed if the runtime signs, and cacheable: it has
+ * `Cache-Control`, `ETag` and `Last-Modified`. It ignores path and Host. Throws TypeError for invalid `interfaces`.
  */
 export function cardHandler(runtime: Runtime, options: CardHandlerOptions): CardHandler {
   checkRuntime(runtime, 'cardHandler')

@@ -3,16 +3,15 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { jsonAnswer, statusAnswer, statusText } from '../entry/answers.ts'
 import type { Dialect, RestCall } from '../json-rpc/dialect.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
-import { contextOf, type HttpCall } from './call.ts'
+import { contextOf, delayRefusal, type HttpCall } from './call.ts'
 import { bodyParameters, statusOfBody } from './parameters.ts'
-import { delayRefusal } from './quota-delay.ts'
 import { overQuota } from './rest.ts'
 import { inPieces, streamed } from './streaming.ts'
 
-/** How events stand in a stream: as they are. */
+/** Writes events of a stream as plain JSON. */
 const EVENTS = { encode: (event: object) => JSON.stringify(event), encodeLarge: jsonPieces, encodeError: statusText }
 
-/** Answers a request by the REST of an older version, which is below a prefix (`/v1/`); `undefined` if it is none of those. */
+/** Answers a REST request of an older version, whose paths begin with `/v1/`; `undefined` for other requests. */
 export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], call: HttpCall): Promise<Response> | undefined {
   const version = normaliseVersion(call.terms.version)
   const dialect = call.path.startsWith('/v1/') ? dialects.find(dialect => dialect.version === version) : undefined
@@ -36,7 +35,7 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
   }
 }
 
-/** What a request calls. What cannot be read is counted. */
+/** The call of a request. A request that cannot be decoded counts against the quota. */
 async function readRequest(runtime: Runtime, call: HttpCall, rest: Required<Dialect>['rest']): Promise<RestCall | undefined> {
   const { request, path, query } = call
   try {

@@ -2,24 +2,24 @@ import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import type { Sink } from './sinks.ts'
 
-/** How often a stream says that it lives when it has nothing else to say. */
+/** The interval of keep-alive comments on an idle stream. */
 export const KEEP_ALIVE_MS = 15_000
 
-/** How long a client may read nothing while events wait for it. */
+/** The time that a client may read nothing while events wait. */
 export const STUCK_MS = 30_000
 
-/** Characters that are written at once. Longer texts go in pieces, so that it shows whether their client reads. */
+/** The maximum number of characters per write. Longer texts are split, to notice whether the client reads. */
 const AT_ONCE = 64 * 1024
 
-/** Turns of the event loop within which events are written together: a write of its own costs as much as making the event. */
+/** Turns of the event loop whose events are written together: a write costs as much as making an event. */
 const TURNS = 8
 
-/** One server-sent event; `id` is what a client that comes back names in `Last-Event-ID`. */
+/** One server-sent event. A client that reconnects sends its `id` as `Last-Event-ID`. */
 export function sentEvent(data: string, id: number | undefined): string {
   return id === undefined ? `data: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`
 }
 
-/** The same of an event whose data comes in pieces. */
+/** The same for an event whose data is split into pieces. */
 export function* sentPieces(data: Iterable<string>, id: number | undefined): Generator<string, void, undefined> {
   yield id === undefined ? 'data: ' : `id: ${id}\ndata: `
   yield* data
@@ -27,8 +27,8 @@ export function* sentPieces(data: Iterable<string>, id: number | undefined): Gen
 }
 
 /**
- * The server-sent events that go to one client. Those of a few turns of the event loop leave together. While its sink has no
- * room {@link drained} makes senders wait; a client that reads nothing for {@link STUCK_MS} is cut off.
+ * The server-sent events to one client. Events of a few turns of the event loop are written together. While its sink is full,
+ * {@link drained} makes senders wait. The connection of a client that reads nothing for {@link STUCK_MS} is closed.
  */
 export class EventStream {
   readonly #sink: Sink
@@ -43,7 +43,7 @@ export class EventStream {
   #drained: Promise<void> | undefined
   #wake = () => {}
 
-  /** `left` is called when the client leaves, or is cut off, before the end. A text that is no stream of events gets no comments. */
+  /** `left` is called when the connection closes before the end. `takesComments` is false for a body that is not SSE. */
   constructor(sink: Sink, clock: Clock, left: () => void, takesComments = true) {
     this.#takesComments = takesComments
     this.#sink = sink
@@ -54,12 +54,12 @@ export class EventStream {
     sink.open({ drained: () => this.#goOn(), gone: () => this.#leave() })
   }
 
-  /** False once it was ended, or its client has left. */
+  /** False after the end of the stream, and after its client has disconnected. */
   get isOpen(): boolean {
     return this.#state === 'open'
   }
 
-  /** Sends the text of an event, in the order of the calls. Nothing happens once the stream is not open. */
+  /** Sends the text of an event, in the order of the calls. Does nothing once the stream is closed. */
   send(event: string): void {
     if (!this.isOpen) return
     this.#waiting += event
@@ -67,28 +67,28 @@ export class EventStream {
     else if (!this.#isDue) this.#flushAfter(TURNS)
   }
 
-  /** Sends one text in pieces, as the client reads them. The event loop goes on between them, and no comment comes into it. */
+  /** Sends one text in pieces, as fast as the client reads. Other work runs between the pieces, and no comment is inserted. */
   async sendPieces(pieces: Iterable<string>): Promise<void> {
     const takesComments = this.#takesComments
     this.#takesComments = false
     for (const piece of pieces) {
       if (!this.isOpen) return
       this.send(piece)
-      // A socket that takes all at once drains within the turn: without an end of that nobody else would have theirs.
+      // A socket that accepts everything drains within the turn. Waiting for the turn's end lets other work run.
       await this.drained
       await turnEnd()
     }
     this.#takesComments = takesComments
   }
 
-  /** Resolves when there is room again, or the client has left; `undefined` when there is room now. */
+  /** Resolves when the sink has room, or the client has disconnected; `undefined` if it has room now. */
   get drained(): Promise<void> | undefined {
     if (this.#drained || !this.isOpen || this.#sink.room > 0) return this.#drained
     this.#watch()
     return (this.#drained = new Promise(resolve => (this.#wake = resolve)))
   }
 
-  /** Ends the stream after what was sent. Nothing happens if it is not open. */
+  /** Ends the stream after pending events. Does nothing if it is closed. */
   end(): void {
     if (!this.isOpen) return
     this.#state = 'ending'
@@ -96,7 +96,7 @@ export class EventStream {
     this.#flushAfter(1)
   }
 
-  /** Cuts the client off unless it reads something soon. */
+  /** Closes the connection unless the client reads soon. */
   #watch(): void {
     this.#stuck ??= this.#clock.setTimeout(() => {
       this.#sink.cutOff()
@@ -104,7 +104,7 @@ export class EventStream {
     }, STUCK_MS)
   }
 
-  /** The client has read what it was sent. */
+  /** Called when the client has read pending data. */
   #goOn(): void {
     if (this.#state === 'over') return
     this.#clock.clearTimeout(this.#stuck)
@@ -130,10 +130,10 @@ export class EventStream {
     if (this.#waiting === '') this.#sink.write('')
     while (this.#waiting !== '' && this.#sink.room > 0) {
       const text = this.#waiting
-      // A character of two units is not cut in two.
+      // Does not split a surrogate pair.
       const last = text.charCodeAt(AT_ONCE - 1)
       const end = last >= 0xd800 && last < 0xdc00 ? AT_ONCE - 1 : AT_ONCE
-      // First of all: a sink may ask for more at once.
+      // Assigned before the write, since a sink may drain synchronously.
       this.#waiting = text.slice(end)
       this.#sink.write(text.slice(0, end))
     }

@@ -9,52 +9,50 @@ import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../..
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from '../entry/admission.ts'
-import { refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
+import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
 import { connectionOf, type Handler, type NodeResponse } from '../entry/connection.ts'
-import { crossOrigin, preflight } from '../entry/cross-origin.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH } from '../entry/listen.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
-import { termsOf, type HttpCall } from './call.ts'
+import { delayRefusal, type HttpCall, termsOf } from './call.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { codingRefusal } from './parameters.ts'
-import { delayRefusal } from './quota-delay.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { routeOf } from './routes.ts'
 import { answerRpc } from './rpc.ts'
 
-/** How the HTTP bindings are served. */
+/** The options of the HTTP bindings. */
 export interface HandlerOptions {
-  /** The path that the agent is served at. Default `/`. */
+  /** The path of the agent. Default `/`. */
   readonly path?: string
   /**
-   * The address that the card gives, where the handler sees another: behind a proxy, or below a path that an app takes away. Default: the
-   * runtime's `publicUrl`, else what its `hosts` say, else the address that is asked, if it is one of this machine alone.
+   * The URL in the card, if it differs from the one that the handler sees: behind a proxy, or if the app strips a path. Default: the
+   * runtime's `publicUrl`, else the requested host in `hosts`, else the requested URL if it is a loopback one.
    */
   readonly url?: string
-  /** Whether the address takes WebSockets too, so that the card lists them. Default false. */
+  /** Whether the URL also accepts WebSockets, so that the card lists them. Default false. */
   readonly webSocket?: boolean
-  /** Older versions of A2A to speak beside 1.0. Default none. */
+  /** Older versions of A2A to support beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
-  /** Where else the app serves the agent, such as gRPC: the card lists these after those of the handler, and so does the extended card. Default nowhere. */
+  /** Other interfaces of the agent, such as gRPC. The card and the extended card list them last. Default none. */
   readonly interfaces?: readonly AgentInterface[]
 }
 
 const OPTIONS: OptionKinds<HandlerOptions> = { path: A_PATH, url: textSuchAs("'https://agent.example/'"), webSocket: TRUE_OR_FALSE, dialects: DIALECTS, interfaces: INTERFACES }
 
-/** The answer to a request for a card or page, where nothing says which address it should give. */
+/** The answer to a request for a card or page if the agent's URL is unknown. */
 const NOWHERE: Refusal = { status: 421, message: NO_ADDRESS }
 
-/** Where the card of an agent of before 0.3 is. */
+/** The path of the card in A2A before 0.3. */
 const OLD_CARD_PATH = '/.well-known/agent.json'
 
 /**
- * The HTTP bindings of a runtime as one function: JSON-RPC at the path itself (§9), REST below it (§11), the card at its
- * well-known place below it and on the host (§8.2), and a page for people. Streams are server-sent events. Works in
- * everything that takes a fetch handler, and by an adapter in everything else. Throws TypeError for `interfaces` that are none.
+ * The HTTP bindings of a runtime as one fetch handler: JSON-RPC at the path itself (§9), REST below it (§11), the card at its
+ * well-known path below it and on the host (§8.2), and a page for people. Streams are server-sent events. Other servers use it
+ * through an adapter. Throws TypeError for invalid `interfaces`.
  */
 export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handler {
   checkRuntime(runtime, 'httpHandler')
@@ -88,12 +86,12 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   })
 }
 
-/** The tenant of a route by REST. */
+/** The tenant in a REST route. */
 function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
   return routed && 'method' in routed && routed.tenant !== undefined ? tenantIn(`/${routed.tenant}`) : undefined
 }
 
-/** Answers for the card and the page of an agent that is not served over HTTP. */
+/** Serves only the card and the page, for an agent that is not served over HTTP. */
 export function cardAndPage(runtime: Runtime, options: Placed): Handler {
   const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
   return entered(runtime, options, async (_, { headers }) => statusAnswer(new A2AError('MethodNotFound', nothing), headers))
@@ -101,10 +99,10 @@ export function cardAndPage(runtime: Runtime, options: Placed): Handler {
 
 type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 
-/** What is known of a request when it gets in, before anybody has said who calls. */
+/** The parts of a request that are known before authentication. */
 type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfaces'>
 
-/** Lets requests in, answers those for the card and the page, which everyone may see, and hands over the rest. */
+/** Admits requests, answers those for the public card and page, and passes on the rest. */
 function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
@@ -113,7 +111,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const publicUrl = url ?? settings.publicUrl
 
   const interfacesFor = memoizeLast(address => interfacesAt(address, offer))
-  /** Where the agent is, as a request may be told; nothing if that cannot be known. */
+  /** The interfaces to show to a request; empty if the agent's URL is unknown. */
   const placed = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
     if (publicUrl !== undefined) return interfacesFor(publicUrl)
     const origin = direct ? originTaken(address.hostname, direct.socket, settings.hosts) : originMounted(address, settings.hosts)
@@ -122,7 +120,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const belowBase = memoizeLast(pathname => pathBelow(base, pathname))
   const addressOf = memoizeLast(url => new URL(url))
 
-  /** The Host rule for a request that an app has made: for its address, which has the host of an absolute target, and for its Host header. */
+  /** The Host rule for a request of an app: for its URL, which has the host of an absolute target, and for its Host header. */
   const mountedRefusal = (address: URL, host: string) => hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
 
   const admitted = async (request: Request, address: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> => {
@@ -156,15 +154,39 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   }
 }
 
-/** The path below the base, with one slash in front, as two come of putting addresses together, and none at its end. What is not below it is nowhere. */
+/** The path below the base, with one leading slash and no trailing one; empty outside of the base. Joined URLs may have two slashes. */
 function pathBelow(base: string, pathname: string): string {
   const inside = pathname === base || pathname.startsWith(`${base}/`)
   if (!inside) return ''
   return pathname.slice(base.length).replace(/^\/+/, '/').replace(/\/$/, '') || '/'
 }
 
-/** Names the active extensions in the header in which they were asked for: 0.3 has another. */
+/** Lists the active extensions in the header of the request's version: 0.3 has another name. */
 function activation({ headers }: Request, activated: readonly string[]): Record<string, string> {
   if (activated.length === 0) return {}
   return { [headers.has('x-a2a-extensions') ? 'X-A2A-Extensions' : 'A2A-Extensions']: activated.join(',') }
+}
+
+/** Response headers that a page may read. */
+const EXPOSED = 'A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate'
+
+/** The CORS headers of an answer to an admitted origin. */
+function crossOrigin(origin: string | undefined): Record<string, string> {
+  return origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
+}
+
+/** Answers a CORS preflight request. Credentials are sent in headers, never in cookies. */
+function preflight(origin: string | undefined, { headers }: Request): Response {
+  return new LightResponse(null, {
+    status: 204,
+    headers: {
+      Allow: 'GET, HEAD, POST, DELETE, OPTIONS',
+      ...crossOrigin(origin),
+      ...(origin !== undefined && {
+        'Access-Control-Allow-Methods': 'GET, POST, DELETE',
+        'Access-Control-Allow-Headers': headers.get('access-control-request-headers') ?? 'content-type',
+        'Access-Control-Max-Age': '600'
+      })
+    }
+  })
 }

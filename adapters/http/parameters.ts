@@ -9,37 +9,37 @@ import { bodyOf } from './body.ts'
 import { intakeOf, type HttpCall } from './call.ts'
 import type { Routed } from './routes.ts'
 
-/** True when a request says that its body is JSON. */
+/** Whether a request declares a JSON body. */
 export function isJson(request: Request): boolean {
   const type = typeOf(request)
   return type === 'application/json' || type === A2A_JSON
 }
 
-/** The type of an answer: `application/json`, unless the client sends or asks for A2A's own. */
+/** The content type of an answer: `application/json`, unless the client sends or accepts A2A's own. */
 export function answerType(request: Request): string {
   const asked = request.headers.get('accept')?.toLowerCase().includes(A2A_JSON) ?? false
   return asked || typeOf(request) === A2A_JSON ? A2A_JSON : 'application/json'
 }
 
-/** The error for a body of another type. */
+/** The error for a body of another content type. */
 export function wrongType(request: Request): A2AError {
   const given = typeOf(request)
   return new A2AError('ContentTypeNotSupported', `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`)
 }
 
 /**
- * The HTTP status of an error by REST, if it is not that of its code. A body that is not JSON gets 415 (RFC 9110 §15.5.16), as over
- * JSON-RPC; ContentTypeNotSupported for a part of a message keeps the status that A2A gives it.
+ * The HTTP status of a REST error, if it differs from the status of its code. A body that is not JSON gets 415 (RFC 9110 §15.5.16), as
+ * over JSON-RPC; ContentTypeNotSupported for a part of a message keeps its A2A status.
  */
 export function statusOfBody(error: unknown, request: Request): number | undefined {
   return isA2AError(error) && error.code === 'ContentTypeNotSupported' && !isJson(request) ? 415 : undefined
 }
 
-/** Refuses a body in a content coding (RFC 9110 §15.5.16), such as gzip; `undefined` for one that has none. */
+/** Refuses a body with a content coding such as gzip (RFC 9110 §15.5.16); `undefined` without one. */
 export function codingRefusal({ headers }: Request): Refusal | undefined {
   const codings = headers.get('content-encoding')
   if (codings === null || codings.split(',').every(coding => ['', 'identity'].includes(coding.trim().toLowerCase()))) return undefined
-  const error = new A2AError('ContentTypeNotSupported', `Send the body as it is, without Content-Encoding: ${codings.slice(0, 64)}.`)
+  const error = new A2AError('ContentTypeNotSupported', `Send the body without Content-Encoding: ${codings.slice(0, 64)}.`)
   return { status: 415, message: error.message, headers: { 'Accept-Encoding': 'identity' }, error }
 }
 
@@ -47,23 +47,23 @@ function typeOf({ headers }: Request): string {
   return nameOf(headers.get('content-type') ?? '')
 }
 
-/** The name of a type without its parameters. */
+/** A media type without its parameters. */
 const nameOf = memoizeLast(type => type.replace(/;.*/s, '').trim().toLowerCase())
 
 type Params = Record<string, unknown>
 
-/** The parameters of a request: its path's, and beside them those of its body, where it may have one, or of its query. */
+/** The parameters of a request: from its path, and from its body or its query. */
 export async function parametersOf(runtime: Runtime, call: HttpCall, { parameters }: Routed): Promise<Params> {
   const params = call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.query)
   for (const [name, encoded] of Object.entries(parameters)) {
     const [value, other] = [decoded(name, encoded), params[name] ?? '']
-    if (other !== '' && other !== value) throw invalidParams({ field: name, description: 'must be that of the path' })
+    if (other !== '' && other !== value) throw invalidParams({ field: name, description: 'must equal the value in the path' })
     params[name] = value
   }
   return params
 }
 
-/** What stands in a path, without its percent-encoding. */
+/** Decodes percent-encoding in a path. */
 export function decoded(name: string, encoded: string): string {
   try {
     return decodeURIComponent(encoded)
@@ -72,7 +72,7 @@ export function decoded(name: string, encoded: string): string {
   }
 }
 
-/** The body of a request as an object; none is an empty one. */
+/** The body of a request as an object; an empty body is an empty object. */
 export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<Params> {
   const { request } = call
   const { limits } = runtime.settings
@@ -94,7 +94,7 @@ export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<
   return body
 }
 
-/** The members of a query by name; what is given twice is refused, since no parameter by REST is a list. */
+/** The members of a query. Duplicates are refused, since no REST parameter is a list. */
 function queryParameters(query: URLSearchParams): Params {
   const params: Params = {}
   for (const [name, value] of query) {
@@ -105,6 +105,6 @@ function queryParameters(query: URLSearchParams): Params {
   return params
 }
 
-/** The parameters that are booleans, which a query writes as text (§11.5). Numbers may be text everywhere. */
+/** The boolean parameters, which are text in a query (§11.5). Numbers may be text everywhere. */
 const FLAGS = ['includeArtifacts', 'include_artifacts']
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])

@@ -4,19 +4,18 @@ import { jsonAnswer, statusAnswer, statusText } from '../entry/answers.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { encodeOnce } from '../json-rpc/frames.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
-import { contextOf, type HttpCall } from './call.ts'
+import { contextOf, delayRefusal, type HttpCall } from './call.ts'
 import { answerType, decoded, parametersOf, statusOfBody } from './parameters.ts'
-import { delayRefusal } from './quota-delay.ts'
 import { routeOf, type Routed } from './routes.ts'
 import { inPieces, streamed } from './streaming.ts'
 
-/** How events stand in a stream: as they are. */
+/** Writes events of a stream as plain JSON. */
 const REST = { encode: encodeOnce, encodeLarge: jsonPieces, encodeError: statusText }
 
-/** How long a card that is not for everybody may be kept, and by whom (§13.3). */
+/** Caching of the extended card, which is private (§13.3). */
 const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 
-/** Answers a request by REST (§11): parameters in path and query, or as the body's JSON; streams come as server-sent events. */
+/** Answers a REST request (§11): parameters in path and query, or in the JSON body; streams are server-sent events. */
 export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
   const { request, path, headers } = call
   const routed = routeOf(request.method, path)
@@ -40,7 +39,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
   }
 }
 
-/** The parameters of a request, and its tenant. What cannot be read is counted. */
+/** The parameters and the tenant of a request. A request that cannot be decoded counts against the quota. */
 async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Promise<{ params: object; placed: HttpCall }> {
   let placed = call
   try {
@@ -51,16 +50,16 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Pr
   }
 }
 
-/** Counts a request that reaches no operation. Gives the answer if it is over a quota. */
+/** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
 export async function overQuota({ settings }: Runtime, call: HttpCall): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call))
   await delayRefusal(error, settings)
   return error && statusAnswer(error, call.headers)
 }
 
-/** An answer to a verb that a path does not have. */
+/** Answers an unsupported method of a path. */
 export function notAllowed(allowed: readonly string[], headers: HttpCall['headers']): Response {
   const allow = [...new Set(allowed)].join(', ')
-  const error = { error: { code: 405, status: 'UNIMPLEMENTED', message: `Only ${allow} is answered here.`, details: [] } }
+  const error = { error: { code: 405, status: 'UNIMPLEMENTED', message: `This path supports only ${allow}.`, details: [] } }
   return jsonAnswer(JSON.stringify(error), { ...headers, Allow: allow }, 405)
 }

@@ -1,13 +1,13 @@
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 
-/** One route by REST (§11.3): its verb, its path, whose groups are parameters, and the operation that it calls. */
+/** A REST route (§11.3): its method, its path, whose groups are parameters, and its operation. */
 interface Route {
   readonly verb: 'GET' | 'POST' | 'DELETE'
   readonly path: RegExp
   readonly method: OperationMethod
 }
 
-/** What a path leads to: the operation, and the parameters that stand in the path, still percent-encoded. */
+/** The operation of a path, and the parameters in the path, still percent-encoded. */
 export interface Routed {
   readonly method: OperationMethod
   readonly parameters: Readonly<Record<string, string>>
@@ -18,7 +18,7 @@ const TASK = '/tasks/(?<id>(?![^/]*:(?:cancel|subscribe)$)[^/]+)'
 const TASK_AND = '/tasks/(?<id>[^/]+)'
 const CONFIGS = '/tasks/(?<taskId>[^/]+)/pushNotificationConfigs'
 
-/** A2A's routes. Subscribing goes by GET, as in the proto, and by POST, as in the text. */
+/** A2A's routes. SubscribeToTask accepts GET, as in the proto, and POST, as in the text. */
 const ROUTES: readonly Route[] = [
   route('POST', '/message:send', 'SendMessage'),
   route('POST', '/message:stream', 'SendStreamingMessage'),
@@ -34,10 +34,10 @@ const ROUTES: readonly Route[] = [
   route('GET', '/extendedAgentCard', 'GetExtendedAgentCard')
 ]
 
-/** Every route may have a tenant in front. */
+/** Every route may have a tenant as a prefix. */
 const TENANT = /^\/(?<tenant>[^/]+)(?<path>\/.*)$/
 
-/** Finds the route of a path. A list of verbs: the path is one of A2A's, for these. `undefined`: it is none. */
+/** Finds the route of a path. A list of methods: the path exists for these only. `undefined`: the path does not exist. */
 export function routeOf(verb: string, path: string): Routed | readonly string[] | undefined {
   const found = routeFrom(verb, path)
   if (found) return found

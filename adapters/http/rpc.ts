@@ -5,12 +5,11 @@ import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from '../json-rpc/frames.ts'
 import { bodyOf } from './body.ts'
-import { contextOf, intakeOf, type HttpCall } from './call.ts'
+import { contextOf, delayRefusal, type HttpCall, intakeOf } from './call.ts'
 import { isJson, wrongType } from './parameters.ts'
-import { delayRefusal } from './quota-delay.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
 
-/** Answers a request by JSON-RPC (§9): one request in each body; streams come as server-sent events. */
+/** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
   const envelope = await envelopeOf(runtime, call)
@@ -44,19 +43,19 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
   }
 }
 
-/** Answers what reaches no operation: with this error, or with RateLimited if it is over a quota. */
+/** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
 async function refused(runtime: Runtime, id: RequestId | null, error: A2AError, call: HttpCall, status?: number, params?: unknown): Promise<Response> {
   return (await overQuota(runtime, id, call, params)) ?? errorAnswer(id, error, call, status)
 }
 
-/** Counts what reaches no operation. Gives the answer if it is over a quota. */
+/** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
 async function overQuota({ settings }: Runtime, id: RequestId | null, call: HttpCall, params?: unknown): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call), params)
   await delayRefusal(error, settings)
   return error && errorAnswer(id, error, call)
 }
 
-/** How events stand in the stream of a request: each in an answer to it. */
+/** Wraps each event of a stream in a JSON-RPC response. */
 function framesOf(id: RequestId): Encoding {
   const frameOf = resultFrames(id)
   return { encode: event => frameOf(encodeOnce(event)), encodeLarge: event => resultPieces(id, event), encodeError: error => errorFrame(id, error) }

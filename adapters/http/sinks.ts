@@ -2,42 +2,41 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 import { disconnectSignal, type DirectResponse } from '../entry/connection.ts'
 
-/** Bytes that may wait for a client before its stream waits for it. */
+/** The buffer of a stream in bytes; above it, the stream waits for its client. */
 export const HIGH_WATER_BYTES = 64 * 1024
 
-/** What a sink tells of its client. */
+/** The events of a sink. */
 export interface SinkEvents {
-  /** There is room again. */
+  /** The buffer has room again. */
   readonly drained: () => void
-  /** The client has left. Called once, and not after the end. */
+  /** The client has disconnected. Called once, and not after the end. */
   readonly gone: () => void
 }
 
-/** Where the text of a stream goes on its way to one client. */
+/** The output of a stream to one client. */
 export interface Sink {
-  /** Called once, before all else. */
+  /** Called once, first. */
   open(events: SinkEvents): void
-  /** Bytes that may still wait for the client; 0 or less where the next have to wait for it. */
+  /** Free bytes in the buffer; with 0 or less, senders have to wait. */
   readonly room: number
-  /** Sends text on at once; the empty text begins the response. */
+  /** Writes text at once; the empty text sends the headers. */
   write(text: string): void
   /** Ends the response. */
   end(): void
-  /** Ends the connection to a client that does not read. */
+  /** Closes the connection of a client that does not read. */
   cutOff(): void
 }
 
 const UTF8 = new TextEncoder()
 
-/** Writes to the body of a Response, which whoever asked for it sends. */
+/** Writes to the body of a Response, which the caller of the handler sends. */
 export class BodySink implements Sink {
-  /** The body. */
   readonly body: ReadableStream<Uint8Array>
   readonly #destroy: (() => void) | undefined
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
   #events: SinkEvents | undefined
 
-  /** `destroy` ends the connection; without it the body fails instead. */
+  /** `destroy` closes the connection; without it, the body fails instead. */
   constructor(destroy?: () => void) {
     this.#destroy = destroy
     this.body = new ReadableStream<Uint8Array>({
@@ -69,7 +68,7 @@ export class BodySink implements Sink {
   }
 }
 
-/** Writes to Node's response itself, which takes half of the time that a web stream between them takes. */
+/** Writes to Node's response directly, which takes half the time of a web stream in between. */
 export class ResponseSink implements Sink {
   readonly #response: ServerResponse
   readonly #gone: AbortSignal

@@ -12,7 +12,7 @@ import type { HttpCall, StreamTerms } from './call.ts'
 import { EventStream, sentEvent, sentPieces } from './event-stream.ts'
 import { BodySink, ResponseSink } from './sinks.ts'
 
-/** How a binding writes an event, and an error that ends the stream, both in one line. */
+/** How a binding serialises an event, and an error that ends the stream. Both have no line breaks. */
 export interface Encoding {
   readonly encode: (event: object) => string
   /** The same for a large event. */
@@ -20,26 +20,26 @@ export interface Encoding {
   readonly encodeError: (error: unknown) => string
 }
 
-// Hono's light Response, if it has taken the global one's place before this was loaded, would be sent once more. It is light no more once it was looked into.
+// Hono's RESPONSE_ALREADY_SENT would be sent again if it is a light Response. Reading its body makes it an ordinary one.
 void RESPONSE_ALREADY_SENT.body
 
 type Events = AsyncGenerator<object, void, undefined>
 
-/** What a stream's first event may take before the response begins without it. */
+/** The time that the first event may take before the response begins without it. */
 const FIRST_EVENT_MS = 1000
 
-/** Events that one stream sends before the others, and the other work of the process, get their turn. */
+/** The number of events that one stream sends before it yields to other work. */
 const EVENTS_PER_TURN = 32
 
 /**
- * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with what goes wrong before the
- * first of them, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request run out.
+ * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with an error that occurs before the first
+ * event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request expire.
  */
 export async function streamed({ settings: { clock } }: Runtime, call: HttpCall, open: (terms: StreamTerms) => Events, encoding: Encoding): Promise<Response> {
   const { expiresAtMs = Infinity } = call.principal ?? {}
   const end = endOf(call.served, expiresAtMs)
   let generation: number | undefined
-  // Who leaves while nothing has come yet is noticed when the response begins.
+  // A client that disconnects before the first event is noticed when the response begins.
   const events = open({ signal: end.signal, numbered: number => void (generation = number) })
   const first = events.next()
   await early(first, clock)
@@ -58,12 +58,12 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
   return response
 }
 
-/** What ends a stream early: that its client leaves, or that credentials run out. Without those the connection's end is the stream's. */
+/** Ends a stream when its client disconnects or its credentials expire. Without an expiry, the connection's signal is enough. */
 function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortController, 'signal' | 'abort'> {
   return direct && expiresAtMs === Infinity ? { signal: disconnectSignal(direct.socket), abort: () => {} } : new AbortController()
 }
 
-/** The response of a stream, which has begun. */
+/** Begins the response of a stream. */
 function begun({ headers, served: { direct, outgoing } }: HttpCall, clock: Clock, left: () => void): { response: Response; stream: EventStream } {
   const all = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers }
   return responseOf({ direct, outgoing }, all, clock, left, true)
@@ -75,14 +75,14 @@ function responseOf({ direct, outgoing }: NodeResponse, headers: Headers, clock:
   return { response: new LightResponse(sink.body, { headers }), stream: new EventStream(sink, clock, left, takesComments) }
 }
 
-/** Answers with JSON text in pieces, as the client reads them: a client that reads nothing is cut off as from a stream. */
+/** Answers with JSON text in pieces, as fast as the client reads. A client that reads nothing is disconnected, as from a stream. */
 export function inPieces({ settings: { clock } }: Runtime, { served, space }: HttpCall, pieces: Iterable<string>, headers: Headers): Response {
   const { response, stream } = responseOf(served, { 'Content-Type': 'application/json', ...headers }, clock, () => {}, false)
   void stream.sendPieces(space.sent(pieces)).then(() => stream.end())
   return response
 }
 
-/** Waits for the first event, but not for long: a client wants to know that its stream is open. */
+/** Waits a short time for the first event: the client should soon know that its stream is open. */
 async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
   let timer: unknown
   const late = new Promise<void>(resolve => (timer = clock.setTimeout(resolve, FIRST_EVENT_MS)))
@@ -93,13 +93,13 @@ async function early(first: Promise<unknown>, clock: Clock): Promise<void> {
   }
 }
 
-/** How the events of a stream are written: the first in pieces if it is large. */
+/** Serialises the events of a stream: the first in pieces if it is large. */
 interface Encoders {
   readonly encode: (event: object) => string
   readonly encodeFirst: (event: object) => Iterable<string> | undefined
 }
 
-/** Sends every event until the last, or until the client has left. Throws `reason` if that is an error of ours which has stopped the events. */
+/** Sends every event, until the last or until the client disconnects. Throws `reason` if it is an A2AError that stopped the events. */
 async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, { encode, encodeFirst }: Encoders, reason: () => unknown): Promise<void> {
   let sent = 0
   const see = (event: object): Seen => {

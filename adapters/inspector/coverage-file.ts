@@ -4,20 +4,20 @@ import { basename, dirname, join } from 'node:path'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Coverage } from './feed.ts'
 
-/** How often the file is looked at, while somebody wants to know. */
+/** The polling interval of a watched file. */
 const LOOK_MS = 500
 
-/** What the last test of an agent reached, in a file beside its module: `.taskchart/coverage/agent.ts.json`. */
+/** The coverage of the last test of an agent, in a file beside its module: `.taskchart/coverage/agent.ts.json`. */
 export interface CoverageFile {
-  /** What it says; undefined without one, or one that says nothing. */
+  /** Reads it; `undefined` if it is missing or invalid. */
   read(): Promise<Coverage | undefined>
-  /** Writes it, and has git ignore it. */
+  /** Writes it, with a `.gitignore`. */
   write(coverage: Omit<Coverage, 'type' | 'chart'>): Promise<void>
-  /** Tells when it changes. Does not keep the process. The answer ends it. */
+  /** Calls `changed` when it changes. Does not keep the process alive. Returns the function that stops it. */
   watch(changed: () => void): () => void
 }
 
-/** The file of the agent of a module, by the module's path. */
+/** The coverage file of a module, by the module's path. */
 export function coverageFile(module: string): CoverageFile {
   const folder = join(dirname(module), '.taskchart')
   const path = join(folder, 'coverage', `${basename(module)}.json`)

@@ -1,50 +1,51 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { InspectionEvent } from 'xstate'
+import type { AnyStateMachine, InspectionEvent } from 'xstate'
+import type { Agent } from '../../runtime/agent/define-agent.ts'
 import type { LiveActors, Observation } from '../../runtime/contexts/observers.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import { unrefTimer } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Tap } from '../entry/frame-tap.ts'
-import { atHost } from './at-host.ts'
-import { drawnCharts, type DrawChart } from './drawn-charts.ts'
+import { chartsOf } from '../drawing/agent-charts.ts'
+import { chartMermaid } from '../drawing/mermaid.ts'
+import type { Tap } from '../entry/connection.ts'
 import type { Chart, Coverage, FromHub } from './feed.ts'
 import { PageLink, type Shown } from './page-link.ts'
-import { earlierTasks } from './recorder/earlier-tasks.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import { Recorder } from './recorder/recorder.ts'
 import type { Redact } from './recorder/seen-step.ts'
-import { TaskIndex } from './recorder/task-index.ts'
+import { earlierTasks, TaskIndex } from './recorder/task-index.ts'
 
-/** How long what happens is collected before pages hear of it. */
+/** The interval at which changes are sent to pages. */
 export const FLUSH_MS = 100
 
-/** How long it goes on to look after the last page has left, which may only have lost its connection. */
+/** How long the hub keeps observing without pages, since a page may only have lost its connection. */
 export const LINGER_MS = 30_000
 
-/** Who hears of all that is recorded, as XState tells it, beside the pages. */
+/** Receives all recorded events in XState's form, in addition to the pages. */
 export interface Sink {
-  /** A context is recorded from now on: its actors are there already. */
+  /** A context is recorded from now on, with its present actors. */
   began(actors: LiveActors): void
   inspected(event: InspectionEvent): void
 }
 
-/** What a hub is made with. */
+/** The options of a hub. */
 export interface HubOptions {
   readonly redact: Redact
   readonly draw: DrawChart
-  /** What the last test of the agent reached; undefined if nobody knows. */
+  /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<Coverage | undefined>
 }
 
-/** What is seen while somebody looks. */
+/** The state of the observation while someone uses the inspector. */
 interface Looking extends Shown {
   readonly observation: Observation
 }
 
 /**
- * Knows who looks at an agent, and tells them what goes on. It observes the runtime from when the first page or sink comes
- * until the last one has gone, a page for half a minute; before and after that nothing in the runtime knows of it.
+ * Observes an agent for pages and sinks, and sends them its events. It observes the runtime from the first page or sink until the
+ * last has gone, after a page for 30 more seconds; without them the runtime has no observer.
  */
 export class Hub {
   readonly #frames: FrameLog
@@ -66,12 +67,12 @@ export class Hub {
     this.#frames = new FrameLog(tap, runtime.settings.clock, () => this.#stirred())
   }
 
-  /** How many look. */
+  /** The number of pages and sinks. */
   get lookers(): number {
     return this.#pages.size + this.#sinks.size
   }
 
-  /** Shows another runtime from now on: the agent has been loaded again. */
+  /** Switches to another runtime after a reload of the agent. */
   use(runtime: Runtime, url: string): void {
     this.#unlook()
     this.#runtime = runtime
@@ -85,19 +86,19 @@ export class Hub {
     }
   }
 
-  /** Tells the pages why the agent could not be loaded again; null once it can. */
+  /** Tells the pages why the agent could not be reloaded; null once it can. */
   tell(trouble: string | null): void {
     this.#trouble = trouble
     this.#tellAll({ type: 'reload', error: trouble })
   }
 
-  /** Tells the pages what a test has reached. */
+  /** Sends the coverage of a test to the pages. */
   async cover(): Promise<void> {
     const coverage = await this.#options.coverage()
     if (coverage) this.#tellAll(coverage)
   }
 
-  /** Takes a page, until its socket closes. `host` is the name by which it reaches the server. */
+  /** Adds a page until its socket closes. `host` is the name by which it reaches the server. */
   page(socket: WebSocket, stream: Socket, host: string): void {
     const page = new PageLink(socket, stream, host)
     this.#pages.add(page)
@@ -110,7 +111,7 @@ export class Hub {
     void this.#greet(page)
   }
 
-  /** Takes a sink. The answer lets it go, and may be called twice. */
+  /** Adds a sink. Returns the function that removes it, which may be called twice. */
   sink(sink: Sink): () => void {
     const { recorder } = this.#look()
     this.#sinks.add(sink)
@@ -121,7 +122,7 @@ export class Hub {
     }
   }
 
-  /** Looks at nothing any more. */
+  /** Stops observing. */
   close(): void {
     this.#unlook()
     const { clock } = this.#runtime.settings
@@ -129,13 +130,13 @@ export class Hub {
     clock.clearTimeout(this.#lingering)
   }
 
-  /** Greets a page, after which it is told what there is. */
+  /** Sends `hello` to a page, and then everything that is known. */
   async #greet(page: PageLink): Promise<void> {
     const shown = this.#look()
     const { name, description, version } = this.#runtime.agentCard([])
     const hello = { type: 'hello', agent: { name, description, version }, url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true } as const
     const charts = await this.#drawn(shown.observation)
-    // It may have left meanwhile, or be greeted by the agent as it is now.
+    // The page may have gone meanwhile, or a reload may greet it again.
     if (this.#looking !== shown || !this.#pages.has(page)) return
     page.send({ ...hello, charts, nowMs: this.#runtime.settings.clock.now() })
     page.show(shown)
@@ -144,12 +145,12 @@ export class Hub {
     if (coverage) page.send(coverage)
   }
 
-  /** The charts, drawn once for each agent. */
+  /** The charts, drawn once per agent. */
   #drawn({ agent }: Observation): Promise<Chart[]> {
     return (this.#charts ??= drawnCharts(agent, this.#options.draw, this.#runtime.settings.logger))
   }
 
-  /** Begins to observe, unless it does. */
+  /** Starts observing, if necessary. */
   #look(): Looking {
     if (this.#looking) return this.#looking
     const { redact } = this.#options
@@ -186,7 +187,7 @@ export class Hub {
     return looking
   }
 
-  /** Reads the tasks that were there before: those of everyone anonymous, and of callers who have a context in memory. */
+  /** Reads earlier tasks from the store: those of anonymous callers, and of callers with a context in memory. */
   async #readEarlier({ observation, recorder, tasks }: Looking): Promise<void> {
     const scopes = [{ tenant: '', principal: 'anonymous' }, ...recorder.live.map(({ key }) => key)]
     const each = new Map(scopes.map(scope => [JSON.stringify([scope.tenant, scope.principal]), scope]))
@@ -196,7 +197,7 @@ export class Hub {
         tasks.read(row)
       }
     } catch (error) {
-      this.#runtime.settings.logger.error('the tasks of before could not be read', { error })
+      this.#runtime.settings.logger.error('the earlier tasks could not be read', { error })
     }
   }
 
@@ -228,4 +229,25 @@ export class Hub {
   #tellAll(frame: FromHub): void {
     this.#eachPage(page => page.send(frame))
   }
+}
+
+/** An agent's URL, with the host name by which a client reaches this server. */
+export function atHost(url: string, host: string): string {
+  const address = new URL(url)
+  address.host = host
+  return address.href
+}
+
+/** Draws a chart as an `<svg>` element. */
+type DrawChart = (machine: AnyStateMachine) => Promise<string>
+
+/** The charts of an agent for pages. A chart that cannot be drawn has no picture, and the error is logged. */
+async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
+  return Promise.all(chartsOf(agent).map(async ({ id, title, machine }) => {
+    const svg = await draw(machine).catch((error: unknown) => {
+      logger.error('a chart could not be drawn', { chart: id, error })
+      return ''
+    })
+    return { id, title, svg, mermaid: chartMermaid(machine) }
+  }))
 }

@@ -6,28 +6,28 @@ import { Inspector } from './inspector.ts'
 import { PageFiles } from './page-files.ts'
 import { loadStately } from './stately/stately-sink.ts'
 
-/** How an agent is inspected. */
+/** The options of an inspector. */
 export interface InspectOptions {
   /**
-   * Makes a copy of what is shown without secrets: of events, snapshots, titles and frames. Default what is done for logs: what
-   * stands under names such as `authorization` or `apiKey`, and what looks like a secret, is left out.
+   * Copies shown values without secrets: events, snapshots, titles and frames. Default: the function of logs, which removes members with
+   * names such as `authorization` or `apiKey`, and texts that look like secrets.
    */
   readonly redact?: (value: unknown) => unknown
-  /** A receiver of Stately's to feed too, such as its `createInspectorServer()`: `ws://127.0.0.1:8080`. Needs `@statelyai/inspect`. */
+  /** The URL of a Stately receiver, such as `createInspectorServer()`: `ws://127.0.0.1:8080`. Needs `@statelyai/inspect`. */
   readonly stately?: string
-  /** What lets in who looks. Default a random one, which the page has from its server. */
+  /** The token for access. Default a random one, which the server writes into the page. */
   readonly token?: string
 }
 
 const OPTIONS: OptionKinds<InspectOptions> = { redact: true, stately: true, token: true }
 
-/** The page as it is built into the package. */
+/** The built page. */
 export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
 
 /**
- * An inspector, to be served beside an agent: `serve(runtime, { port: 4242, inspector: inspect() })`. Its page takes the place of
- * the plain one at `/`; `/stately` opens Stately's inspector. Where callers are told apart, or others reach the server, it lets
- * in only who has the token (`/?token=…`). While nobody looks it costs nothing. Throws TypeError for options that cannot be.
+ * An inspector to serve beside an agent: `serve(runtime, { port: 4242, inspector: inspect() })`. Its page replaces the plain one at
+ * `/`; `/stately` opens Stately's inspector. With `authenticate`, or on a public address, it requires the token (`/?token=…`).
+ * Without viewers it costs nothing. Throws TypeError for invalid options.
  */
 export function inspect(options: InspectOptions = {}): SideApp {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")

@@ -1,19 +1,18 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { isLoopback, targetOf, type Refusal, type Target } from '../entry/admission.ts'
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
-import type { Tap } from '../entry/frame-tap.ts'
+import type { Tap } from '../entry/connection.ts'
 import { addressOf, FULL } from '../entry/listen.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
 import type { SideApp } from '../serve/side-app.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { refuse } from '../websocket/handshake.ts'
 import { startHeartbeat } from '../websocket/heartbeat.ts'
-import { atHost } from './at-host.ts'
-import { hasToken, isOpen, socketTarget } from './entry.ts'
-import { Hub, type HubOptions } from './hub.ts'
+import { atHost, Hub, type HubOptions } from './hub.ts'
 import { htmlAnswer, PAGE_PATH, type PageFiles } from './page-files.ts'
 import { linkTo, WAITING_BYTES } from './stately/stately-link.ts'
 import { STATELY_ORIGIN, statelyPage, statelyScript } from './stately/stately-page.ts'
@@ -22,23 +21,23 @@ import { StatelySink, type Stately } from './stately/stately-sink.ts'
 const FEED_PATH = `${PAGE_PATH}feed`
 const STATELY_PATH = `${PAGE_PATH}stately`
 
-/** Pages and receivers at a time. */
+/** The maximum number of pages and receivers. */
 const MOST_LOOKERS = 32
 
-/** What a page may say at once: little. */
+/** The maximum size of a page's message. */
 const MOST_BYTES = 64 * 1024
 
-/** What an inspector is made with. */
+/** The parts of an inspector. */
 export interface InspectorParts extends HubOptions {
   readonly page: PageFiles
   readonly loadStately: () => Promise<Stately>
-  /** The address of a receiver of Stately's. */
+  /** The URL of a receiver of Stately's inspection. */
   readonly stately?: string | undefined
-  /** What lets in. Default a random one. */
+  /** The token for access. Default a random one. */
   readonly token?: string | undefined
 }
 
-/** What there is while it is served. */
+/** The state while it is served. */
 interface Open {
   readonly server: Server
   readonly hub: Hub
@@ -46,7 +45,7 @@ interface Open {
   url: string
 }
 
-/** The hub on a server: its page, the sockets of pages and of Stately's inspector, and who may come in. */
+/** An inspector on a server: its page, the sockets of pages and of Stately's inspector, and access control. */
 export class Inspector implements SideApp {
   readonly tap: Tap = { heard: undefined }
   readonly token: string
@@ -58,7 +57,7 @@ export class Inspector implements SideApp {
     this.token = parts.token ?? randomBytes(16).toString('base64url')
   }
 
-  /** The address of the page for people, with the token if it takes one. */
+  /** The URL of the page for people, with the token if it is required. */
   get pageUrl(): string {
     const { server, runtime } = this.#served
     return `${addressOf(server, '/')}${isOpen(server, runtime) ? '' : `?token=${this.token}`}`
@@ -93,19 +92,19 @@ export class Inspector implements SideApp {
     }
   }
 
-  /** Looks at another runtime from now on, whose agent is served in the place of the one before. */
+  /** Switches to another runtime, whose agent replaces the previous one. */
   use(runtime: Runtime, url: string): void {
     const open = this.#served
     Object.assign(open, { runtime, url })
     open.hub.use(runtime, url)
   }
 
-  /** Tells the pages why the agent could not be loaded again. */
+  /** Tells the pages why the agent could not be reloaded. */
   tell(trouble: string): void {
     this.#served.hub.tell(trouble)
   }
 
-  /** Tells the pages what a test of the agent has reached. */
+  /** Sends the coverage of a test to the pages. */
   cover(): Promise<void> {
     return this.#served.hub.cover()
   }
@@ -119,9 +118,9 @@ export class Inspector implements SideApp {
     const { server, runtime, url } = this.#served
     const { host, searchParams } = new URL(request.url)
     if (!isOpen(server, runtime) && !hasToken(request.url, this.token)) {
-      // Who has no token sees the page that every agent has.
+      // Without the token, the public page of the agent is shown.
       const isTried = pathname === '/stately' || searchParams.has('token')
-      return isTried ? jsonAnswer(JSON.stringify({ error: 'This page is for who has its token: use the address that the server printed.' }), {}, 401) : undefined
+      return isTried ? jsonAnswer(JSON.stringify({ error: 'This page requires its token: use the URL that the server printed.' }), {}, 401) : undefined
     }
     if (pathname === '/stately') return htmlAnswer(statelyPage.replace('TOKEN', this.token), host, [STATELY_ORIGIN])
     return this.#parts.page.index(host, { 'taskchart-token': this.token, 'taskchart-agent': atHost(url, host) })
@@ -133,13 +132,13 @@ export class Inspector implements SideApp {
     if ('status' in target) return refuse(socket, target)
     if (hub.lookers >= MOST_LOOKERS) return refuse(socket, FULL)
     sockets.handleUpgrade(request, socket, head, client => {
-      // A frame that breaks RFC 6455: ws closes the connection itself, with the code for it.
+      // A violation of RFC 6455: ws closes the connection itself, with the right code.
       client.on('error', () => {})
       enter(client, target.host)
     })
   }
 
-  /** Feeds Stately's inspector, behind its page or another receiver of its wire. One that is too slow has to come again. */
+  /** Sends events to Stately's inspector, in its page or another receiver. A receiver that is too slow is disconnected. */
   async #feed(client: WebSocket): Promise<void> {
     const { loadStately, redact } = this.#parts
     try {
@@ -157,4 +156,29 @@ export class Inspector implements SideApp {
 
 function scriptAnswer(text: string): Response {
   return new LightResponse(text, { headers: { 'Content-Type': 'text/javascript; charset=utf-8', 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff' } })
+}
+
+/** Whether the inspector needs no token: on a loopback address, for an agent without `authenticate`. */
+function isOpen(server: Server, { settings }: Runtime): boolean {
+  return isLoopback((server.address() as AddressInfo).address) && !settings.authenticate
+}
+
+/** Whether a request's URL contains the token. */
+function hasToken(address: string | undefined, token: string): boolean {
+  const given = new URL(String(address), 'http://localhost').searchParams.get('token') ?? ''
+  return timingSafeEqual(digest(given), digest(token))
+}
+
+/** The target of a handshake, or its refusal: by the Host rule, for a wrong token, or for a page of another origin. */
+function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): Target | Refusal {
+  const target = targetOf(request, settings)
+  if ('status' in target) return target
+  const { origin } = request.headers
+  if (!hasToken(request.url, token)) return { status: 401, message: 'The inspector requires its token. Reload the page.' }
+  if (origin === undefined || origin === `http://${target.host}` || origin === `https://${target.host}`) return target
+  return { status: 403, message: 'Pages of other origins may not use the inspector.' }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
 }

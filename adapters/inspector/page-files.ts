@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { LightResponse } from '../entry/answers.ts'
 
-/** Where the files of the page are. */
+/** The path of the page's files. */
 export const PAGE_PATH = '/inspector/'
 
 /** A name below it: no `..`, nothing hidden. */
@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2'
 }
 
-/** The page as it was built: `index.html`, and the files that it loads. */
+/** The built page: `index.html`, and the files that it loads. */
 export class PageFiles {
   readonly #folder: string
 
@@ -29,14 +29,14 @@ export class PageFiles {
     this.#folder = fileURLToPath(folder)
   }
 
-  /** The page itself, with what it has to know; undefined if it was not built. */
+  /** The page with its settings as `meta` tags; `undefined` if it was not built. */
   async index(host: string, meta: Readonly<Record<string, string>>): Promise<Response | undefined> {
     const html = await this.#read('index.html')
     const tags = Object.entries(meta).map(([name, content]) => `<meta name="${name}" content="${escaped(content)}">`)
     return html && htmlAnswer(html.toString('utf8').replace(/<head[^>]*>/, head => `${head}${tags.join('')}`), host)
   }
 
-  /** A file of the page; undefined if there is none of that name. Those with a hash in their names never change. */
+  /** A file of the page; `undefined` for an unknown name. Files with a hash in their names never change. */
   async file(pathname: string): Promise<Response | undefined> {
     const [, name] = NAME.exec(pathname) ?? []
     const type = TYPES[extname(pathname)]
@@ -51,7 +51,7 @@ export class PageFiles {
   }
 }
 
-/** A page of the hub's, which loads nothing from elsewhere, but for frames of the origins that are given. */
+/** An HTML page whose policy allows resources of its own origin only, and frames of the given origins. */
 export function htmlAnswer(html: string, host: string, frames: readonly string[] = []): Response {
   const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : ''
   const policy = [

@@ -11,45 +11,45 @@ import type { Recorder } from './recorder/recorder.ts'
 import { shownStep, type Redact } from './recorder/seen-step.ts'
 import type { TaskIndex, TaskListener } from './recorder/task-index.ts'
 
-/** What a page shows something of. */
+/** The data that a page shows. */
 export interface Shown {
-  /** The same for all that is numbered in one sequence. */
+  /** The same for everything that is numbered in one sequence. */
   readonly instance: string
   readonly recorder: Recorder
   readonly tasks: TaskIndex
   readonly frames: FrameLog
   readonly redact: Redact
-  /** Has the page flushed soon. */
+  /** Requests a flush. */
   readonly stirred: () => void
-  /** Tells a task that its authorization has arrived. */
+  /** Reports an authorization to a task. */
   readonly authorize: (taskId: string, data: unknown) => Promise<void>
 }
 
-/** What of a context a page has been told. */
+/** The parts of a context that a page has received. */
 interface Watched {
   readonly contextId: string
   readonly unwatch: () => void
   record: ContextRecord | undefined
-  /** The last step; undefined to begin with what is there. */
+  /** The last step sent; `undefined` to start with the first one kept. */
   step: number | undefined
   version: number
   forgotten: number
   isBegun: boolean
 }
 
-/** Tasks in one frame. */
+/** The number of tasks per message. */
 const TASKS_A_FRAME = 1000
 
-/** Steps and frames that are made ready for a page at a time: all that showing them may cost the agent. */
+/** The number of steps and frames that are prepared for a page at a time, which bounds the cost for the agent. */
 const SHOWN_AT_ONCE = 500
 
-/** One page: what it asked for, and what it has not been told yet. Nothing waits for it: what it is too slow for is left out, and counted. */
+/** One page: its requests, and the changes not sent yet. The hub never waits for it: what it is too slow for is dropped and counted. */
 export class PageLink implements TaskListener {
   /** The name by which it reaches the server. */
   readonly host: string
   readonly #socket: WebSocket
   readonly #stream: Socket
-  /** None before it has been greeted. */
+  /** `undefined` before the greeting. */
   #shown: Shown | undefined
   #tasks = new Map<string, TaskRow>()
   #removed = new Set<string>()
@@ -64,7 +64,7 @@ export class PageLink implements TaskListener {
     stream.on('drain', () => this.#shown?.stirred())
   }
 
-  /** Shows this from now on, or nothing until it is greeted again. What it watched it asks for again; frames go on. */
+  /** Shows this from now on, or nothing until the next greeting. The page then requests its context again; frames continue. */
   show(shown: Shown | undefined): void {
     this.#watched?.unwatch()
     this.#watched = undefined
@@ -88,7 +88,7 @@ export class PageLink implements TaskListener {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(frame))
   }
 
-  /** Sends what there is to tell, as far as the page keeps up. */
+  /** Sends pending changes, as far as the page reads them. */
   flush(): void {
     const shown = this.#shown
     if (!shown) return
@@ -97,7 +97,7 @@ export class PageLink implements TaskListener {
     if (this.#frames && !this.#isFull) this.#sendFrames(shown, this.#frames)
   }
 
-  /** Gives back what it asked for. May be called twice. */
+  /** Stops its requests. May be called twice. */
   leave(): void {
     this.#watched?.unwatch()
     this.#watched = undefined
@@ -120,7 +120,7 @@ export class PageLink implements TaskListener {
   #sendWatched(shown: Shown, watched: Watched): void {
     const record = shown.recorder.find(watched.contextId)
     if (record !== watched.record) {
-      // A context that was forgotten meanwhile begins again.
+      // A context that was dropped meanwhile starts over.
       if (watched.record) watched.step = undefined
       Object.assign(watched, { record, version: 0, forgotten: record?.forgotten.last ?? 0 })
     }
@@ -157,7 +157,7 @@ export class PageLink implements TaskListener {
 
   #receive(text: string): void {
     const shown = this.#shown
-    // What is asked before the greeting, or while the agent is loaded again, is asked again after it.
+    // Ignored before the greeting and during a reload: the page repeats its requests after `hello`.
     if (!shown) return
     const asked = readJson(text)
     switch (asked.type) {

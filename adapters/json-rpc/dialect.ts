@@ -4,35 +4,35 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 import type { Method } from './dispatch.ts'
 
-/** An older version of A2A that servers speak beside 1.0. */
+/** An older version of A2A that a server supports beside 1.0. */
 export interface Dialect {
-  /** Major.Minor as in `A2A-Version` and in the card. */
+  /** Major.Minor, as in `A2A-Version` and in the card. */
   readonly version: string
-  /** The JSON-RPC method of this name; `undefined` if this dialect has none. It gives what stands in `result`. Errors are A2AErrors. */
+  /** The JSON-RPC method of a name; `undefined` if there is none. It returns the value for `result`. Errors are A2AErrors. */
   method(name: string): Method | undefined
   /**
-   * Whether a call that names no version is one of this dialect's, where another has a method of this name too. A dialect
-   * without it has those calls that no other claims.
+   * Whether a call without a version belongs to this dialect, if another dialect has a method of the same name. A dialect without this
+   * function gets the calls that no other claims.
    */
   readonly claims?: (params: unknown, call: CallContext) => Promise<boolean>
-  /** What a request by REST calls; `undefined` if there is no such route. Not there in versions without REST. */
+  /** The call for a REST request; `undefined` if there is no such route. Absent in versions without REST. */
   readonly rest?: (request: RestRequest) => RestCall | undefined
   /** A card in this dialect's form. */
   card(card: AgentCard): unknown
   /**
-   * A card of 1.0 with this dialect's members added, for clients that request the card without a version. Not there in
-   * dialects whose clients look for the card at another address.
+   * A card of 1.0 with this dialect's members added, for clients that request the card without a version. Absent in dialects whose
+   * clients request the card at another URL.
    */
   readonly withCard?: (card: AgentCard) => AgentCard
 }
 
-/** The option `dialects` of what is served. */
+/** The kind of the option `dialects`. */
 export const DIALECTS: Kind = [
   value => Array.isArray(value) && value.every(each => isObject(each) && typeof each['version'] === 'string' && typeof each['method'] === 'function'),
   'a list such as [dialect03(runtime)], of taskchart/legacy'
 ]
 
-/** A request by REST, as far as a dialect reads it. */
+/** A REST request, as a dialect sees it. */
 export interface RestRequest {
   readonly verb: string
   /** Without the base and with the dialect's version prefix: `/v1/message:send`. */
@@ -42,7 +42,7 @@ export interface RestRequest {
   readonly body: unknown
 }
 
-/** A request by REST that has its parameters: it gives JSON, or the events of a stream. Errors are A2AErrors. */
+/** A REST call with its parameters. It returns JSON, or the events of a stream. Errors are A2AErrors. */
 export type RestCall =
   | { readonly streaming: false; readonly answer: (call: CallContext) => Promise<unknown> }
   | { readonly streaming: true; readonly events: (call: CallContext) => AsyncGenerator<object, void, undefined> }

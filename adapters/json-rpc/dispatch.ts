@@ -8,8 +8,8 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from './dialect.ts'
 
 /**
- * The method that a request without a version calls: that of the dialect that has one of its name. Where two have, as 0.1 and
- * 0.3 have `tasks/get`, the one that claims the call has it.
+ * The method for a request without a version, from the dialects. If two have the name, as 0.1 and 0.3 have `tasks/get`, the dialect
+ * that claims the call gets it.
  */
 export function unstatedMethod(dialects: readonly Dialect[], name: string): Method | undefined {
   const having = dialects.filter(dialect => dialect.method(name))
@@ -19,7 +19,7 @@ export function unstatedMethod(dialects: readonly Dialect[], name: string): Meth
   return method && other && claiming?.claims ? either(method, other, claiming.claims) : (method ?? other)
 }
 
-/** Methods of one name stream alike. */
+/** Combines two methods of the same name, which are both streaming or both not. */
 function either(first: Method, second: Method, isFirst: Required<Dialect>['claims']): Method {
   if (!first.streaming && !second.streaming) return { streaming: false, answer: async (params, call) => ((await isFirst(params, call)) ? first : second).answer(params, call) }
   if (!first.streaming || !second.streaming) return second
@@ -34,7 +34,7 @@ function either(first: Method, second: Method, isFirst: Required<Dialect>['claim
 /** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
 export type Operations = Readonly<Record<OperationMethod, Method>>
 
-/** Gives the method of a name for a request of an `A2A-Version`; `undefined` if there is none. */
+/** Returns the method of a name for a value of `A2A-Version`; `undefined` if there is none. */
 export type Methods = (name: string, version: string) => Method | undefined
 
 /** The operations of a runtime as methods. */
@@ -48,8 +48,8 @@ export function operationsOf(runtime: Runtime): Operations {
 }
 
 /**
- * What clients may call by name: the operations, and for requests of an older version the methods of its dialect. One that
- * names no version is older: its method tells of which dialect it is.
+ * The methods that clients may call: the operations of 1.0, and those of older dialects. A request without a version that names a method
+ * of a dialect belongs to that dialect.
  */
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
@@ -64,17 +64,17 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
   }
 }
 
-/** What every name is in a version that is not served: it is the version that is refused. */
+/** Answers any name in an unsupported version with the error for the version. */
 function unserved({ settings: { countStray } }: Runtime, version: string): Method {
   return { streaming: false, answer: async (params, call) => counted(countStray, call, params, () => checkVersion(version)) }
 }
 
-/** The error for a name that is no method. */
+/** The error for an unknown method. */
 export function noSuchMethod(name: string): A2AError {
   return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${PROTOCOL_VERSION}.`)
 }
 
-/** A method that clients call: what it answers, or its stream. Errors come with those. */
+/** A method that clients call. It answers once, or with a stream. */
 export type Method =
   | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
   | { readonly streaming: true; readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }

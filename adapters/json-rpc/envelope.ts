@@ -3,34 +3,34 @@ import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
 
-/** What names a request: text of at most 128 bytes, or a whole number that a double holds exactly. */
+/** The id of a request: text of at most 128 bytes, or a safe integer. */
 export type RequestId = string | number
 
-/** A JSON-RPC message from a client, read as far as its envelope goes. */
+/** A JSON-RPC message from a client, with its envelope decoded. */
 export type Envelope =
   | { readonly kind: 'request'; readonly id: RequestId; readonly method: string; readonly params: Record<string, unknown>; readonly serviceParameters: ServiceParameters }
-  /** A request without an id: never executed, never answered (JSON-RPC §4.1). */
+  /** A request without an id: it is neither executed nor answered (JSON-RPC §4.1). */
   | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
-  /** An answer, which a server has no use for. */
+  /** A response, which a server ignores. */
   | { readonly kind: 'response' }
   | { readonly kind: 'invalid'; readonly id: RequestId | null; readonly error: A2AError }
 
 /** The service parameters of one request (§3.2.6), names in lower case. */
 export type ServiceParameters = ReadonlyMap<string, string>
 
-/** What reading an envelope keeps to. */
+/** The limits for decoding an envelope. */
 export type EnvelopeLimits = Pick<Limits, 'jsonDepth' | 'jsonNodes'>
 
 const LONGEST_ID_BYTES = 128
-/** The members that only a server's frames have. */
+/** Members that occur only in frames of a server. */
 const ANSWERS = ['result', 'error', 'streamEnd']
-/** The id of a request, where no member is before it, or only ones that are strings without escapes. */
+/** The id of a request, if it is the first member, or follows only strings without escapes. */
 const EARLY_ID = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*"[^"\\]*"\s*,)*?\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,/
-/** How much of the text is searched for it. */
+/** The length of the text that is searched for it. */
 const EARLY_LENGTH = 1024
 const NO_PARAMETERS: ServiceParameters = new Map()
 
-/** Reads one JSON-RPC 2.0 message. Whatever the text is, this does not throw and does not recurse. */
+/** Decodes one JSON-RPC 2.0 message. It never throws and never recurses, whatever the text is. */
 export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
   const excess = checkJsonText(text, { ...jsonLimitsOf(limits), root: 'request' }, 'params')
   if (excess) return { kind: 'invalid', id: earlyId(text), error: invalidParams(excess) }
@@ -64,7 +64,7 @@ function requestOf(id: RequestId, method: string, params: unknown, given: unknow
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
 }
 
-/** The id of a request that is not parsed; null if it is not near the beginning of the text. */
+/** The id of an unparsed request; null if it is not near the start of the text. */
 function earlyId(text: string): RequestId | null {
   const id = EARLY_ID.exec(text.slice(0, EARLY_LENGTH))?.[1]
   try {

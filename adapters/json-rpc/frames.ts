@@ -5,18 +5,18 @@ import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
 import type { RequestId } from './envelope.ts'
 import { jsonPieces } from './json-pieces.ts'
 
-/** Stands for a result whose text is made later: no JSON has it as it is. */
+/** A placeholder for a result that is serialised later: it cannot occur in JSON text. */
 const SPLIT = '\n'
 
-/** JSON text of an event, made once however many subscribers it goes to. */
+/** Serialises an event once, however many subscribers it has. */
 export const encodeOnce = memoizePerTick((event: object) => JSON.stringify(event))
 
-/** The answer to a request. `extensions` are those that the request activated. */
+/** The frame that answers a request. `extensions` are those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {
   return resultFrames(id, extensions)(result)
 }
 
-/** What makes the frames of a stream, each of the JSON text of one event. */
+/** Returns the function that makes the frames of a stream from the JSON text of each event. */
 export function resultFrames(id: RequestId, extensions: readonly string[] = []): (result: string) => string {
   const activated = extensions.length > 0 ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}` : ''
   const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`
@@ -24,7 +24,7 @@ export function resultFrames(id: RequestId, extensions: readonly string[] = []):
   return result => head + result + end
 }
 
-/** The answer to a request in pieces, of a result that is large. */
+/** The frame that answers a request, in pieces, for a large result. */
 export function* resultPieces(id: RequestId, result: unknown, extensions: readonly string[] = []): Generator<string, void, undefined> {
   const [head = '', end = ''] = resultFrame(id, SPLIT, extensions).split(SPLIT)
   yield head
@@ -32,13 +32,13 @@ export function* resultPieces(id: RequestId, result: unknown, extensions: readon
   yield end
 }
 
-/** An error, which ends a request or its stream. What is not an A2AError is not for the client to see. */
+/** The frame of an error, which ends a request or its stream. Anything but an A2AError is shown as InternalError. */
 export function errorFrame(id: RequestId | null, error: unknown): string {
   const shown = isA2AError(error) ? error : new A2AError('InternalError')
   return JSON.stringify({ jsonrpc: '2.0', id, error: toWireError(shown) })
 }
 
-/** The end of a stream that went well. */
+/** The frame that ends a stream without an error. */
 export function streamEndFrame(id: RequestId): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"streamEnd":true}`
 }

@@ -1,10 +1,10 @@
-/** How long a piece is at the least, but for the last, and the longest text that is written at once. */
+/** The minimum length of a piece, except the last, and the maximum length of a text that is serialised at once. */
 const PIECE = 64 * 1024
 
-/** How deep a value is taken apart; what is deeper is written at once. A part of an artifact in a page of tasks is at 6. */
+/** The depth to which a value is split; deeper values are serialised at once. A part of an artifact in a page of tasks is at 6. */
 const DEPTH = 8
 
-/** The JSON text of a value in pieces, for values whose whole text would take long to make. Together they are what JSON.stringify gives. */
+/** Serialises a large value in pieces, so that no piece blocks for long. Together they equal the output of JSON.stringify. */
 export function* jsonPieces(value: unknown): Generator<string, void, undefined> {
   let piece = ''
   for (const text of textsOf(value, DEPTH)) {
@@ -43,7 +43,7 @@ function* slicesOf(text: string): Generator<string, void, undefined> {
   yield '"'
   for (let start = 0; start < text.length;) {
     const last = text.charCodeAt(start + PIECE - 1)
-    // A character of two units is not cut in two.
+    // Does not split a surrogate pair.
     const end = last >= 0xd800 && last < 0xdc00 ? start + PIECE - 1 : start + PIECE
     yield JSON.stringify(text.slice(start, end)).slice(1, -1)
     start = end

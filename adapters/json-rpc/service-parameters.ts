@@ -2,17 +2,17 @@ import type { CallContext, Conditions } from '../../runtime/access/call-context.
 import type { Telemetry, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import type { ServiceParameters } from './envelope.ts'
 
-/** The service parameters of the reliability extension, and the conditions that they set. */
+/** The service parameters of the reliability extension, with the names of their conditions. */
 const CONDITIONS: readonly (readonly [string, keyof Conditions])[] = [
   ['taskchart-after-generation', 'afterGeneration'],
   ['taskchart-if-generation-match', 'ifGenerationMatch'],
   ['taskchart-current-generation', 'currentGeneration']
 ]
 
-/** On what terms a request is called, and which of the extensions that it asks for it gets. */
+/** The version, conditions and extensions of a call; `activated` are the extensions that the runtime supports. */
 export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & { readonly activated: readonly string[] }
 
-/** What a request's service parameters (§3.2.6) say of its call. Those of a connection's handshake are the `defaults`; `supported` are the runtime's extensions. */
+/** Reads the service parameters (§3.2.6) of a request. `defaults` come from a connection's handshake; `supported` from the runtime. */
 export function callTerms(
   parameters: ServiceParameters,
   defaults: { readonly version: string; readonly extensions: string },
@@ -32,18 +32,18 @@ function urisIn(list: string): string[] {
   return list === '' ? [] : list.split(',').map(uri => uri.trim()).filter(uri => uri !== '')
 }
 
-/** What a request says of the trace that it belongs to, and how it came. */
+/** The trace context of a request, and its binding. */
 export type TraceTerms = Pick<CallContext, 'trace' | 'binding'>
 
-/** Service parameters, or the headers that they are over HTTP, by names in lower case. */
+/** Service parameters or HTTP headers, by names in lower case. */
 interface Fields {
   get(name: string): string | null | undefined
 }
 
-/** The longest value that is read, in characters: as much as W3C Baggage asks everybody to pass on. Longer ones are as if absent. */
+/** The maximum length of a value, in characters: the one that W3C Baggage requires. Longer values are ignored. */
 const LONGEST_VALUE = 8192
 
-/** Reads where a request belongs. What is wrong with that is no error: then it is in no trace. */
+/** Reads the trace context. An invalid one is not an error: the call then belongs to no trace. */
 export function traceTerms({ fields }: Telemetry, given: Fields, binding?: string): TraceTerms {
   const trace: Record<string, string> = {}
   for (const name of fields) {
@@ -54,7 +54,7 @@ export function traceTerms({ fields }: Telemetry, given: Fields, binding?: strin
   return { binding, trace: carrier }
 }
 
-/** What traces a client's HTTP by itself adds a field of its own to that of the call, instead of taking its place. */
+/** An HTTP instrumentation of the client may append its own value. The last one counts. */
 function newest(traceparent: string): string {
   return traceparent.slice(traceparent.lastIndexOf(',') + 1).trim()
 }

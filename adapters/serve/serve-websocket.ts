@@ -9,22 +9,22 @@ import { cardAndPage } from '../http/handler.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
 
-/** Where to serve: a port of our own, or an HTTP server that the app listens with. */
+/** Where to serve: a port to open, or a listening HTTP server of the app. */
 export type ServeOptions = (Address | { readonly server: Server }) & {
-  /** Path of the WebSocket. Default `/`. */
+  /** The path of the WebSocket. Default `/`. */
   readonly path?: string
-  /** Older versions of A2A to speak beside 1.0. Default none. */
+  /** Older versions of A2A to support beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
-  /** Where else the app serves the agent, such as gRPC: cards list these after the WebSocket. Default nowhere. */
+  /** Other interfaces of the agent, such as gRPC. Cards list them after the WebSocket. Default none. */
   readonly interfaces?: readonly AgentInterface[]
 }
 
 const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['address', 'on'], 'an HTTP server of node:http'), path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES }
 
 /**
- * Serves a runtime over WebSocket: JSON-RPC 2.0, one object in each text frame, many calls and streams on one
- * connection. On a port of our own the agent's card is served too. Resolves when connections are taken; throws TypeError
- * for an unknown option, and when the options contradict each other or would open an agent without `authenticate` to others.
+ * Serves a runtime over WebSocket: JSON-RPC 2.0, one object per text frame, many calls and streams per connection. With `port` it
+ * also serves the agent's card. Resolves when it accepts connections; throws TypeError for an unknown option, and when the options
+ * conflict or would expose an agent without `authenticate` to the network.
  */
 export async function serveWebSocket(runtime: Runtime, options: ServeOptions): Promise<Served> {
   checkRuntime(runtime, 'serveWebSocket')
@@ -38,7 +38,7 @@ export async function serveWebSocket(runtime: Runtime, options: ServeOptions): P
   return together(attach(runtime, own.server, path, offer), own)
 }
 
-/** An app's server, which has to listen already: its address is ours. */
+/** The app's server, which must be listening, since its address goes into the card. */
 function listening(server: Server, runtime: Runtime): Server {
   const address = server.address()
   if (address === null) throw new TypeError('The server does not listen yet. Call serveWebSocket when it does.')

@@ -10,26 +10,26 @@ import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
 import { beside, type SideApp, type PortBinding } from './side-app.ts'
 
-/** Where to serve, and what. */
+/** The options of `serve`. */
 export interface ServeOptions extends Address {
   /** The path of the agent. Default `/`. */
   readonly path?: string
-  /** Older versions of A2A to speak beside 1.0. Default none. */
+  /** Older versions of A2A to support beside 1.0. Default none. */
   readonly dialects?: readonly Dialect[]
-  /** Where else the app serves the agent, such as gRPC: cards list these after those of HTTP. Default nowhere. */
+  /** Other interfaces of the agent. Cards list them after those of HTTP. Default none. */
   readonly interfaces?: readonly AgentInterface[]
-  /** gRPC on a port of its own: `grpc({ port: 50051 })` of `taskchart/grpc`. Its interface is in the cards, last. Default none. */
+  /** gRPC on another port: `grpc({ port: 50051 })` of `taskchart/grpc`. Cards list its interface last. Default none. */
   readonly grpc?: PortBinding
-  /** What shows the agent's inside to who may look: `inspect()` of `taskchart/inspector`. Default nothing. */
+  /** An inspector of the agent: `inspect()` of `taskchart/inspector`. Default none. */
   readonly inspector?: SideApp
 }
 
 const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES, grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'), inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
 
 /**
- * Serves a runtime on a port of its own over every binding that needs no more than that: JSON-RPC and REST over HTTP,
- * JSON-RPC over WebSocket, all at one address, with the card and a page for people. With `grpc` it serves gRPC on a second port.
- * Resolves when connections are taken; throws TypeError for an unknown option, and when this would open an agent without `authenticate` to others.
+ * Serves a runtime on one port over JSON-RPC and REST over HTTP, and over JSON-RPC over WebSocket, all at one URL, with the card and
+ * a page for people. With `grpc` it serves gRPC on a second port. Resolves when it accepts connections; throws TypeError for
+ * an unknown option, and when this would expose an agent without `authenticate` to the network.
  */
 export async function serve(runtime: Runtime, options: ServeOptions): Promise<Served> {
   checkRuntime(runtime, 'serve')
@@ -52,7 +52,7 @@ export async function serve(runtime: Runtime, options: ServeOptions): Promise<Se
   }
 }
 
-/** Serves everything that one port has. */
+/** Serves everything on the one port. */
 async function serveHere(runtime: Runtime, { path = '/', dialects = [], interfaces = [], inspector, ...address }: Omit<ServeOptions, 'grpc'>): Promise<Served> {
   const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true })))
   const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects, interfaces }, inspector?.tap)

@@ -1,38 +1,37 @@
 import type { Server } from 'node:http'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Handler } from '../entry/connection.ts'
-import type { Tap } from '../entry/frame-tap.ts'
+import type { Handler, Tap } from '../entry/connection.ts'
 
-/** What is served beside an agent on its port, such as an inspector. */
+/** An app on the port of an agent, such as an inspector. */
 export interface SideApp {
-  /** Where it listens to the frames of the agent's connections, when it wants to. */
+  /** Observes the frames of the agent's connections. */
   readonly tap: Tap
-  /** Answers a request that is for it; undefined for all others, which are for the agent. */
+  /** Answers its own requests; `undefined` for requests of the agent. */
   answer(request: Request): Promise<Response | undefined> | undefined
-  /** Takes its place on a server that listens, beside this runtime, whose agent is at `url` (`ws:`). The answer ends it. */
+  /** Starts beside this runtime on a listening server; the agent is at `url` (`ws:`). Resolves with the function that ends it. */
   open(server: Server, runtime: Runtime, url: string): Promise<() => Promise<void>>
 }
 
-/** A binding with a port of its own, which `serve` opens and closes with the rest: `grpc({ port })` of `taskchart/grpc`. */
+/** A binding with its own port, which `serve` opens and closes: `grpc({ port })` of `taskchart/grpc`. */
 export interface PortBinding {
   /** Serves a runtime. Rejects if the port cannot be bound. */
   open(runtime: Runtime): Promise<OpenBinding>
 }
 
-/** A binding that takes calls on its port. */
+/** A binding that accepts calls. */
 export interface OpenBinding {
-  /** Its own interfaces. */
+  /** The interfaces of the binding. */
   readonly interfaces: readonly AgentInterface[]
-  /** Has its cards list these, which are all interfaces of the agent. */
+  /** Sets the interfaces in its cards: all interfaces of the agent. */
   list(interfaces: readonly AgentInterface[]): void
   /** Refuses new calls from now on. */
   drain(): void
-  /** Ends its calls, and closes its port. May be called twice. */
+  /** Ends its calls and closes its port. May be called twice. */
   close(): Promise<void>
 }
 
-/** A handler that asks what is beside the agent first. */
+/** A handler that asks the other app first. */
 export function beside(other: SideApp | undefined, handler: Handler): Handler {
   if (!other) return handler
   return (request, served) => {

@@ -1,35 +1,35 @@
 import { createRequire } from 'node:module'
 import type { Kind } from '../../runtime/primitives/options.ts'
 
-/** What a cell of a table holds. */
+/** A value in a cell of a table. */
 export type Value = string | number | null
 
-/** A prepared statement; both drivers give rows as objects. */
+/** A prepared statement. Both drivers return rows as objects. */
 export interface Statement {
   run(...values: Value[]): unknown
   get(...values: Value[]): Record<string, Value> | undefined
   all(...values: Value[]): Record<string, Value>[]
 }
 
-/** A connection to a SQLite file: what `node:sqlite` and better-sqlite3 have in common. */
+/** A connection to a SQLite file: the common part of `node:sqlite` and better-sqlite3. */
 export interface Database {
   exec(sql: string): unknown
   prepare(sql: string): Statement
   close(): unknown
 }
 
-/** The SQLite that Node brings, from 22.13 on, or the package that brings its own: an optional peer. */
+/** Node's built-in SQLite, from 22.13 on, or the package better-sqlite3, an optional peer. */
 export type DriverName = 'node:sqlite' | 'better-sqlite3'
 
-/** The option `driver`. */
+/** The kind of the option `driver`. */
 export const DRIVER: Kind = [value => value === 'node:sqlite' || value === 'better-sqlite3', "'node:sqlite' or 'better-sqlite3'"]
 
-/** What installs a SQLite where Node has none of its own. */
+/** The command that installs a SQLite for older Nodes. */
 export const INSTALL_SQLITE = 'npm install better-sqlite3@12'
 
 type Open = (file: string, readOnly: boolean) => Database
 
-/** Gives the driver of this name; without a name `node:sqlite` where this Node has it, else better-sqlite3. Throws TypeError where it is not there. */
+/** The driver of this name. Default: `node:sqlite` if this Node has it, else better-sqlite3. Throws TypeError if it is missing. */
 export function driverOf(name: DriverName | undefined): Open {
   const builtIn = name === 'better-sqlite3' ? undefined : nodeSqlite()
   /* c8 ignore next -- Node 20 has no SQLite of its own */
@@ -44,7 +44,7 @@ function nodeMajor(): number {
   return Number.parseInt(process.versions.node, 10)
 }
 
-/** What SQLite says went wrong, as its C interface names it but for `SQLITE_`; `undefined` for errors that are not its own. */
+/** SQLite's name for an error, without `SQLITE_`; `undefined` for errors of other origin. */
 export function sqliteCode(error: unknown): string | undefined {
   const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
   /* c8 ignore next -- numbers come from node:sqlite, which Node 20 does not have */
@@ -52,12 +52,12 @@ export function sqliteCode(error: unknown): string | undefined {
   return typeof code === 'string' && code.startsWith('SQLITE_') ? code.slice('SQLITE_'.length) : undefined
 }
 
-/** The result codes that are told apart here, by their numbers. */
+/** The result codes that this folder distinguishes, by number. */
 const CODES: ReadonlyMap<number, string> = new Map([
   [5, 'BUSY'], [8, 'READONLY'], [10, 'IOERR'], [11, 'CORRUPT'], [13, 'FULL'], [14, 'CANTOPEN'], [26, 'NOTADB'], [4874, 'IOERR_SHMSIZE']
 ])
 
-/** How long a statement waits for another process that reads the file, recovers it or just closes it. */
+/** How long a statement waits for another process that reads, recovers or closes the file. */
 export const BUSY_MS = 5000
 
 interface BuiltIn {
@@ -73,7 +73,7 @@ function nodeSqlite(): Open | undefined {
 
 type Package = new (file: string, options: { readonly readonly: boolean }) => Database
 
-/* c8 ignore start -- it is installed where Node has no SQLite of its own */
+/* c8 ignore start -- only used where Node has no SQLite of its own */
 function betterSqlite(): Open {
   const Opened = loaded()
   return (file, readOnly) => patient(new Opened(file, { readonly: readOnly }))
@@ -82,7 +82,7 @@ function betterSqlite(): Open {
 function loaded(): Package {
   try {
     const found = createRequire(import.meta.url)('better-sqlite3') as Package
-    // Only now it loads its compiled part, which may be one for another Node.
+    // The compiled part is loaded here, which may be built for another Node.
     new found(':memory:', { readonly: false }).close()
     return found
   } catch (cause) {
@@ -92,12 +92,12 @@ function loaded(): Package {
 }
 /* c8 ignore stop */
 
-/** Ends a transaction that has failed. */
+/** Ends a failed transaction. */
 export function rollBack(database: Database): void {
   try {
     database.exec('ROLLBACK')
   } catch {
-    // SQLite has rolled back by itself, as it does for some errors.
+    // SQLite has already rolled back, as it does after some errors.
   }
 }
 
@@ -106,13 +106,10 @@ function patient(database: Database): Database {
   return database
 }
 
-/**
- * Node 22 warns that its SQLite is experimental when it is first loaded. Whoever runs an agent can do nothing about that,
- * so this one warning is left out; loading is synchronous, so no other can come meanwhile.
- */
+/** Suppresses Node 22's warning that its SQLite is experimental. Loading is synchronous, so no other warning is lost. */
 /* c8 ignore start -- Node 20 has no SQLite of its own */
 function withoutItsWarning<T>(load: () => T): T {
-  // oxlint-disable-next-line typescript/unbound-method -- it is put back where it was
+  // oxlint-disable-next-line typescript/unbound-method -- it is restored unchanged
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {

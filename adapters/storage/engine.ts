@@ -12,30 +12,30 @@ import { CommitWriter } from './write/commit-writer.ts'
 import { Removals } from './write/removals.ts'
 import { WebhookWriter, type WebhookChange } from './write/webhook-writer.ts'
 
-/** At how many frames, of a page each, the log is written back: 16 MiB. */
+/** The length of the log, in frames of one page, at which it is written back: 16 MiB. */
 const LOG_FRAMES = 4096
 
-/** How long a checkpoint waits for reads of other processes, so that the log can begin anew: a read takes less, a backup more. */
+/** How long a checkpoint waits for readers in other processes. A read takes less, a backup more. */
 const READERS_MS = 100
 
-/** How much text a transaction writes before the next one begins, so that the log can be written back in between. */
+/** The text of one transaction; above it a new one begins, so that the log can be written back in between. */
 const PORTION_BYTES = 4 * 1024 * 1024
 
-/** How many free pages are given back to the file system at once, before others have their turn: 4 MiB. */
+/** The number of free pages that are released at once: 4 MiB. */
 const RECLAIMED_PAGES = 1024
 
-/** How many free pages stay in the file for what comes: 1 MiB. */
+/** The number of free pages that stay in the file for reuse: 1 MiB. */
 const KEPT_PAGES = 256
 
-/** Puts page 1 into the log, as it is. */
+/** Writes page 1 to the log, unchanged. */
 const WRITE_PAGE_1 = `PRAGMA application_id = ${APPLICATION_ID}`
 
-/** What became of a commit: whether it won its race, or why it could not be written. */
+/** The result of a commit: whether it won its race, or its error. */
 export type Outcome = boolean | Error
 
 /**
- * The engine of one file on one connection: commits of a group share a transaction and a sync. When the disk or the file
- * proves broken it stops: whatever it is asked then throws StorageError, for what a failed sync has lost nobody knows.
+ * The engine of one file on one connection. Commits of a group share a transaction and a sync. It stops if the disk or the file is
+ * broken, since the effect of a failed sync is unknown: every later call throws StorageError.
  */
 export class Engine {
   readonly reads: Reads
@@ -46,11 +46,11 @@ export class Engine {
   readonly #removals: Removals
   readonly #files: OpenFiles
   readonly #webhooks: WebhookWriter
-  /** At how many frames the log is written back next: more than usual while a reader keeps the log from beginning anew. */
+  /** The length of the log at the next checkpoint. It grows while a reader prevents the log from restarting. */
   #checkpointAt = LOG_FRAMES
-  /** Whether there may be free pages to give back, as after a process that ended before it had. */
+  /** Whether there may be free pages, for example after a process that ended before releasing them. */
   #mayShrink = true
-  /** Whether some were given back since the last checkpoint. */
+  /** Whether pages were released since the last checkpoint. */
   #hasShrunk = false
   #isErased = false
   #isClosed = false
@@ -76,7 +76,7 @@ export class Engine {
     return this.#broken
   }
 
-  /** Writes commits in their order. One that cannot be written spoils none of the others. */
+  /** Writes commits in order. A failed one does not affect the others. */
   commitAll(commits: readonly CommitRows[]): Outcome[] {
     const outcomes: Outcome[] = []
     let portion: CommitRows[] = []
@@ -93,12 +93,12 @@ export class Engine {
     return outcomes
   }
 
-  /** Removes what is due, at most `limit` of it and about {@link PORTION_BYTES} at once, and answers how much went: 0 once nothing is due. */
+  /** Removes expired rows: at most `limit`, and about {@link PORTION_BYTES} at once. Returns their number, 0 when done. */
   sweep(due: SweepBounds, limit: number): number {
     return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit, PORTION_BYTES)))
   }
 
-  /** Erases, and has the log forget it too. */
+  /** Erases rows, also from the log. */
   erase(whose: Erasure): boolean {
     const wasThere = this.#transaction(() => this.#remove(() => this.#removals.erase(whose)))
     this.#isErased ||= wasThere
@@ -111,7 +111,6 @@ export class Engine {
     return this.#transaction(() => this.#webhooks.change(change))
   }
 
-  /** Reads. */
   read<T>(read: (reads: Reads) => T): T {
     if (this.#broken) throw this.#broken
     try {
@@ -121,13 +120,13 @@ export class Engine {
     }
   }
 
-  /** Writes the log back into the file if it is long, and gives free pages back to the file system. Says whether there is more to do. */
+  /** Writes a long log back into the file, and releases free pages. Returns whether there is more to do. */
   tidy(): boolean {
     this.#boundLog()
     return this.#reclaim()
   }
 
-  /** Writes the log back into the file; after an erasure also empties it. Without room on the disk, or while others read, it is left for later. */
+  /** Writes the log back into the file; after an erasure also empties it. Does nothing without disk space, or while others read. */
   checkpoint(): void {
     if (this.#broken) return
     killPoint('before checkpoint')
@@ -149,7 +148,7 @@ export class Engine {
     this.#files.close()
   }
 
-  /** Writes the log back, and says whether it can begin anew. For that it waits so long for reads that are under way in other processes. */
+  /** Writes the log back. Returns whether it can restart. For that, it waits for readers in other processes. */
   #writeBack(mode: 'TRUNCATE' | 'RESTART', waitMs: number): boolean {
     this.#database.exec(`PRAGMA busy_timeout = ${waitMs}`)
     try {
@@ -159,7 +158,7 @@ export class Engine {
     }
   }
 
-  /** Marks the file, of which a checkpoint has written page 1, as one that is not whole without its log. */
+  /** Marks the file, whose page 1 a checkpoint has written, as incomplete without its log. */
   #mark(): void {
     this.#transaction(() => this.#database.exec(WRITE_PAGE_1))
     killPoint('before log mark')
@@ -179,14 +178,14 @@ export class Engine {
     if (!this.#isClosed && this.#files.logReaches(this.#checkpointAt)) this.checkpoint()
   }
 
-  /** The file becomes smaller when the log is written back. */
+  /** Releases free pages. The file shrinks at the next checkpoint. */
   #reclaim(): boolean {
     if (!this.#mayShrink || this.#broken) return false
     try {
       const free = this.#freePages()
       if (free > KEPT_PAGES) {
         this.#transaction(() => this.#database.exec(`PRAGMA incremental_vacuum(${Math.min(free - KEPT_PAGES, RECLAIMED_PAGES)})`))
-        // Files that were made before do not shrink.
+        // Files of older versions do not shrink.
         this.#hasShrunk = this.#freePages() < free
         if (this.#hasShrunk) return true
       } else if (this.#hasShrunk) this.checkpoint()
@@ -228,20 +227,20 @@ export class Engine {
     }
   }
 
-  /** Stops the engine if an error says that the file or disk is broken. Gives what the caller gets. */
+  /** Stops the engine if an error shows that the file or disk is broken. Returns the error for the caller. */
   #noted(error: unknown): unknown {
     if (error instanceof StorageError) {
-      // SQLite writes a log that has lost its name back into a file that has not.
+      // SQLite would write a renamed log back into a file that is still in place.
       this.#broken ??= error
       this.close()
     }
     if (troubleOf(error) !== 'broken') return error
-    this.#broken ??= new StorageError(`${this.#file} cannot be used any more: ${reasonOf(error)}. What was committed before is kept; see to the disk, and start again.`, { cause: error })
+    this.#broken ??= new StorageError(`${this.#file} can no longer be used: ${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, { cause: error })
     return this.#broken
   }
 }
 
-/** About how many bytes of text a commit writes. */
+/** The approximate size of a commit's text. */
 function bytesOf({ snapshot, tasks, log }: CommitRows): number {
   let bytes = snapshot.length
   for (const task of tasks) bytes += task.snapshot?.length ?? 0

@@ -14,42 +14,41 @@ import { userName } from './thread/write-queue.ts'
 export type { DriverName } from './driver.ts'
 export { StorageError } from './storage-error.ts'
 
-/** How many damaged tasks, contexts and the like a store reports. */
+/** The maximum number of reports about damaged data. */
 const REPORTED = 1000
 
-/** How a SQLite file is used. Nothing has to be given. */
+/** The options of a SQLite store. All are optional. */
 export interface SqliteOptions {
-  /** Default `node:sqlite` where this Node has it, from 22.13 on, else the package better-sqlite3. Both read each other's files. */
+  /** Default `node:sqlite` if this Node has it, from 22.13 on, else the package better-sqlite3. Both read each other's files. */
   readonly driver?: DriverName
-  /** Hears of tasks and contexts that are damaged, and of the store's end if it stops. Default the console. */
+  /** Receives errors about damaged data, and the error that stops the store. Default the console. */
   readonly logger?: Logger
   /**
-   * Called once if the disk or the file proves broken. The store then rejects every call: a sync that failed is not tried
-   * again, since nobody knows what it has lost. What was committed is kept. Restart the process once the disk is seen to.
+   * Called once if the disk or the file is broken. The store then rejects every call: a failed sync is not retried, since its effect is
+   * unknown. Earlier commits are stored. Restart the process after the disk is repaired.
    */
   readonly stopped?: (error: StorageError) => void
 }
 
 const OPTIONS: OptionKinds<SqliteOptions> = { driver: DRIVER, logger: A_LOGGER, stopped: functionFor('a function that hears why the store has stopped') }
 
-/** Every read of a store, and the scopes that it has. */
+/** The reads of a store, and its scopes. */
 export type StoreReader = Pick<Store, Exclude<ReadName, 'scopes'>> & {
   /** Every tenant and principal that has data. */
   scopes(): Promise<Scope[]>
-  /** May be called twice. Calls after it reject. */
+  /** May be called twice. Later calls of other methods reject. */
   close(): Promise<void>
 }
 
 /**
- * A store in a SQLite file, made if it is not there; its folder has to be. A commit is on the disk when it resolves; commits
- * that come close together share a sync. A thread of its own writes, so that the event loop does not wait for the disk.
+ * A store in a SQLite file, which is created if its folder exists. A commit is synced when it resolves; concurrent commits share a
+ * sync. A worker thread writes, so that the event loop does not wait for the disk.
  *
- * One process at a time uses a file: beside it stands `FILE-lock`, which is let go of however the process ends. Throws
- * StorageError at once for a file that cannot be written, is in use, is not ours, is newer than this package or is damaged;
- * TypeError if no driver is there.
+ * Only one process can use a file: a lock in `FILE-lock` ends with the process. Throws StorageError at once for a file that cannot be
+ * written, is in use, belongs to another program, is newer than this package or is damaged; TypeError if no driver is installed.
  *
- * Every row has a checksum. A task that is damaged cannot be read (InternalError) and is left out of lists, though counted
- * in their totals; it stays out of memory, and all others are served.
+ * Every row has a checksum. A damaged task cannot be read (InternalError). It is left out of lists, though counted in their totals, and
+ * not restored. All other tasks are served.
  */
 export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   checkGiven(file, options, OPTIONS, 'sqliteStore')
@@ -59,7 +58,7 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   const reported = new Set<string>()
   const link = new ThreadLink({ file: path, driver }, {
     damaged: message => {
-      // Each once: clients ask for what is damaged again and again.
+      // Each message once, since clients may request damaged data repeatedly.
       if (reported.has(message) || reported.size === REPORTED) return
       reported.add(message)
       logger.error(message, { file: path })
@@ -95,16 +94,15 @@ function checkGiven(file: unknown, options: unknown, kinds: Readonly<Record<stri
   checkOptions(options, kinds, taker, `${taker}('agent.db', { logger })`)
 }
 
-/** The principal for which something is read; empty for what the runtime reads for itself. */
+/** The user whose quota a read counts against; empty for reads of the runtime. */
 function userOf(scope: unknown): string {
   const { tenant, principal } = Object(scope) as Partial<Scope>
   return tenant === undefined || principal === undefined ? '' : userName({ tenant, principal })
 }
 
 /**
- * Opens a file that {@link sqliteStore} made for reading alone, also while a server uses it. Throws StorageError for a file
- * that is not there, is not ours or is newer than this package; damage that is found is left out, or throws where it was asked
- * for by name.
+ * Opens a file of {@link sqliteStore} for reading, even while a server uses it. Throws StorageError for a file that does not exist, belongs
+ * to another program or is newer than this package. Damaged data is left out, or throws if it was requested by id.
  */
 export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
   checkGiven(file, options, { logger: A_LOGGER }, 'readSqlite')

@@ -2,35 +2,34 @@ import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
-import { CoverageLog, type Coverage, type ReachedParts } from './coverage.ts'
+import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } from './coverage.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
-import { coverageLines, crashLines, missingIn } from './notes.ts'
-import { PLAN_OPTIONS, planFor, type Path, type PlanOptions } from './plan/plan.ts'
+import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
 import { walkChart, type Liveness } from './run/chart-run.ts'
 import { SOME_DRIVERS, availableDrivers, DRIVERS, type Driver } from './run/drivers.ts'
 import { walk, type Manner } from './run/path-run.ts'
 import { ScriptedWork } from './run/scripted-work.ts'
 import { StubActors } from './run/stub-actors.ts'
 
-/** How an agent is tested. */
+/** The options for tests of an agent. */
 export interface AgentTestOptions extends PlanOptions {
-  /** Which drivers take the paths. Default: all whose dependencies are installed. */
+  /** The drivers that walk the paths. Default: all whose dependencies are installed. */
   readonly drivers?: readonly Driver[]
-  /** Only the paths whose name has this text in it. */
+  /** Only paths whose name contains this text. */
   readonly only?: string
 }
 
 const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, drivers: SOME_DRIVERS, only: textSuchAs("'is canceled'") }
 
-/** One test: a path, taken with one driver. Rejects with PathError if something is not as it should be. */
+/** One test: a path with one driver. Rejects with PathError at an unexpected result. */
 export interface PathTest {
   readonly driver: Driver
   readonly name: string
   readonly run: () => Promise<void>
 }
 
-/** What a test lacks, though all of its paths pass. */
+/** Gaps in the coverage although all paths pass. */
 export interface CoverageGap {
   readonly missing: readonly string[]
   readonly crashes: number
@@ -39,25 +38,21 @@ export interface CoverageGap {
 /** The tests of an agent. */
 export interface AgentTests {
   readonly tests: readonly PathTest[]
-  /** How many configurations its chart has. */
+  /** The number of configurations of its chart. */
   readonly configurations: number
-  /** What the tests of the chart have been through by now. */
+  /** The coverage of the chart so far. */
   readonly coverage: () => Coverage
-  /** The parts of the work's chart that they have been through by now; undefined if it has none, or not all of it was walked alone. */
+  /** The covered parts of the work's chart so far; `undefined` without a chart, or if some paths were not walked with the chart alone. */
   readonly reached: () => ReachedParts | undefined
-  /**
-   * What the tests have not reached of the work's chart by now, each with the reason, and how many paths end where it throws;
-   * undefined where `reached` is.
-   */
+  /** The uncovered parts of the work's chart with reasons, and the number of paths on which it throws. `undefined` like `reached`. */
   readonly shortfall: () => CoverageGap | undefined
-  /** What there is to be said of it, as lines: which drivers lack something here, where the chart itself throws, and what was not reached, if the chart was walked alone. */
+  /** Lines to print: missing dependencies of drivers, paths on which the chart throws, and uncovered parts if the chart was walked alone. */
   readonly notes: () => string[]
 }
 
 /**
- * The tests of an agent, for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the
- * agent does no tasks or an opening message opens none, RangeError when its chart has too many configurations or no path has
- * `only` in its name.
+ * Makes the tests of an agent for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the agent has
+ * no tasks or an opening message opens none, RangeError if its chart has too many configurations or no path's name contains `only`.
  */
 export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Promise<AgentTests> {
   checkAgent(agent, 'agentTests')
@@ -67,7 +62,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
-  if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path has ${JSON.stringify(only)} in its name.`)
+  if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path's name contains ${JSON.stringify(only)}.`)
   const { drivers, lacks } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
   const run = async (path: Path, driver: Driver): Promise<void> => {
     const manner = DRIVERS[driver]
@@ -86,10 +81,32 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   return { tests, configurations, coverage: () => log.coverage, reached, shortfall, notes }
 }
 
-/** The tests of a negotiation: through a runtime, in memory. Its chart is ours, and tested as such. */
+/** The tests of a negotiation: through a runtime, in memory. Its chart belongs to taskchart and has its own tests. */
 function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
   if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
   return paths.map(path => ({ driver, name: path.name, run: () => walkBargain(agent, negotiate, path, manner) }))
+}
+
+/** Paths on which the chart throws, as lines to print, with advice if an actor's missing result may be the cause. */
+export function crashLines(crashes: Plan['crashes']): string[] {
+  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${String(error)}`)
+  const guessed = new Set(crashes.flatMap(({ guessed }) => guessed))
+  return [...lines, ...Array.from(guessed, src => `${src} ended without an output, as no case says what it gives. Add to the module: export const cases = { results: { ${propertyName(src)}: { 'a result': … } } }`)]
+}
+
+function propertyName(src: string): string {
+  return /^[\p{L}_$][\p{L}\d_$]*$/u.test(src) ? src : `'${src}'`
+}
+
+/** Coverage as lines to print. */
+function coverageLines({ states, transitions, tags, guards }: Coverage): string[] {
+  const line = (what: string, { total, reached }: CoverageCount) => `${what}: ${reached} of ${total}`
+  return [line('states', states), line('transitions', transitions), line('tags', tags), line('guard outcomes', guards), ...missingIn({ states, transitions, tags, guards }).map(one => `not reached: ${one}`)]
+}
+
+/** The uncovered parts of a chart, with reasons. */
+function missingIn({ states, transitions, tags, guards }: Coverage): string[] {
+  return [...states.missing.map(state => `${state} is never entered`), ...transitions.missing, ...tags.missing, ...guards.missing]
 }

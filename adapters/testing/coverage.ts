@@ -1,30 +1,30 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { statesOf, transitionName, transitionsOf } from '../drawing/chart-parts.ts'
 
-/** What of a chart its paths have been through. */
+/** The coverage of a chart by its paths. */
 export interface Coverage {
   readonly states: CoverageCount
   readonly transitions: CoverageCount
-  /** Each tag, in whichever state that has it. */
+  /** Each tag counts once, in any state that has it. */
   readonly tags: CoverageCount
-  /** Both outcomes of each guard that has a name. */
+  /** Both outcomes of each named guard. */
   readonly guards: CoverageCount
 }
 
-/** The parts of a chart that its paths have been through, by their ids and names, and those that they have not. */
+/** The covered and uncovered parts of a chart, by ids and names. */
 export interface ReachedParts {
   readonly reached: { readonly states: readonly string[]; readonly transitions: readonly string[] }
   readonly missing: readonly { readonly name: string; readonly why: string }[]
 }
 
-/** How many of how many, and which not, each with the reason as far as it can be known. */
+/** The number of parts and of covered ones, and the uncovered ones with reasons, as far as known. */
 export interface CoverageCount {
   readonly total: number
   readonly reached: number
   readonly missing: readonly string[]
 }
 
-/** Collects what the paths of a chart go through. */
+/** Records what the paths of a chart cover. */
 export class CoverageLog {
   readonly #states = new Set<string>()
   readonly #transitions = new Set<string>()
@@ -36,7 +36,7 @@ export class CoverageLog {
     for (const [name] of namedGuards(machine)) this.#guards.set(name, new Set())
   }
 
-  /** The chart with guards whose outcomes are noted. */
+  /** The chart with guards that record their outcomes. */
   get watched(): AnyStateMachine {
     const guards = namedGuards(this.#machine).map(([name, guard]) => {
       const noted = (...given: unknown[]) => {
@@ -53,7 +53,7 @@ export class CoverageLog {
     for (const { id } of nodes) this.#states.add(id)
   }
 
-  /** Notes the states too between which it leads: those that the chart leaves at once are never seen at rest. */
+  /** Also records the source and target states: transient ones never appear in a snapshot. */
   noteTransition(transition: AnyTransitionDefinition): void {
     this.noteStates([transition.source, ...(transition.target ?? [])])
     this.#transitions.add(transitionName(transition))
@@ -84,7 +84,7 @@ export class CoverageLog {
     return statesOf(this.#machine.root)
   }
 
-  /** The transitions by their names, and why each may not have been taken. */
+  /** The transitions by name, with the reason why each may be uncovered. */
   get #named(): { name: string; why: string }[] {
     return this.#nodes.flatMap(node => transitionsOf(node).map(one => ({ name: transitionName(one), why: this.#states.has(node.id) ? reasonOf(one) : 'its state is never entered' })))
   }
@@ -97,16 +97,16 @@ function shareOf<T>(all: readonly T[], isMissing: (one: T) => boolean, name: (on
   return { total: all.length, reached: all.length - missing.length, missing: missing.map(name) }
 }
 
-/** The author's own guards; those that XState makes of others (`and`, `not`) have a `check`, and their parts are noted each. */
+/** The author's own guards. Guards that XState combines (`and`, `not`) have a `check`; their parts are recorded. */
 function namedGuards({ implementations }: AnyStateMachine): [string, Guard][] {
   const all = Object.entries(implementations.guards as Record<string, Guard>)
   return all.filter(([, guard]) => !('check' in guard))
 }
 
 function reasonOf({ eventType }: AnyTransitionDefinition): string {
-  if (eventType === 'message.received') return 'no message of the cases is taken here'
-  if (eventType.startsWith('xstate.done.actor.')) return 'no result of the cases leads there'
-  if (eventType.startsWith('xstate.error.actor.')) return 'no error is among the results of the cases'
-  if (eventType.startsWith('xstate.after.')) return 'another timer, or an end, always comes first'
-  return eventType === '' ? 'its guard never holds first' : `no event of the cases is a ${eventType} that it takes`
+  if (eventType === 'message.received') return 'no message in the cases is accepted here'
+  if (eventType.startsWith('xstate.done.actor.')) return 'no result in the cases leads there'
+  if (eventType.startsWith('xstate.error.actor.')) return 'the results in the cases include no error'
+  if (eventType.startsWith('xstate.after.')) return 'another timer, or an end, always occurs first'
+  return eventType === '' ? 'its guard never holds first' : `no event in the cases is a ${eventType} that it accepts`
 }

@@ -1,4 +1,4 @@
-/** Why a path is not as it should be: after which step, and what was to be there. */
+/** An unexpected result on a path: the step, and the expected and actual values. */
 export class PathError extends Error {
   override readonly name = 'PathError'
   readonly step: string

@@ -4,16 +4,13 @@ import { agentTests, type AgentTestOptions } from './agent-tests.ts'
 import type { Coverage } from './coverage.ts'
 import { PathError } from './path-error.ts'
 
-/** What is needed of a test runner: tap's `t`, and that of others which nest tests alike. */
+/** The required part of a test runner: tap's `t`, or a compatible one with nested tests. */
 export interface TestContext {
   test(name: string, run: (t: TestContext) => Promise<void>): Promise<unknown>
   comment?(text: string): void
 }
 
-/**
- * Tests every path of an agent: a test for each driver, in it one for each path. A failure says after which step
- * what was to be there, and what was there.
- */
+/** Tests every path of an agent: one test per driver, one subtest per path. A failure shows the step, and both values. */
 export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
   const { tests, coverage, notes } = await agentTests(agent, options)
   for (const driver of new Set(tests.map(({ driver }) => driver))) {
@@ -25,7 +22,7 @@ export async function testAgent(t: TestContext, agent: Agent, options: AgentTest
   return coverage()
 }
 
-/** Throws the error with all that is to be known of it in its message. */
+/** Throws the error with expected and actual values in its message. */
 export function explainFailure(error: unknown): never {
   if (error instanceof PathError) throw new Error(`${error.message}\n${wantedAndFound(error)}`, { cause: error })
   throw error

@@ -9,7 +9,7 @@ import { Shares } from '../../runtime/access/shares.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { pathOf, type Refusal } from '../entry/admission.ts'
-import type { Tap } from '../entry/frame-tap.ts'
+import type { Tap } from '../entry/connection.ts'
 import { answered, interfacesAt, originTaken, tenantIn, withScheme, type Offer } from '../entry/interfaces.ts'
 import { addressOf, FULL, GOING, shareRefusal, type Listening } from '../entry/listen.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
@@ -19,28 +19,28 @@ import { Connection } from './connection.ts'
 import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
 
-/** A server of a runtime. */
+/** A served runtime. */
 export interface Served {
-  /** Where the agent is reached: `ws://127.0.0.1:4242/`. */
+  /** The URL of the agent: `ws://127.0.0.1:4242/`. */
   readonly url: string
-  /** The interfaces that the card lists, at this address: for what else serves the same agent. */
+  /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**
-   * Takes no new connections from now on: handshakes, and on a port of our own all of HTTP, get 503. Connections that are
-   * open go on until `close`. May be called twice.
+   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections stay until `close`.
+   * May be called twice.
    */
   drain(): void
-  /** Tells the clients and closes their connections, and the port if it is ours; the runtime and its tasks go on. May be called twice. */
+  /** Notifies the clients and closes their connections, and the port if `serve` opened it. Runtime and tasks go on. May be called twice. */
   close(): Promise<void>
 }
 
-/** Fragments that one message may come in. */
+/** The maximum number of fragments of a message. */
 const MOST_FRAGMENTS = 1024
 
-/** How long clients may take to answer our close before they are cut off. */
+/** The time that clients have to answer a close frame before they are disconnected. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** Takes WebSockets on a server that listens, until it is closed; the server itself goes on. `tap` may hear their frames. */
+/** Accepts WebSockets on a listening server until it is closed; the server stays open. `tap` receives their frames. */
 export function attach(runtime: Runtime, server: Server, path: string, offer: Offer, tap?: Tap): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
@@ -50,7 +50,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const address = addressOf(server, path)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
-  /** Where the agent is, as a connection that asked for this host may be told. */
+  /** The interfaces to show to a connection to this host. */
   const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? `${origin}${path}`, offer))
   const shares = new Shares(limits.connections, limits)
   let isDraining = false
@@ -97,7 +97,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   return { url: withScheme(address, 'ws'), interfaces: interfacesAt(settings.publicUrl ?? answered(address, settings.hosts), offer), drain, close: () => (closing ??= close()) }
 }
 
-/** The WebSockets of a port of our own, and the port. */
+/** Combines the WebSockets of a port with the port itself. */
 export function together(sockets: Served, own: Listening): Served {
   let closing: Promise<void> | undefined
   return {
@@ -111,13 +111,13 @@ export function together(sockets: Served, own: Listening): Served {
   }
 }
 
-/** The tenant that the path of a request names below that of its agent; `undefined` for none. */
+/** The tenant in a request's path below the path of its agent; `undefined` for none. */
 function tenantBelow(path: string, asked: string): string | undefined {
   const base = path.replace(/\/$/, '')
   return asked !== path && asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
 }
 
-/** What is wrong is ours, and nothing for the client to see. */
+/** An internal error, whose details the client does not see. */
 function broken(): Refusal {
   const error = new A2AError('InternalError')
   return { status: ERRORS.InternalError.http, message: error.message, error }

@@ -1,19 +1,19 @@
 /**
- * The close codes that this binding uses, beside those that `ws` itself sends for frames that break RFC 6455 (1002,
- * 1007, 1009). Codes from 4000 on are ours.
+ * The close codes of this binding, in addition to those that `ws` sends for violations of RFC 6455 (1002, 1007, 1009). Codes from
+ * 4000 on are defined by taskchart.
  */
 export const CLOSE_CODES = {
-  /** A binary frame came. */
+  /** A binary frame arrived. */
   textOnly: 1003,
   /** The client broke a rule of this binding. */
   policy: 1008,
-  /** The server goes down, or is replaced; the tasks go on. */
+  /** The server stops or restarts; tasks go on. */
   restart: 1012,
-  /** There is no room for what has come of an unfinished message. */
+  /** There is no memory left for an incomplete message. */
   tryAgainLater: 1013,
-  /** The credentials ran out. */
+  /** The credentials expired. */
   unauthenticated: 4401,
-  /** The client began a frame and sent no more of it for 30 seconds. */
+  /** The client sent no more of an incomplete frame for 30 seconds. */
   unfinished: 4408,
   /** The client read nothing for 30 seconds while more than 1 MiB waited for it. */
   slowReader: 4413,

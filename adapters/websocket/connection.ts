@@ -14,59 +14,58 @@ import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
-import { connectionName, type Tap } from '../entry/frame-tap.ts'
+import { connectionName, type Tap } from '../entry/connection.ts'
 import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, resultFrames, streamEndFrame } from '../json-rpc/frames.ts'
 import { callTerms, traceTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate, FrameWatch, tooFast, Refusals } from './frame-limits.ts'
-import { Inbox, type Frame } from './inbox.ts'
-import { Intake } from './intake.ts'
+import { type Frame, Inbox, Intake } from './inbox.ts'
 import { LargeAnswer, LargeAnswers } from './large-answer.ts'
 import { Outbox } from './outbox.ts'
 import { StreamStops } from './stream-stops.ts'
 
-/** What the handshake found out about a connection. */
+/** The result of a connection's handshake. */
 export interface ConnectionTerms {
   readonly principal: Principal | undefined
-  /** The tenant that its path names. */
+  /** The tenant in its path. */
   readonly tenant?: string
   /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
   readonly version: string
   readonly extensions: string
 }
 
-/** What every connection of a server calls. */
+/** What all connections of a server share. */
 export interface Serving {
   readonly runtime: Runtime
   readonly methods: Methods
-  /** Where the agent is reached. */
+  /** The interfaces of the agent, for its extended card. */
   readonly interfaces: readonly AgentInterface[]
   readonly tap?: Tap | undefined
 }
 
 type Request = Extract<Envelope, { kind: 'request' }>
 
-/** Answers that a client may send us, which make no sense, before it is cut off. */
+/** The number of responses, which are meaningless from a client, before its connection is closed. */
 const STRAY_RESPONSES = 10
 
-/** How long a client may be silent in the middle of a frame. */
+/** The maximum pause in the middle of a frame. */
 const UNFINISHED_MS = 30_000
 
-/** Events that one stream sends before the others, and the other work of the process, get their turn. */
+/** The number of events that one stream sends before it yields to other work. */
 const EVENTS_PER_TURN = 32
 
-/** One client's WebSocket: its frames in, its calls and streams, and the frames out. */
+/** One client's WebSocket: decodes frames, performs calls and streams, and sends their frames. */
 export class Connection {
   readonly #runtime: Runtime
   readonly #methods: Methods
   readonly #interfaces: readonly AgentInterface[]
   readonly #socket: WebSocket
   readonly #terms: ConnectionTerms
-  /** On what terms requests are called that have no service parameters of their own. */
+  /** The terms of requests without service parameters. */
   readonly #usual: CallTerms
-  /** Who calls. */
+  /** The caller of every request. */
   readonly #caller: Pick<CallContext, 'tenant' | 'principal' | 'claims' | 'connection'>
   readonly #intake: Intake
   readonly #inbox: Inbox
@@ -80,9 +79,9 @@ export class Connection {
   readonly #unfinished: Unfinished
   #silence: unknown
   readonly #refusals: Refusals
-  /** The requests in flight by the JSON text of their ids, with what stops those that stream. */
+  /** The pending requests by the JSON text of their ids, with the controllers of streams. */
   readonly #inFlight = new ReleasingMap<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
-  /** Aborts when the client is gone. */
+  /** Aborts when the client disconnects. */
   readonly #gone = new AbortController()
   readonly #stops = new StreamStops()
   #streams = 0
@@ -116,7 +115,7 @@ export class Connection {
     stream.on('data', (bytes: Buffer) => this.#watchFrame(bytes))
     socket.on('message', (data: Buffer, isBinary) => this.#inbox.add({ data, isBinary, pace: this.#rate.count(clock.now()) }))
     socket.on('close', () => this.#closed())
-    // A frame that breaks RFC 6455: ws closes the connection itself, with the code for it.
+    // A violation of RFC 6455: ws closes the connection itself, with the right code.
     socket.on('error', () => {})
   }
 
@@ -148,7 +147,7 @@ export class Connection {
     }
   }
 
-  /** Starts a request, if it may: nothing that it does is waited for here, so that requests never wait for each other. */
+  /** Starts a request if it is allowed. Does not wait for it, so that requests never wait for each other. */
   #begin(request: Request, bytes: number): void {
     const { id, method } = request
     if (method === 'ping') {
@@ -200,14 +199,14 @@ export class Connection {
     this.#outbox.send(errorFrame(id, this.#count(bytes, params) ?? error))
   }
 
-  /** Counts a frame that reaches no operation. Gives the error if it is over a quota. */
+  /** Counts a frame that reaches no operation. Returns the error if it is over a quota. */
   #count(bytes: number, params?: unknown): A2AError | undefined {
     const error = this.#runtime.settings.countStray({ ...this.#caller, bytes }, params)
     if (error) this.#refusals.note()
     return error
   }
 
-  /** On what terms a request is called, and which extensions it activates. */
+  /** The terms of a request, with the extensions that it activates. */
   #termsOf({ serviceParameters }: Request): CallTerms {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
@@ -217,7 +216,7 @@ export class Connection {
     let sent = 0
     const send = (event: object): Seen => {
       if (signal.aborted) return false
-      // Many streams of a connection may hear of their events in one turn.
+      // Many streams of a connection may send events in one turn.
       if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)
       const sending = sent === 0 ? large.send(event) : undefined
       sent += 1
@@ -229,18 +228,18 @@ export class Connection {
     this.#outbox.send(streamEndFrame(id), true)
   }
 
-  /** Why a request may not start now. */
+  /** The error if a request may not start now. */
   #refusal(id: RequestId, streaming: boolean): A2AError | undefined {
-    if (this.#inFlight.has(JSON.stringify(id))) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is under way on this connection.`)
+    if (this.#inFlight.has(JSON.stringify(id))) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is in progress on this connection.`)
     const { callsPerConnection, streamsPerConnection } = this.#runtime.settings.limits
     const [open, limit, what] = streaming
       ? [this.#streams, streamsPerConnection, 'streams']
       : [this.#inFlight.size - this.#streams, callsPerConnection, 'calls']
     if (open < limit) return undefined
-    return new A2AError('RateLimited', `This connection has ${limit} ${what} under way, which is the most. Wait for one to end.`, { retryAfterMs: 1000 })
+    return new A2AError('RateLimited', `This connection has ${limit} ${what} in progress, which is its limit. Wait for one to end.`, { retryAfterMs: 1000 })
   }
 
-  /** Ends a stream because its client has enough; the task goes on. Ids that name no stream are ignored. */
+  /** Ends a stream for its client; the task goes on. Unknown ids are ignored. */
   #cancelStream(params: unknown): void {
     const id = isObject(params) ? params.id : undefined
     if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(JSON.stringify(id))?.stop?.abort()
@@ -251,7 +250,7 @@ export class Connection {
     if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
-  /** Closes the connection when a frame has begun and nothing more of it comes, or there is no room for it: then the rest is not read. */
+  /** Closes the connection if a frame stays incomplete, or if there is no memory for it: then the rest is not read. */
   #watchFrame(bytes: Buffer): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#silence)
@@ -259,22 +258,22 @@ export class Connection {
     const full = this.#countUnread()
     if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
     if (full) return this.#intake.pause('no room')
-    const close = () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was begun and not finished.')
+    const close = () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.')
     if (isWithin) this.#silence = clock.setTimeout(close, UNFINISHED_MS)
   }
 
-  /** Counts the bytes that have come and are not parsed. Gives the error if there is no room for them. */
+  /** Counts the received bytes that are not parsed. Returns the error if there is no memory for them. */
   #countUnread(): A2AError | undefined {
     return this.#unfinished.count(this.#frames.messageBytes + this.#inbox.bytes)
   }
 
-  /** The credentials have run out: whatever is under way is told so. */
+  /** Ends every pending request when the credentials expire. */
   #expire(): void {
     for (const { id } of this.#inFlight.values()) this.#outbox.send(errorFrame(id, expired()))
-    this.#socket.close(CLOSE_CODES.unauthenticated, 'The credentials have run out.')
+    this.#socket.close(CLOSE_CODES.unauthenticated, 'The credentials have expired.')
   }
 
-  /** The client is gone: its calls and streams end, the tasks go on. */
+  /** Ends calls and streams when the client disconnects; tasks go on. */
   #closed(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#expiry)
@@ -288,5 +287,5 @@ export class Connection {
 }
 
 function expired(): A2AError {
-  return new A2AError('Unauthenticated', 'The credentials of this connection have run out. Connect again with fresh ones.')
+  return new A2AError('Unauthenticated', 'The credentials of this connection have expired. Connect again with fresh ones.')
 }

@@ -1,26 +1,26 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { jitter } from '../../runtime/primitives/jitter.ts'
-import type { Intake } from './intake.ts'
+import type { Intake } from './inbox.ts'
 
 const WINDOW_MS = 1000
 
-/** Seconds in a row over the rate after which a client is cut off. */
+/** The number of consecutive seconds over the rate after which a client is disconnected. */
 const WINDOWS_OVER = 3
 
-/** Counts what comes in, second by second. */
+/** Counts frames per second. */
 export class FrameRate {
   readonly #limit: number
   #windowStartMs = -Infinity
   #count = 0
   #windowsOver = 0
 
-  /** `limit` is how many may come in a second. */
+  /** `limit` is the number of frames per second. */
   constructor(limit: number) {
     this.#limit = limit
   }
 
-  /** Counts one more, and tells whether it is within the rate, over it, or over it for too long. */
+  /** Counts a frame. Answers whether the rate is kept, exceeded, or exceeded for too long. */
   count(nowMs: number): 'within' | 'over' | 'tooLong' {
     if (nowMs - this.#windowStartMs >= WINDOW_MS) {
       const isNext = nowMs - this.#windowStartMs < 2 * WINDOW_MS
@@ -39,7 +39,7 @@ export function tooFast(limit: number): A2AError {
   return new A2AError('RateLimited', `This connection sends more than ${limit} frames a second. Send less.`, { retryAfterMs: 1000 })
 }
 
-/** Follows the bytes of a client frame by frame (RFC 6455 §5.2), to know whether a frame has begun that has not ended, and how much of a message has come. */
+/** Parses frame headers (RFC 6455 §5.2), to know whether a frame is incomplete and how many bytes of a message have arrived. */
 export class FrameWatch {
   #header: number[] = []
   #payloadLeft = 0
@@ -47,12 +47,12 @@ export class FrameWatch {
   #isLast = false
   #messageBytes = 0
 
-  /** How many bytes have come of a message that is not complete. */
+  /** The number of received bytes of an incomplete message. */
   get messageBytes(): number {
     return this.#messageBytes
   }
 
-  /** Takes the next bytes. Answers whether they end in the middle of a frame. */
+  /** Parses the next bytes. Answers whether they end in the middle of a frame. */
   follow(bytes: Uint8Array): boolean {
     for (let at = 0; at < bytes.length; ) {
       const payload = Math.min(this.#payloadLeft, bytes.length - at)
@@ -85,13 +85,13 @@ export class FrameWatch {
   }
 }
 
-/** Requests of a client that its quota refuses one after the other, before it is read more slowly. */
+/** The number of consecutive requests over the quota before a client is paused. */
 const REFUSALS = 16
 
-/** How long nothing is read from such a client, in milliseconds. */
+/** The length of the pause, in milliseconds. */
 const pauseMs = jitter(1000)
 
-/** Counts the refusals of one connection. A client that goes on over its quota gets its answers, and then is not read for a while: others have their turn. */
+/** Counts the requests of one connection that its quota refuses. Too many pause the reading, so that others are served. */
 export class Refusals {
   readonly #intake: Intake
   readonly #clock: Clock
@@ -103,7 +103,7 @@ export class Refusals {
     this.#clock = clock
   }
 
-  /** Counts a request that was over the quota. */
+  /** Counts a request over the quota. */
   note(): void {
     this.#count += 1
     if (this.#count < REFUSALS || this.#intake.isPausedFor('quota')) return
@@ -112,12 +112,12 @@ export class Refusals {
     this.#pause = this.#clock.setTimeout(() => this.#intake.resume('quota'), pauseMs())
   }
 
-  /** Starts to count anew: a request was within the quota. */
+  /** Resets the count after a request within the quota. */
   forget(): void {
     this.#count = 0
   }
 
-  /** The connection is closed. */
+  /** Stops the timer of a closed connection. */
   end(): void {
     this.#clock.clearTimeout(this.#pause)
   }

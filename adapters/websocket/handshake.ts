@@ -10,16 +10,13 @@ import type { ConnectionTerms } from './connection.ts'
 
 type Settings = Runtime['settings']
 
-/** The content of an accepted handshake. */
+/** An accepted handshake. */
 export interface Handshake extends ConnectionTerms {
-  /** The host that it asked for, `NAME[:PORT]`. */
+  /** The requested host, `NAME[:PORT]`. */
   readonly host: string
 }
 
-/**
- * Reads a handshake: the terms of the connection, or why there will be none. The checks are in the order of the text.
- * `versions` are those that are served, the newest first.
- */
+/** Validates a handshake, in the order of its text. `versions` are those served, the newest first. */
 export async function readHandshake(request: IncomingMessage, settings: Settings, versions: readonly string[]): Promise<Handshake | Refusal> {
   const target = targetOf(request, settings)
   if ('status' in target) return target
@@ -53,11 +50,11 @@ export function refuse(socket: Socket, refusal: Refusal): void {
 
 function protocolRefusal({ headers }: IncomingMessage): Refusal | undefined {
   if (headers['sec-websocket-version'] !== '13') {
-    return { status: 426, message: 'Only version 13 of WebSocket is spoken here.', headers: { 'Sec-WebSocket-Version': '13' } }
+    return { status: 426, message: 'The only supported WebSocket version is 13.', headers: { 'Sec-WebSocket-Version': '13' } }
   }
   const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
   if (!offered || offered.includes(WEBSOCKET_SUBPROTOCOL)) return undefined
-  return { status: 400, message: `None of the subprotocols offered is known here. Offer ${WEBSOCKET_SUBPROTOCOL}, or none.` }
+  return { status: 400, message: `None of the offered subprotocols is supported. Offer ${WEBSOCKET_SUBPROTOCOL}, or none.` }
 }
 
 function versionRefusal(version: string, versions: readonly string[]): Refusal | undefined {

@@ -1,15 +1,15 @@
 import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
 
-/** How often a client is pinged. */
+/** The interval of pings. */
 export const PING_INTERVAL_MS = 30_000
 
-/** Pings in a row that a client may leave unanswered before its connection is cut. */
+/** The number of consecutive pings without an answer after which a connection is closed. */
 const MISSED_PONGS = 2
 
 /**
- * Pings every connected client and cuts off those that are gone without a word. One from which nothing is read just now
- * cannot answer: the `Outbox` watches it meanwhile. The answer stops it.
+ * Pings every client and disconnects those that do not answer. A paused client cannot answer: the `Outbox` watches it meanwhile.
+ * Returns the function that stops it.
  */
 export function startHeartbeat(clients: ReadonlySet<WebSocket>, clock: Clock): () => void {
   const missed = new WeakMap<WebSocket, number>()

@@ -1,18 +1,18 @@
+import type { WebSocket } from 'ws'
 import { readingCost, type FairQueue } from '../../runtime/access/fair-queue.ts'
 import type { FrameRate } from './frame-limits.ts'
-import type { Intake } from './intake.ts'
 
-/** Bytes of memory that a waiting message takes beside its own. */
+/** The memory overhead of a waiting message, in bytes. */
 const MESSAGE_BYTES = 128
 
-/** One message of a client, and whether it came within the rate of its connection. */
+/** One message of a client, and whether it arrived within the rate. */
 export interface Frame {
   readonly data: Buffer
   readonly isBinary: boolean
   readonly pace: ReturnType<FrameRate['count']>
 }
 
-/** The parts of an inbox: `user` is the caller among all who take turns, `read` reads one message. */
+/** The parts of an inbox: `user` is the caller that the queue schedules, `read` processes one message. */
 export interface InboxOptions {
   readonly turns: FairQueue
   readonly user: object | string
@@ -21,8 +21,8 @@ export interface InboxOptions {
 }
 
 /**
- * The messages of one connection that have come and are not parsed, in their order. One turn of the event loop parses as much as
- * its {@link FairQueue} allow, of all callers by turns. While messages wait the connection is not read.
+ * The unparsed messages of one connection, in order. The {@link FairQueue} schedules parsing fairly among all callers, with a
+ * limit per turn of the event loop. While messages wait, the connection is not read.
  */
 export class Inbox {
   readonly #options: InboxOptions
@@ -33,12 +33,12 @@ export class Inbox {
     this.#options = options
   }
 
-  /** The memory that waiting messages take, in bytes. */
+  /** The memory of waiting messages, in bytes. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Reads a message, now if none waits and this turn has room, otherwise later. */
+  /** Reads a message: now if none waits and this turn has room, otherwise later. */
   add(frame: Frame): void {
     const { intake, read } = this.#options
     const isFirst = this.#waiting.length === 0
@@ -51,7 +51,7 @@ export class Inbox {
     void this.#readWaiting(turn)
   }
 
-  /** Drops what waits: the connection is closed. */
+  /** Drops waiting messages of a closed connection. */
   clear(): void {
     this.#waiting = []
     this.#bytes = 0
@@ -75,5 +75,32 @@ export class Inbox {
   #turnOf({ data }: Frame): Promise<void> | undefined {
     const { turns, user } = this.#options
     return turns.next(user, readingCost(data.length))
+  }
+}
+
+/** Why a connection is not read: its client reads no answers or is over a quota, its messages wait, or there is no memory for one. */
+type PauseReason = 'unread answers' | 'quota' | 'turn' | 'no room'
+
+/** Pauses the reading of one connection until none of the reasons is left. */
+export class Intake {
+  readonly #socket: Pick<WebSocket, 'pause' | 'resume'>
+  readonly #reasons = new Set<PauseReason>()
+
+  constructor(socket: Pick<WebSocket, 'pause' | 'resume'>) {
+    this.#socket = socket
+  }
+
+  isPausedFor(reason: PauseReason): boolean {
+    return this.#reasons.has(reason)
+  }
+
+  pause(reason: PauseReason): void {
+    this.#reasons.add(reason)
+    this.#socket.pause()
+  }
+
+  /** Removes a reason. May be called without a pause. */
+  resume(reason: PauseReason): void {
+    if (this.#reasons.delete(reason) && this.#reasons.size === 0) this.#socket.resume()
   }
 }

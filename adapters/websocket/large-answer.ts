@@ -5,20 +5,20 @@ import type { RequestId } from '../json-rpc/envelope.ts'
 import { resultFrame, resultPieces } from '../json-rpc/frames.ts'
 import type { Outbox } from './outbox.ts'
 
-/** The bytes of large answers that one connection reads at once. Single answers may have more. */
+/** The limit on large answers in memory for one connection, in bytes. A single answer may be larger. */
 const CONNECTION_BYTES = 4 * 1024 * 1024
 
-/** What a tap sees of a result that is sent in pieces. */
+/** The placeholder that a tap sees for a result that is sent in pieces. */
 const LARGE_RESULT = '"(large, sent in pieces)"'
 
-/** The large answers of one connection: they are read as fast as its client reads, and sent one after the other. */
+/** The large answers of one connection: loaded as fast as its client reads, and sent one at a time. */
 export class LargeAnswers {
   readonly outbox: Outbox
   readonly #all: AnswerRoom
   readonly #sharer: Sharer
   readonly #own = new AnswerRoom(new Shares(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 }))
 
-  /** `all` is the room of all connections, of which this one uses the share of `sharer`. */
+  /** `all` is the limit of all connections; this one uses the share of `sharer`. */
   constructor(outbox: Outbox, all: AnswerRoom, sharer: Sharer) {
     this.outbox = outbox
     this.#all = all
@@ -30,7 +30,7 @@ export class LargeAnswers {
   }
 }
 
-/** The answer to one call, or the first event of its stream, in case that it is large. */
+/** The answer to one call, or the first event of its stream, which may be large. */
 export class LargeAnswer {
   readonly #outbox: Outbox
   readonly #space: AnswerSpace
@@ -46,19 +46,19 @@ export class LargeAnswer {
     this.#signal = signal
   }
 
-  /** Waits until it may be read. Throws if its client has left or canceled the stream: then nothing is read. */
+  /** Waits for memory to load the answer. Throws if its client has disconnected or canceled the stream: then nothing is loaded. */
   readonly room: Room = async bytes => {
     await this.#space.take(bytes)
     while (this.#outbox.drained) await this.#outbox.drained
     this.#signal.throwIfAborted()
   }
 
-  /** Sends a large answer in pieces, after those that are being sent. `undefined`, and nothing is sent, if the answer is not large. */
+  /** Sends a large answer in pieces, after the one being sent. Returns `undefined` and sends nothing if the answer is not large. */
   send(result: unknown): Promise<void> | undefined {
     return this.#space.isLarge ? this.#send(result) : undefined
   }
 
-  /** Lets others be read, in any case. */
+  /** Releases the memory, in any case. */
   end(): void {
     this.#space.end()
   }

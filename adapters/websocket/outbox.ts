@@ -3,22 +3,22 @@ import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import type { Intake } from './intake.ts'
+import type { Intake } from './inbox.ts'
 
-/** Bytes that may wait on one connection before its streams stop and wait. */
+/** The buffer of one connection in bytes; above it, streams wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024
 
-/** How long a client may read nothing while that much waits for it. */
+/** The time that a client may read nothing while the buffer is full. */
 export const STUCK_MS = 30_000
 
-/** How long it then has to take the close frame. */
+/** The time that it then has to read the close frame. */
 const CLOSE_MS = 5_000
 
 /**
- * What goes out on one connection. Everything that one run of the event loop sends leaves with one flush, and what may
- * wait with that of the next: where many streams tell, a flush is the dearest part of an event. While more
- * than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and nothing is read from the client; if
- * nothing drains for {@link STUCK_MS} the connection is closed with 4413.
+ * The outgoing frames of one connection. Frames of one turn of the event loop are flushed together, and frames that may wait are
+ * flushed with those of the next turn: with many streams, a flush is the most expensive part of an event. While more than
+ * {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If nothing drains for
+ * {@link STUCK_MS}, the connection is closed with 4413.
  */
 export class Outbox {
   readonly #socket: WebSocket
@@ -26,15 +26,15 @@ export class Outbox {
   readonly #intake: Intake
   readonly #clock: Clock
   readonly #see: ((frame: string) => void) | undefined
-  /** What it waits for until it is flushed. */
+  /** When corked frames are flushed. */
   #corked: 'turn' | 'next turn' | undefined
   #drained: Promise<void> | undefined
-  /** Settles when the text is out that goes in pieces. */
+  /** Settles when the message in pieces is sent. */
   #pieces: Promise<void> | undefined
-  /** What was sent meanwhile. */
+  /** Frames to send after it. */
   #held: string[] = []
 
-  /** `see` hears of each frame. */
+  /** `see` is called with each frame. */
   constructor(socket: WebSocket, stream: Socket, intake: Intake, clock: Clock, see?: (frame: string) => void) {
     this.#socket = socket
     this.#stream = stream
@@ -43,7 +43,7 @@ export class Outbox {
     this.#see = see
   }
 
-  /** Sends one text frame, in the order of the calls. Nothing happens once the connection is closing. */
+  /** Sends one text frame, in the order of the calls. Does nothing once the connection is closing. */
   send(frame: string, mayWait = false): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return
     if (this.#pieces) return void this.#held.push(frame)
@@ -54,14 +54,14 @@ export class Outbox {
   }
 
   /**
-   * Sends one text message as fragments, one for each piece, as the client reads them. The event loop goes on between them.
-   * Call it when {@link drained} is `undefined`; what is sent meanwhile follows. `shown` is what is seen of it.
+   * Sends one text message as fragments, one per piece, as fast as the client reads. Other work runs between them. Call it when
+   * {@link drained} is `undefined`; frames sent meanwhile follow. `shown` is passed to `see` in its place.
    */
   sendPieces(pieces: Iterable<string>, shown: string): Promise<void> {
     return (this.#pieces = this.#sendAll(pieces, shown))
   }
 
-  /** Resolves when there is room again, or the connection is gone; `undefined` when there is room now. */
+  /** Resolves when there is room, or the connection is closed; `undefined` if there is room now. */
   get drained(): Promise<void> | undefined {
     return this.#drained ?? this.#pieces
   }
@@ -113,7 +113,7 @@ export class Outbox {
     this.#intake.resume('unread answers')
   }
 
-  /** Cuts the client off when less than `waiting` bytes never come about. The answer stops the watch. */
+  /** Closes the connection if the number of waiting bytes does not fall below `waiting` in time. Returns the function that stops it. */
   #watch(waiting: number): () => void {
     let timer: unknown
     const look = (before: number) => {

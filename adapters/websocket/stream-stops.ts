@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 
-/** What stops the streams of one connection. Those of streams that have ended are used again: to make one takes as long as to tell an event. */
+/** The abort controllers of one connection's streams, in a pool: creating one takes as long as sending an event. */
 export class StreamStops {
   readonly #spare: AbortController[] = []
 
@@ -9,7 +9,7 @@ export class StreamStops {
     return this.#spare.pop() ?? newStop()
   }
 
-  /** Gives back one whose stream has ended. */
+  /** Returns the controller of an ended stream to the pool. */
   giveBack(stop: AbortController): void {
     if (!stop.signal.aborted) this.#spare.push(stop)
   }
@@ -18,7 +18,7 @@ export class StreamStops {
 function newStop(): AbortController {
   const stop = new AbortController()
   setMaxListeners(0, stop.signal)
-  // With one who waits always, the listener that all share stays from stream to stream.
+  // A permanent listener keeps the shared listener registered from stream to stream.
   onAbort(stop.signal, () => {})
   return stop
 }

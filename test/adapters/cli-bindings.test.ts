@@ -32,7 +32,7 @@ await t.test('--binding says which interface of the card is taken, and comes bac
   const id = /--task (\S+)/.exec(asked.stderr)?.[1] ?? ''
   t.match(await over('send', url, 'that', '--task', id, '--binding', 'JSONRPC'), { code: 0, isHttp: true })
   t.match(await over('watch', url, id, '--binding', 'JSONRPC'), { code: 0, isHttp: true, stderr: /--binding JSONRPC/ })
-  t.match(await over('send', url, 'hi', '--binding', 'SOAP'), { code: 2, stderr: /"SOAP" is no binding/ })
+  t.match(await over('send', url, 'hi', '--binding', 'SOAP'), { code: 2, stderr: /"SOAP" is not a binding/ })
   t.match(await over('send', url, 'hi', '--binding', 'WEBSOCKET'), { code: 1, stderr: /offers no WEBSOCKET/ })
 })
 
@@ -40,7 +40,7 @@ await t.test('a key that is missing or wrong is told of with what to do, also wh
   const agent = await httpAgent(t)
   agent.script(body('', {}, 401))
   for (const args of [['send', agent.url, 'hi'], ['tasks', 'ls', '--url', agent.url], ['tasks', 'show', 't', '--url', agent.url], ['tasks', 'export', '--url', agent.url], ['tasks', 'cancel', 't', '--url', agent.url]]) {
-    t.match(await runCommand(args), { code: 1, stderr: `taskchart: The agent at ${agent.url} wants to know who you are. Give a key with --api-key KEY.\n` }, args.join(' '))
+    t.match(await runCommand(args), { code: 1, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` }, args.join(' '))
     t.match(await runCommand([...args, '--api-key', 'secret']), { code: 1, stderr: /does not know this key/ })
   }
 })

@@ -103,7 +103,7 @@ await t.test('taskchart serve signs the card by the key in a file', async t => {
   t.match(await runCommand(['card', 'verify', place, '--keys', 'jwks.json'], { cwd }), { code: 0 })
   const { signatures } = (await fetch(place).then(response => response.json())) as { signatures: { protected: string }[] }
   t.match(JSON.parse(String(Buffer.from(signatures[0]?.protected ?? '', 'base64url'))), { kid: 'k', jku: 'https://a.example/jwks.json' })
-  t.match(await runCommand(['serve', 'agent.js', '--card-jku', 'https://a.example/'], { cwd }), { code: 2, stderr: /--card-jku says where the public key is/ })
+  t.match(await runCommand(['serve', 'agent.js', '--card-jku', 'https://a.example/'], { cwd }), { code: 2, stderr: /--card-jku needs --card-key FILE/ })
   t.match(await runCommand(['serve', 'agent.js', '--card-key', 'public.pem'], { cwd }), { code: 1, stderr: /public\.pem holds no private key/ })
 })
 
@@ -111,11 +111,11 @@ await t.test('what is wrong with arguments, files and keys is said', async t => 
   const { cwd } = folder(t)
   const rows: [string[], number, RegExp][] = [
     [['sign'], 2, /CARD\.json\|AGENT\.ts\|js is missing\.\nUsage: taskchart card/], [['sign', 'card.json'], 2, /--key is missing/], [['verify'], 2, /URL\|CARD\.json is missing/], [['verify', 'card.json'], 2, /--keys is missing/],
-    [['sign', 'card.json', '--key', 'key.pem', '--url', 'https://a.example'], 2, /--url is for the card of an agent/], [['sign', 'agent.js', '--key', 'key.pem'], 2, /--url is missing/], [['sign', 'agent.js', '--key', 'key.pem', '--url', 'a'], 2, /--url is missing/],
+    [['sign', 'card.json', '--key', 'key.pem', '--url', 'https://a.example'], 2, /--url is for an agent module/], [['sign', 'agent.js', '--key', 'key.pem'], 2, /--url is missing/], [['sign', 'agent.js', '--key', 'key.pem', '--url', 'a'], 2, /--url is missing/],
     [['sign', 'agent.js', '--key', 'key.pem', '--url', 'ftp://a'], 2, /--url is missing/], [['sign', 'card.json', '--key', 'nowhere'], 1, /nowhere cannot be read: ENOENT/], [['sign', 'card.json', '--key', 'empty.txt'], 1, /empty\.txt holds no private key, PEM or JWK/],
-    [['sign', 'card.json', '--key', 'bad.json'], 1, /bad\.json holds no JSON/], [['sign', 'card.json', '--key', 'oct.json'], 2, /oct\.json: key has to be a private key, not a secret one/], [['sign', 'card.json', '--key', 'jwk.json'], 2, /jwk\.json: key has to be a private key/],
+    [['sign', 'card.json', '--key', 'bad.json'], 1, /bad\.json is not valid JSON/], [['sign', 'card.json', '--key', 'oct.json'], 2, /oct\.json: key has to be a private key, not a secret one/], [['sign', 'card.json', '--key', 'jwk.json'], 2, /jwk\.json: key has to be a private key/],
     [['sign', 'card.json', '--key', 'key.pem', '--alg', 'none'], 2, /alg has to be ES256/], [['sign', 'card.json', '--key', 'key.pem', '--jku', 'x'], 2, /jku has to be/], [['sign', 'list.json', '--key', 'key.pem'], 1, /Invalid parameters: card/],
-    [['sign', 'bad.json', '--key', 'key.pem'], 1, /bad\.json holds no JSON/], [['verify', 'card.json', '--keys', 'key.pem'], 1, /key\.pem holds a private key/], [['verify', 'card.json', '--keys', 'key.jwk'], 2, /holds a key that is secret/],
+    [['sign', 'bad.json', '--key', 'key.pem'], 1, /bad\.json is not valid JSON/], [['verify', 'card.json', '--keys', 'key.pem'], 1, /key\.pem holds a private key/], [['verify', 'card.json', '--keys', 'key.jwk'], 2, /holds a key that is secret/],
     [['verify', 'card.json', '--keys', 'empty.txt'], 1, /empty\.txt holds no public keys/], [['verify', 'card.json', '--keys', 'http://a.example/'], 2, /jwksUrl has to be an https: address/], [['verify', 'nowhere.json', '--keys', 'jwks.json'], 1, /nowhere\.json cannot be read/],
     [['verify', 'list.json', '--keys', 'jwks.json'], 1, /Invalid parameters: card/], [['sign', '--help'], 0, /^$/]
   ]

@@ -6,7 +6,7 @@ import { WebSocket } from 'ws'
 import { serveDev } from '../../adapters/cli/dev/dev-server.ts'
 import { FileWatch, SETTLE_MS } from '../../adapters/cli/dev/file-watch.ts'
 import { FreshModules } from '../../adapters/cli/dev/fresh-modules.ts'
-import { syntaxPlace } from '../../adapters/cli/dev/syntax-place.ts'
+import { syntaxPlace } from '../../adapters/cli/dev/reloader.ts'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { connect } from '../../adapters/client/connect.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
@@ -67,7 +67,7 @@ Talk to it from another terminal:
 
   npx taskchart send ${url.replace('http', 'ws')} "hello" --out artifacts
 
-Save agent.mjs, or what it imports, and it is loaded again. Ctrl-C stops it.
+When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C stops it.
 `)
     stop()
     t.equal((await ended).code, 0)
@@ -104,7 +104,7 @@ Save agent.mjs, or what it imports, and it is loaded again. Ctrl-C stops it.
     const { error } = await page.frame('reload')
     t.match(error, /^agent\.mjs could not be loaded: .*\n.*colour\.mjs:1\nexport const colour =/)
     t.notMatch(error, 'taskchart-load')
-    t.match(heard(), /^taskchart: agent\.mjs could not be loaded: [\s\S]*The agent before it goes on\.\n$/)
+    t.match(heard(), /^taskchart: agent\.mjs could not be loaded: [\s\S]*The previous version stays loaded\.\n$/)
     t.equal(await nameAt(url), 'Painter, red')
     // Some other file may be what is missing.
     writeFileSync(join(cwd, 'agent.mjs'), "import './new.mjs'\nexport { default } from './other.mjs'")
@@ -153,7 +153,7 @@ Save agent.mjs, or what it imports, and it is loaded again. Ctrl-C stops it.
     t.equal(readFileSync(file, 'utf8'), whole, 'a test of a part keeps nothing')
     rmSync(join(cwd, '.taskchart'), { recursive: true })
     writeFileSync(join(cwd, '.taskchart'), '')
-    t.match(await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd }), { code: 0, stderr: /what was reached could not be kept/ })
+    t.match(await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd }), { code: 0, stderr: /the coverage could not be saved/ })
   })
 
   await t.test('is not served where it cannot be', async t => {

@@ -44,7 +44,7 @@ await t.test('what graph wrote is written again, and what others wrote stops it 
     t.equal((await run('function.js', '--format', format, '--out', 'again')).code, 0)
   }
   t.notMatch(fileIn('again', 'task.svg'), / $/)
-  t.match(await run('light.ts', '--out', 'theirs'), { code: 1, stderr: `taskchart: ${join('theirs', 'task.svg')} was not written by this command, so that it is left alone. Move it away, or give another folder with --out.\n` })
+  t.match(await run('light.ts', '--out', 'theirs'), { code: 1, stderr: `taskchart: ${join('theirs', 'task.svg')} exists and was not written by this command. Move it away, or give another folder with --out.\n` })
   t.same(readdirSync(join(cwd, 'theirs')), ['task.svg'])
   t.equal(fileIn('theirs', 'task.svg'), '<svg/>')
 })

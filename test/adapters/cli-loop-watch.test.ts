@@ -36,7 +36,7 @@ function watchedWork(t: Test, definition: (pass: (ms: number) => void) => Omit<A
   return { ...watched, runtime }
 }
 
-const STOOD_STILL = 'the event loop stood still'
+const STOOD_STILL = 'the event loop was blocked'
 
 await t.test('an event loop that stands still for more than a second is logged once, and one that is busy for less is not', async t => {
   const { pass, goOn } = watching(t)
@@ -126,7 +126,7 @@ await t.test('a chart that holds up the loop at its first step, or when it takes
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 1700, taskId: id }])
 })
 
-await t.test('taskchart serve logs that the event loop stood still, and in which work', async t => {
+await t.test('taskchart serve logs that the event loop was blocked, and in which work', async t => {
   const cwd = t.testdir({ 'slow.js': "export default { card: { name: 'Slow' }, work: () => { globalThis.passMs(2500); return { artifact: 'done' } } }" })
   let nowMs = 0
   Object.assign(globalThis, { passMs: (ms: number) => void (nowMs += ms) })

@@ -36,7 +36,7 @@ await t.test('an agent that answers with a message', async t => {
     const { code, stdout, stderr } = await send(url, ['hi'])
     t.equal(code, 0)
     t.equal(stdout, 'hello[31m2J\nyou\t!\n{\n  "a": 1\n}\nab.png (4 bytes), not saved: add --out DIR to save files\nmessage: https://a.example/x\n')
-    t.match(stderr, /^\nGo on with:\n {2}npx taskchart send ws:\S+ "…" --context \S+\n$/)
+    t.match(stderr, /^\nContinue with:\n {2}npx taskchart send ws:\S+ "…" --context \S+\n$/)
   })
 
   await t.test('is answered in the same conversation by the line that is printed', async t => {
@@ -107,7 +107,7 @@ await t.test('an agent that does a task', async t => {
       'some words\n[\n  1\n]\nsailboat_image.png (image/png, 4 bytes), not saved: add --out DIR to save files\n' +
         'plain (image/jpeg; q=1, 4 bytes), not saved: add --out DIR to save files\nplain (text/html): https://a.example/x\n'
     )
-    t.match(stderr, /^submitted \(task \S+\)\nworking\nartifact notes\n[\s\S]*completed: Done: proof \(4 bytes\)\n\nGo on with:\n.* --context \S+ --reference \S+\n$/)
+    t.match(stderr, /^submitted \(task \S+\)\nworking\nartifact notes\n[\s\S]*completed: Done: proof \(4 bytes\)\n\nContinue with:\n.* --context \S+ --reference \S+\n$/)
   })
 
   await t.test('has every part saved, in a folder that is made', async t => {
@@ -272,7 +272,7 @@ await t.test('an agent that wants a key', async t => {
   const { url } = await serve(t, { negotiate: () => reply('hi') }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer secret' ? { id: 'me' } : undefined) })
 
   await t.test('is told of without one, with what to do', async t => {
-    t.match(await send(url, ['hi']), { code: 1, stderr: /^taskchart: The agent at ws:\S+ wants to know who you are\. Give a key with --api-key KEY\.\n$/ })
+    t.match(await send(url, ['hi']), { code: 1, stderr: /^taskchart: The agent at ws:\S+ requires a key\. Give one with --api-key KEY\.\n$/ })
   })
 
   await t.test('is told of with a wrong one, which is not repeated', async t => {
@@ -303,7 +303,7 @@ await t.test('an agent that wants a key', async t => {
     const { code, stderr } = await send(place, ['hi', '--api-key', 'secret', '--credential-origin', origin, '--credential-origin', 'https://a.example'])
     t.equal(code, 0)
     t.match(stderr, `--credential-origin ${origin} --credential-origin https://a.example --api-key …\n`)
-    t.match(await send(place, ['hi', '--credential-origin', 'a.example']), { code: 2, stderr: /credentialOrigins has "a\.example", which is no origin/ })
+    t.match(await send(place, ['hi', '--credential-origin', 'a.example']), { code: 2, stderr: /credentialOrigins has "a\.example", which is not an origin/ })
     t.match(await runCommand(['watch', place, 'nope', '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
     t.match(await runCommand(['tasks', 'ls', '--url', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 0 })
     t.match(await runCommand(['tasks', 'cancel', 'nope', '--url', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
@@ -324,8 +324,8 @@ await t.test('what goes wrong is told in one line with exit code 1', async t => 
   const submitted = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_SUBMITTED' } }
   const cases: [string, Record<string, object[]>, RegExp][] = [
     ['the answer is not A2A', { SendStreamingMessage: [{ result: { task: { id: 1, status: {} } } }] }, /The agent's answer is not A2A 1\.0: result\.task\./],
-    ['the stream ends with nothing', { SendStreamingMessage: [{ streamEnd: true }] }, /The agent ended the stream before there was a result/],
-    ['the stream ends before the task', { SendStreamingMessage: [{ result: { task: submitted } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream before/]
+    ['the stream ends with nothing', { SendStreamingMessage: [{ streamEnd: true }] }, /The agent ended the stream without a result/],
+    ['the stream ends before the task', { SendStreamingMessage: [{ result: { task: submitted } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream without/]
   ]
   for (const [what, answers, message] of cases) {
     await t.test(what, async t => {
@@ -343,7 +343,7 @@ await t.test('a connection that is lost is told of', async t => {
     if (line.startsWith('working')) close().catch(error => t.fail(error))
     if (line.startsWith('The connection is lost')) stop.abort()
   }
-  t.match(await send(url, ['wait'], { signal: stop.signal, heard }), { code: 130, stderr: /The connection is lost; trying again\.\n/ })
+  t.match(await send(url, ['wait'], { signal: stop.signal, heard }), { code: 130, stderr: /The connection is lost\. Reconnecting\.\n/ })
 })
 
 await t.test('a question that shows what it wants has a line of that, as wide as the terminal', async t => {
@@ -366,7 +366,7 @@ await t.test('what a schema expects is said in words if it is simple, else by it
     [{ type: 'string', format: 'date', pattern: '^x$' }, 'a date, as in 2027-05-01'], [{ type: 'string', format: 'constructor' }, '{"type":"string","format":"constructor"}'],
     [{ enum: ['a\u001b[2J', 1, null, ['b']] }, 'one of a[2J, 1, null, ["b"]'], [{ enum: [] }, 'one of'],
     [{ type: 'object', properties: { a: {} } }, '{"type":"object","properties":{"a":{}}}'], [{}, '{}'], [{ type: ['string', 'null'] }, '{"type":["string","null"]}'],
-    [{ title: '\u009b2J\n\u007f' }, '{"title":"2J\\n"}'], [{ items: deep }, 'more than can be shown: its schema is nested too deep'],
+    [{ title: '\u009b2J\n\u007f' }, '{"title":"2J\\n"}'], [{ items: deep }, 'a value whose schema is nested too deep to show'],
     [{ type: 'string', minLength: 3 }, '{"type":"string","minLength":3}']
   ]
   for (const [schema, text] of cases) t.equal(expectedText(schema, 80), text)

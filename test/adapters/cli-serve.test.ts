@@ -4,7 +4,7 @@ import { closeSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
-import { surviveRejections } from '../../adapters/cli/process/unhandled-rejections.ts'
+import { surviveRejections } from '../../adapters/cli/process/process-events.ts'
 import { fetchCard } from '../../adapters/client/card/discovery.ts'
 import { connect } from '../../adapters/client/connect.ts'
 import { httpReceiver } from '../fixtures/http-receiver.ts'
@@ -232,13 +232,13 @@ await t.test('what cannot be served is refused with what to do', async t => {
     [['syntax.js'], 1, /syntax\.js could not be loaded: Unexpected/],
     [['imports.js'], 1, /imports\.js could not be loaded: Cannot find package 'no-such-package'/],
     [['odd.js'], 1, /The export authenticate of odd\.js has to be a function/],
-    [['even.js'], 1, /The export authorize of even\.js has to be a function that says who may/],
-    [['locked.js', '--api-key', 'k'], 2, /locked\.js exports authenticate, which says who may call\. Leave out --api-key\.\nUsage:/],
+    [['even.js'], 1, /The export authorize of even\.js has to be a function that allows or refuses an operation/],
+    [['locked.js', '--api-key', 'k'], 2, /locked\.js exports authenticate, which already identifies callers\. Leave out --api-key\.\nUsage:/],
     [['echo.js', '--log', 'xml'], 2, /--log takes text or json, not "xml"\.\nUsage:/],
     [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],
-    [['echo.js', '--host', '0.0.0.0'], 2, /Without a key anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
-    [['echo.js', '--host', '::', '--api-key', 'k'], 2, /On :: the agent has every address of this machine\. Say which one its card gives, with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
-    [['echo.js', '--host', '0', '--api-key', 'k'], 1, /0 port 4242 cannot be served: On 0\.0\.0\.0 the agent has every address of this machine/],
+    [['echo.js', '--host', '0.0.0.0'], 2, /Without a key, anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
+    [['echo.js', '--host', '::', '--api-key', 'k'], 2, /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
+    [['echo.js', '--host', '0', '--api-key', 'k'], 1, /0 port 4242 cannot be served: On 0\.0\.0\.0 the agent listens on every address of this machine/],
     [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
     [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
   ]
@@ -370,7 +370,7 @@ await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
   })
 
   await t.test('is not served from a file that cannot be used', async t => {
-    t.match(await refused(cwd, ['asks.js', '--db', 'notes.txt']), { code: 1, stderr: /^taskchart: .*notes\.txt is no SQLite file/ })
+    t.match(await refused(cwd, ['asks.js', '--db', 'notes.txt']), { code: 1, stderr: /^taskchart: .*notes\.txt is not a SQLite file/ })
   })
 
   await t.test('is stopped, with the reason, when the file proves broken', async t => {
@@ -382,7 +382,7 @@ await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
     closeSync(descriptor)
     const client = await connect((JSON.parse(serve.announcement) as { url: string }).url)
     const lost = client.sendMessage({ message: { messageId: '1', role: 'ROLE_USER', parts: [{ text: 'go' }] } }).catch((error: unknown) => error)
-    t.match(await serve.ended(), { code: 1, stderr: /broken\.db cannot be used any more: .*start again/ })
+    t.match(await serve.ended(), { code: 1, stderr: /broken\.db can no longer be used: .*start again/ })
     await client.close()
     t.ok(await lost)
   })

@@ -51,7 +51,7 @@ await t.test('a served agent that is told to stop', async t => {
       child.kill(signal)
       t.match(await client.closed(), { code: 1012, reason: /Your tasks go on/ })
       t.strictSame(await ended, [0, null])
-      t.match(logged.map(line => JSON.parse(line)), [{ level: 'info', message: 'the agent stops: its work is parked', details: {} }])
+      t.match(logged.map(line => JSON.parse(line)), [{ level: 'info', message: 'the server is stopping and parks its work', details: {} }])
     })
   }
 
@@ -80,7 +80,7 @@ await t.test('a served agent that is told to stop', async t => {
       await client.cancelTask({ id: await working(client) })
       const parking = once(lines, 'line')
       child.kill(first)
-      t.match(String(await parking), 'its work is parked')
+      t.match(String(await parking), 'parks its work')
       t.match(await other.closed(), { code: 1012 })
       child.kill(second)
       t.strictSame(await ended, [code, null])

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { outputSink } from '../../adapters/cli/process/line-sink.ts'
+import { outputSink } from '../../adapters/cli/tasks/export.ts'
 import { everyTask } from '../../adapters/cli/tasks/every-task.ts'
 import type { FoundTask } from '../../adapters/cli/tasks/source.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
@@ -97,8 +97,8 @@ ${id(asking.id)}  input-required  3m   c1         And then?
       t.strictSame(await ids('--context', 'c1', '--state', 'completed'), [two.id], name)
       for (const since of ['30m', '1799s', '2026-01-02T05:00:00+01:00']) t.strictSame(await ids('--since', since), [two.id, three.id].toSorted(), `${name} ${since}`)
       for (const since of ['2h', '1d', '2026-01-02']) t.equal((await ids('--since', since)).length, 3, `${name} ${since}`)
-      t.strictSame(await tasks(['ls', ...place, '--state', 'failed']), { code: 0, stdout: '', stderr: 'There are no such tasks.\n' }, name)
-      t.strictSame(await tasks(['ls', ...place, '--context', 'none', '--json']), { code: 0, stdout: '', stderr: 'There are no such tasks.\n' }, name)
+      t.strictSame(await tasks(['ls', ...place, '--state', 'failed']), { code: 0, stdout: '', stderr: 'No tasks match.\n' }, name)
+      t.strictSame(await tasks(['ls', ...place, '--context', 'none', '--json']), { code: 0, stdout: '', stderr: 'No tasks match.\n' }, name)
     }
   })
 
@@ -143,7 +143,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     t.match(await tasks(['ls', ...db, '--limit', '2']), { stderr: 'The newest 2 of 3 tasks. All of them: --limit 3\n' })
     t.notMatch((await tasks(['ls', ...db, '--principal', 'bert'])).stdout, 'PRINCIPAL')
     t.match(json((await tasks(['ls', ...db, '--json', '--tenant', 't1'])).stdout), [{ tenant: 't1', principal: 'anna', generation: 3, task: { id: ids[0] } }])
-    t.match(await tasks(['ls', ...db, '--principal', 'nobody']), { code: 0, stdout: '', stderr: 'There are no such tasks.\n' })
+    t.match(await tasks(['ls', ...db, '--principal', 'nobody']), { code: 0, stdout: '', stderr: 'No tasks match.\n' })
   })
 
   await t.test('puts tasks of the same time below each other, whoever has them', async t => {
@@ -161,7 +161,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     await store.close()
     const { stdout } = await runCommand(['tasks', 'ls', '--db', 'tasks.db'], { cwd, clock: new TestClock('2026-01-02T03:05:00.000Z') })
     t.equal(stdout, 'TASK      STATE      AGE  CONTEXT           MESSAGE\ntimed     submitted  54s  context of timed\ntimeless  submitted       c\n')
-    t.match(await runCommand(['tasks', 'show', 'timed', '--db', 'tasks.db'], { cwd }), { code: 0, stdout: /^wakes {7}at once: it is at work$/m, stderr: '' })
+    t.match(await runCommand(['tasks', 'show', 'timed', '--db', 'tasks.db'], { cwd }), { code: 0, stdout: /^wakes {7}at once: its work is running$/m, stderr: '' })
   })
 
   await t.test('fits a terminal, and lets no text of a task reach it as it is', async t => {
@@ -225,7 +225,7 @@ Events
      2  ${at}  working
      3  ${at}  working: Thinking.[2J
      4  ${blank}  artifact story31m (17 bytes)
-     5  ${blank}  artifact a1 (more of it, 4 bytes)
+     5  ${blank}  artifact a1 (more, 4 bytes)
      6  ${at}  input-required: Which day? Events]0;title
 
 Journal
@@ -301,7 +301,7 @@ Journal
     t.match(stdout, 'Artifacts\n  a (1 byte)\n    text: a, 1 byte\n')
     t.notMatch(stdout, /^(?:wakes|deadline|Journal)/m)
     const going = await open(runtime)
-    t.match((await tasks(['show', going.id, ...db])).stdout, 'wakes       at once: it is at work\n')
+    t.match((await tasks(['show', going.id, ...db])).stdout, 'wakes       at once: its work is running\n')
   })
 
   await t.test('shows an agent of others whose tasks say only what they must', async t => {
@@ -413,7 +413,7 @@ await t.test('tasks export', async t => {
     const { stdout } = await tasks(all)
     t.strictSame(await tasks([...all, '--out', 'all.jsonl']), { code: 0, stdout: '', stderr: '205 tasks exported.\n' })
     t.equal(readFileSync(join(cwd, 'all.jsonl'), 'utf8'), stdout)
-    t.match(await tasks(['export', 't001', '--db', 'tasks.db', '--out', 'all.jsonl']), { code: 1, stderr: /all\.jsonl is there already, and files are never overwritten\. Give another name with --out\.\n$/ })
+    t.match(await tasks(['export', 't001', '--db', 'tasks.db', '--out', 'all.jsonl']), { code: 1, stderr: /all\.jsonl exists, and files are never overwritten\. Give another name with --out\.\n$/ })
     t.equal(readFileSync(join(cwd, 'all.jsonl'), 'utf8'), stdout)
     t.match(await tasks([...all, '--out', 'none/all.jsonl']), { code: 1, stderr: /none\/all\.jsonl cannot be written: ENOENT/ })
   })
@@ -500,7 +500,7 @@ await t.test('tasks cancel', async t => {
 
   await t.test('does not touch a file, and says why', async t => {
     const { tasks, db } = await served(t)
-    t.match(await tasks(['cancel', 't1', ...db]), { code: 2, stdout: '', stderr: /the server that has it would not hear of it\. Cancel through the server, with --url URL\.\nUsage: taskchart tasks/ })
+    t.match(await tasks(['cancel', 't1', ...db]), { code: 2, stdout: '', stderr: /a server that uses it would not notice\. Cancel through the server, with --url URL\.\nUsage: taskchart tasks/ })
     t.match(await tasks(['cancel', 't1']), { code: 2, stderr: /^taskchart: --url URL is missing\./ })
   })
 })
@@ -509,7 +509,7 @@ await t.test('a key is shown to an agent that wants one', async t => {
   const { runtime, tasks, url } = await served(t, { work: obedient }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer secret' ? { id: 'me' } : undefined) })
   const mine = await open(runtime, 'wait', {}, { principal: 'me' })
   await open(runtime, 'wait', {}, { principal: 'others' })
-  t.match(await tasks(['ls', ...url]), { code: 1, stdout: '', stderr: /wants to know who you are\. Give a key with --api-key KEY\.\n$/ })
+  t.match(await tasks(['ls', ...url]), { code: 1, stdout: '', stderr: /requires a key\. Give one with --api-key KEY\.\n$/ })
   t.strictSame(json((await tasks(['ls', ...url, '--json', '--api-key', 'secret'])).stdout).map(({ task }) => task?.['id']), [mine.id])
   t.match(await tasks(['cancel', mine.id, ...url, '--api-key', 'secret']), { code: 0, stdout: 'canceled\n' })
 })
@@ -517,7 +517,7 @@ await t.test('a key is shown to an agent that wants one', async t => {
 await t.test('a file without tasks, and one that is not there', async t => {
   const cwd = t.testdir()
   await sqliteStore(join(cwd, 'empty.db')).close()
-  t.strictSame(await runCommand(['tasks', 'ls', '--db', 'empty.db'], { cwd }), { code: 0, stdout: '', stderr: 'There are no such tasks.\n' })
+  t.strictSame(await runCommand(['tasks', 'ls', '--db', 'empty.db'], { cwd }), { code: 0, stdout: '', stderr: 'No tasks match.\n' })
   t.strictSame(await runCommand(['tasks', 'export', '--db', 'empty.db'], { cwd }), { code: 0, stdout: '', stderr: '0 tasks exported.\n' })
   for (const args of [['ls'], ['show', 't1'], ['export', '--out', 'all.jsonl']]) t.match(await runCommand(['tasks', ...args, '--db', 'none.db'], { cwd }), { code: 1, stdout: '', stderr: /none\.db is not there\.\n$/ })
   t.notOk(readdirSync(cwd).includes('all.jsonl'))
@@ -549,7 +549,7 @@ await t.test('wrong usage is told with the usage line and exit code 2', async t 
     [['ls', ...place, '--tenant', 'x'], /--tenant and --principal are for --db/],
     [['ls', ...place, '--principal', 'x'], /--tenant and --principal are for --db/],
     [['ls', '--db', 'x.db', '--api-key', 'x'], /--api-key is for --url/],
-    [['ls', ...place, '--api-key', 'two words'], /--api-key takes letters/],
+    [['ls', ...place, '--api-key', 'two words'], /--api-key takes printable ASCII/],
     [['ls', '--url', 'nowhere'], /"nowhere" is not the address of an agent/],
     [['ls', ...place, '--state', 'unspecified'], /--state takes submitted, working, completed, .*, not "unspecified"\./],
     [['ls', ...place, '--state', 'TASK_STATE_WORKING'], /--state takes/],

@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap'
 import { liveText } from '../../adapters/cli/talk/progress.ts'
+import { messageText } from '../../adapters/cli/talk/results.ts'
 import { note, nothingYet } from '../../adapters/cli/talk/watch-stream.ts'
-import { cutToWidth } from '../../adapters/cli/text/cut-to-width.ts'
+import { cutToWidth } from '../../adapters/cli/text/columns.ts'
 import { LiveLine } from '../../adapters/cli/text/live-line.ts'
-import { messageText } from '../../adapters/cli/text/message-text.ts'
 import { terminalOf, type Terminal } from '../../adapters/cli/text/terminal.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
@@ -175,7 +175,7 @@ await t.test('on a terminal', async t => {
     goOn()
     const { code, stderr } = await ended
     t.equal(code, 0)
-    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'completed', 'Once upon a time.', '', 'Go on with:', /npx/, ''])
+    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'completed', 'Once upon a time.', '', 'Continue with:', /npx/, ''])
     t.match(stderr, '\u001b[2m')
   })
 
@@ -216,7 +216,7 @@ await t.test('on a terminal', async t => {
     await live(/^waiting for the agent \(0:01\)$/)
     answered.resolve(reply('hello'))
     const { stderr } = await ended
-    t.match(screen.lines, ['hello', '', 'Go on with:', /npx/, ''])
+    t.match(screen.lines, ['hello', '', 'Continue with:', /npx/, ''])
     t.notMatch(stderr, '\u001b[2m')
   })
 
@@ -228,11 +228,11 @@ await t.test('on a terminal', async t => {
     const { screen, live, ended } = onTerminal(t, ['send', `ws://127.0.0.1:${proxy.port}/`, 'go'])
     await live(/Thinking/)
     proxy.cutAll()
-    await until(() => screen.lines.includes('The connection is lost; trying again.'))
+    await until(() => screen.lines.includes('The connection is lost. Reconnecting.'))
     await live(/^working .*Thinking/)
     goOn()
     t.equal((await ended).code, 0)
-    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'The connection is lost; trying again.', 'The connection is there again.', 'completed', 'Once upon a time.', '', /^Go on/, /npx/, ''])
+    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'The connection is lost. Reconnecting.', 'The connection is restored.', 'completed', 'Once upon a time.', '', /^Continue with/, /npx/, ''])
   })
 
   await t.test('--json is for programs: there is no live line', async t => {

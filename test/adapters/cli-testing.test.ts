@@ -2,7 +2,7 @@ import '../fixtures/unmeasured-threads.ts'
 import { resolve } from 'node:path'
 import t from 'tap'
 import { loadTesting } from '../../adapters/cli/test/testing.ts'
-import { crashLines } from '../../adapters/testing/notes.ts'
+import { crashLines } from '../../adapters/testing/agent-tests.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { rejection } from '../fixtures/runtime-helpers.ts'
 import { Screen } from '../fixtures/screen.ts'
@@ -69,7 +69,7 @@ await t.test('paths writes lines of JSON, and a drawing', async t => {
   })
   t.match((await run('paths', 'light.ts', '--mermaid')).stdout, /^stateDiagram-v2\n[^]*light_off --> light_on: message\.received \[isOn\]/)
   t.match(await run('paths', 'light.ts', '--mermaid', '--json'), { code: 2, stderr: /not both/ })
-  t.match(await run('paths', 'echo.js'), { code: 1, stderr: /Echo, of echo\.js, cannot be tested: it does no tasks/ })
+  t.match(await run('paths', 'echo.js'), { code: 1, stderr: /Echo, of echo\.js, cannot be tested: it has no work to test/ })
   t.match(await run('paths', 'wrong.js'), { code: 1, stderr: /The export cases of wrong\.js has to be an object/ })
 })
 
@@ -78,8 +78,8 @@ await t.test('test walks the paths, and says what it has reached', { skip: NO_SQ
   t.equal(code, 0)
   t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '33 passed, 0 failed', ''])
   t.match(await run('test', 'light.ts', '--driver', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
-  t.match(await run('test', 'light.ts', '--driver', 'pigeon'), { code: 2, stderr: /There is no such --driver\. There are: the chart; / })
-  t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path has "nowhere" in its name/ })
+  t.match(await run('test', 'light.ts', '--driver', 'pigeon'), { code: 2, stderr: /No driver's name contains that --driver\. The drivers are: the chart; / })
+  t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path's name contains "nowhere"/ })
 })
 
 await t.test('the line to add quotes the name of an actor that is no identifier', async t => {
@@ -108,7 +108,7 @@ await t.test('the barista is tested whole, and its chart does not throw', async 
 await t.test('an agent whose first message opens no task gets the lines to add', async t => {
   t.match(await run('test', 'shy.js'), {
     code: 1,
-    stderr: 'taskchart: Shy, of shy.js, cannot be tested: the message "start" opens no task. Say what opens one, in the agent\'s module or as the option cases:\n' +
+    stderr: 'taskchart: Shy, of shy.js, cannot be tested: the message "start" opens no task. Give one that does, in the agent\'s module or as the option cases:\n' +
       "export const cases = {\n  opening: { 'a request': 'words that open a task' }\n}\n"
   })
 })

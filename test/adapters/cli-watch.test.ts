@@ -46,7 +46,7 @@ await t.test('a task that others began', async t => {
     const { code, stdout, stderr } = await watch(url, [id], { heard: when(/^working/, goOn) })
     t.equal(code, 0)
     t.equal(stdout, 'Once upon a time.\n')
-    t.match(stderr, new RegExp(`^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nGo on with:\n  npx taskchart send ${url} "…" --context \\S+ --reference ${id}\n$`))
+    t.match(stderr, new RegExp(`^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nContinue with:\n  npx taskchart send ${url} "…" --context \\S+ --reference ${id}\n$`))
   })
 
   await t.test('has its artifacts saved, and no file is overwritten', async t => {
@@ -95,7 +95,7 @@ await t.test('a task that has ended is shown as it is, with the exit code of its
     const { code, stdout, stderr } = await watch(url, [id, '--out', 'out'], { cwd })
     t.equal(code, 0)
     t.equal(stdout, 'Once upon a time.\nsaved out/story.txt\n')
-    t.match(stderr, new RegExp(`^completed \\(task ${id}\\)\nartifact story \\(17 bytes\\)\n\nGo on with:\n.* --reference ${id} --out out\n$`))
+    t.match(stderr, new RegExp(`^completed \\(task ${id}\\)\nartifact story \\(17 bytes\\)\n\nContinue with:\n.* --reference ${id} --out out\n$`))
     t.strictSame(readdirSync(join(cwd, 'out')), ['story.txt'])
   })
 
@@ -138,7 +138,7 @@ await t.test('a task that is canceled while it is watched ends with exit code 3'
   const { url, runtime } = await serve(t, { work: obedient })
   const { id } = await open(runtime, 'wait')
   const cancel = () => void runtime.cancelTask({ id }).catch(error => t.fail(error))
-  t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), { code: 3, stderr: /\ncanceled\n\nGo on with:/ })
+  t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), { code: 3, stderr: /\ncanceled\n\nContinue with:/ })
 })
 
 await t.test('a task that waits for input says how to answer, and is watched on while the line answers it', async t => {
@@ -153,7 +153,7 @@ await t.test('a task that waits for input says how to answer, and is watched on 
   const { code, stdout, stderr } = await watching
   t.equal(code, 0)
   t.equal(stdout, 'red\n')
-  t.match(stderr, new RegExp(`^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nGo on with:\n`))
+  t.match(stderr, new RegExp(`^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nContinue with:\n`))
 })
 
 await t.test('a user who stops watching gets exit code 130 and the line to watch on with', async t => {
@@ -207,7 +207,7 @@ await t.test('an agent that wants a key', async t => {
   const { id } = await open(runtime, 'wait', {}, { principal: 'mine' })
 
   await t.test('is told of without one, and with a wrong one, which is not repeated', async t => {
-    t.match(await watch(url, [id]), { code: 1, stderr: /^taskchart: The agent at ws:\S+ wants to know who you are\. Give a key with --api-key KEY\.\n$/ })
+    t.match(await watch(url, [id]), { code: 1, stderr: /^taskchart: The agent at ws:\S+ requires a key\. Give one with --api-key KEY\.\n$/ })
     const { code, stderr } = await watch(url, [id, '--api-key', 'wrong-key'])
     t.equal(code, 1)
     t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
@@ -245,8 +245,8 @@ await t.test('what goes wrong is told in one line with exit code 1', async t => 
   const unsupported = { error: { code: -32004, message: 'I do not stream.' } }
   const cases: [string, Record<string, object[]>, RegExp][] = [
     ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
-    ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }] }, /^taskchart: The agent ended the stream before there was a result\.\n$/],
-    ['the stream ends before the task', { SubscribeToTask: [{ result: { task: task('TASK_STATE_WORKING') } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream before/],
+    ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }] }, /^taskchart: The agent ended the stream without a result\.\n$/],
+    ['the stream ends before the task', { SubscribeToTask: [{ result: { task: task('TASK_STATE_WORKING') } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream without/],
     ['the agent does not stream, and the task goes on', { SubscribeToTask: [unsupported], GetTask: [{ result: task('TASK_STATE_WORKING') }] }, /^taskchart: I do not stream\.\n$/],
     ['a task that has ended is gone when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
   ]
@@ -292,7 +292,7 @@ await t.test('an authorization that a task waits for is told of at once, by send
   const stream = [{ result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } }, status('TASK_STATE_AUTH_REQUIRED'), status('TASK_STATE_COMPLETED'), { streamEnd: true }]
   const url = await scripted(t, { SubscribeToTask: stream, SendStreamingMessage: stream, GetTask: [{ result: task }] })
   for (const argv of [['watch', url, 't1'], ['send', url, 'hi']]) {
-    t.match(await runCommand(argv), { code: 0, stderr: /^submitted \(task t1\)\nauth-required\n\nAnswer with:\n.*\ncompleted\n\nGo on with:\n/ })
+    t.match(await runCommand(argv), { code: 0, stderr: /^submitted \(task t1\)\nauth-required\n\nAnswer with:\n.*\ncompleted\n\nContinue with:\n/ })
   }
 })
 
@@ -312,7 +312,7 @@ await t.test('a connection that is lost', async t => {
     t.teardown(() => proxy.close())
     const id = await told(runtime)
     const cut = when(/^working/, () => proxy.cutAll())
-    const back = when(/there again/, goOn)
+    const back = when(/is restored/, goOn)
     const heard = (text: string) => {
       cut(text)
       back(text)
@@ -320,7 +320,7 @@ await t.test('a connection that is lost', async t => {
     const { code, stdout, stderr } = await watch(`ws://127.0.0.1:${proxy.port}/`, [id], { heard })
     t.equal(code, 0)
     t.equal(stdout, 'Once upon a time.\n')
-    t.match(stderr, /^working.*\nartifact .*\nThe connection is lost; trying again\.\nThe connection is there again\.\ncompleted\n/)
+    t.match(stderr, /^working.*\nartifact .*\nThe connection is lost\. Reconnecting\.\nThe connection is restored\.\ncompleted\n/)
   })
 
   await t.test('to an agent that has forgotten the task ends with that, not with a line to watch it', async t => {
@@ -334,7 +334,7 @@ await t.test('a connection that is lost', async t => {
     const heard = when(/\(task/, () => void restart().catch(error => t.fail(error)))
     const { code, stderr } = await watch(url, [id], { heard })
     t.equal(code, 1)
-    t.match(stderr, new RegExp(`The connection is there again\\.\ntaskchart: Task ${id} was not found\\.\n$`))
+    t.match(stderr, new RegExp(`The connection is restored\\.\ntaskchart: Task ${id} was not found\\.\n$`))
   })
 
   await t.test('can be left, with the line to watch on', async t => {

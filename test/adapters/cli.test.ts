@@ -45,7 +45,7 @@ await t.test('wrong usage is told with the usage line and exit code 2', async t 
     [['send', 'ws://localhost', 'hi', '--nope'], /Unknown option '--nope'/],
     [['send', 'ws://localhost', 'hi', '--context'], /'--context <value>' argument missing/],
     [['send', 'localhost:4242', 'hi'], /"localhost:4242" is not the address of an agent/],
-    [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes letters/],
+    [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes printable ASCII/],
     [['send', '--', 'ws://localhost', 'hi', '--help'], /"--help" is one argument too many/],
     [['watch'], /URL is missing\.\nUsage: taskchart watch URL TASK/],
     [['watch', 'ws://localhost'], /TASK is missing\./],
@@ -53,13 +53,13 @@ await t.test('wrong usage is told with the usage line and exit code 2', async t 
     [['watch', 'ws://localhost', '-t1'], /Unknown option '-t'.* after '--'/],
     [['watch', 'ws://localhost', 't1', '--context', 'c1'], /Unknown option '--context'/],
     [['watch', 'localhost:4242', 't1'], /"localhost:4242" is not the address of an agent/],
-    [['watch', 'ws://localhost', 't1', '--api-key', 'two words'], /--api-key takes letters/],
+    [['watch', 'ws://localhost', 't1', '--api-key', 'two words'], /--api-key takes printable ASCII/],
     [['card'], /URL is missing\.\nUsage: taskchart card URL/],
     [['card', 'nowhere'], /"nowhere" is not the address of an agent/],
     [['serve'], /AGENT\.ts\|js is missing\.\nUsage: taskchart serve AGENT/],
     [['serve', 'agent.js', '--port', 'http'], /--port takes a number from 0 to 65535, not "http"/],
     [['serve', 'agent.js', '--port', '65536'], /--port takes a number from 0 to 65535/],
-    [['serve', 'agent.js', '--api-key', ''], /--api-key takes letters/]
+    [['serve', 'agent.js', '--api-key', ''], /--api-key takes printable ASCII/]
   ]
   for (const [argv, message] of cases) {
     await t.test(`taskchart ${argv.join(' ')}`, async t => {

@@ -176,7 +176,7 @@ await t.test('what an agent of 0.3 answers that is not 0.3 is named, and its err
     [result({ kind: 'message', messageId: 'm', role: 'boss', parts: [5] }), { code: 'InvalidAgentResponse', message: /role|parts\[0\]/ }],
     [failure({ code: -32602, message: 'No such thing.' }), { code: 'InvalidParams', message: 'No such thing.' }],
     [failure({ code: -31999, message: 'Strange.' }), { code: 'InternalError', message: 'Strange.' }],
-    [body('<p>', { 'content-type': 'text/html' }, 404), { code: 'UnsupportedOperation', message: /is not there/ }]
+    [body('<p>', { 'content-type': 'text/html' }, 404), { code: 'UnsupportedOperation', message: /was not found/ }]
   ]
   for (const [answer, wanted] of rows) {
     script(answer)

@@ -91,9 +91,9 @@ await t.test('what is no good answer fails with what it is', async t => {
     ['one with another status', failure(wire, 404), { code: 'TaskNotFound' }],
     ['one for no request', body(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'no' } }), JSON_TYPE, 400), { code: 'ParseError' }],
     ['one of the JSON media types of A2A', body(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -31429 } }), { 'content-type': 'application/a2a+json' }, 429), { code: 'RateLimited' }],
-    ['401', body('<html>who?</html>', { 'content-type': 'text/html' }, 401), { code: 'Unauthenticated', message: `The agent at ${agent.url}/agent wants credentials. Connect with { headers: { authorization: … } } (HTTP 401).` }],
+    ['401', body('<html>who?</html>', { 'content-type': 'text/html' }, 401), { code: 'Unauthenticated', message: `The agent at ${agent.url}/agent requires credentials. Connect with { headers: { authorization: … } } (HTTP 401).` }],
     ['403', body('', {}, 403), { code: 'Forbidden' }],
-    ['404', body('{"title":"nothing"}', JSON_TYPE, 404), { code: 'UnsupportedOperation', message: /is not there/ }],
+    ['404', body('{"title":"nothing"}', JSON_TYPE, 404), { code: 'UnsupportedOperation', message: /was not found/ }],
     ['405', body('[1]', JSON_TYPE, 405), { code: 'UnsupportedOperation' }],
     ['413', body('<html>', { 'content-type': 'text/html' }, 413), { code: 'TooLarge' }],
     ['429', body('{', { ...JSON_TYPE, 'retry-after': '7' }, 429), { code: 'RateLimited', retryAfterMs: 7000 }],
@@ -104,7 +104,7 @@ await t.test('what is no good answer fails with what it is', async t => {
     ['what is not JSON', body('{"jsonrpc":', JSON_TYPE), { code: 'InvalidAgentResponse', message: /not JSON/ }],
     ['nothing', body('', JSON_TYPE), { code: 'InvalidAgentResponse', message: /not JSON/ }],
     ['nothing, with 204', body('', {}, 204), { code: 'InvalidAgentResponse' }],
-    ['JSON that is no answer', body('[]'), { code: 'InvalidAgentResponse', message: /no JSON-RPC 2\.0/ }],
+    ['JSON that is no answer', body('[]'), { code: 'InvalidAgentResponse', message: /not JSON-RPC 2\.0/ }],
     ['another version of JSON-RPC', body('{"jsonrpc":"1.0","id":1}', JSON_TYPE), { code: 'InvalidAgentResponse' }],
     ['another id', body('{"jsonrpc":"2.0","id":"1","result":{}}', JSON_TYPE), { code: 'InvalidAgentResponse', message: /answered request "1", not \d+/ }],
     ['no id', body('{"jsonrpc":"2.0","result":{}}', JSON_TYPE), { code: 'InvalidAgentResponse', message: /answered request null/ }],
@@ -332,7 +332,7 @@ await t.test('a stream that is cut off goes on', async t => {
     }
     for (const count of [1, 2, 3, 4, 5]) await tried(count, 250)
     await tried(6, 500)
-    t.match(await outcome, { code: 'Overloaded', message: /the agent ended the stream, and not the task/ })
+    t.match(await outcome, { code: 'Overloaded', message: /the agent ended the stream before the task/ })
     t.equal(agent.asked.length, 7)
   })
 })
@@ -364,7 +364,7 @@ await t.test('a call that is cut off', async t => {
     const { agent, client } = await scripted(t)
     agent.script(result(task(), { 'a2a-extensions': 'urn:other' }), cut)
     await client.getTask({ id: 't' })
-    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /was lost while SendMessage was under way\. Nobody knows whether the agent took it/ })
+    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /was lost while SendMessage was under way\. It is unknown whether the agent received it/ })
     t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'Overloaded', message: /SendStreamingMessage/ })
     t.equal(agent.asked.length, 3)
   })

@@ -50,8 +50,8 @@ await t.test('a WebSocket client that connects again goes on after every answer 
 await t.test('a WebSocket client that connects again ends at once at an answer that cannot pass, and says what it was', async t => {
   const version = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32009, message: 'This agent speaks A2A 2.0.' } })
   const cases = [
-    [{ status: 401 }, { code: 'Unauthenticated', message: /wants credentials/ }],
-    [{ status: 403 }, { code: 'Forbidden', message: /does not let this client in/ }],
+    [{ status: 401 }, { code: 'Unauthenticated', message: /requires credentials/ }],
+    [{ status: 403 }, { code: 'Forbidden', message: /refuses access/ }],
     [{ status: 404, body: '{"error":"The agent is at /."}' }, { code: 'UnsupportedOperation', message: /refused the WebSocket handshake with HTTP 404/ }],
     [{ status: 501 }, { code: 'UnsupportedOperation', message: /HTTP 501/ }],
     [{ status: 400, body: version }, { code: 'VersionNotSupported', message: 'This agent speaks A2A 2.0.' }],
@@ -162,7 +162,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const NOW = { 'retry-after': '0' }
 const drained = body('{"error":"The server restarts. Try again later."}', { ...JSON_TYPE, ...NOW }, 503)
 const working = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }
-const unknown = /was cut off before its answer\. Nobody knows whether the agent took it/
+const unknown = /was cut off before its answer\. It is unknown whether the agent received it/
 
 /** Answers over REST in place of JSON-RPC. */
 const restResult = (value: unknown): Answer => body(JSON.stringify(value), JSON_TYPE)
@@ -215,7 +215,7 @@ for (const [binding, answer, refused] of [
       t.equal(agent.asked.length, 3)
       for (const lost of [gone, cut, body('', {}, 503)]) {
         agent.script(lost)
-        t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /Nobody knows whether the agent took it/ })
+        t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /It is unknown whether the agent received it/ })
       }
       t.equal(agent.asked.length, 6)
       const sure = await start(true)

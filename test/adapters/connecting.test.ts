@@ -60,10 +60,10 @@ await t.test('credentials go to no other host than the one that was asked, whate
     t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent of another origin, ${address}. To send it your headers, give that address itself, or name ` })
   }
   const { url: strange } = await httpAgent(t, { address: 'not an address' })
-  t.match(await rejection(connect(strange, { headers: {} })), { code: 'InvalidAgentResponse', message: /"not an address", which is no address/ })
+  t.match(await rejection(connect(strange, { headers: {} })), { code: 'InvalidAgentResponse', message: /"not an address", which is not a URL/ })
   for (const [binding, address] of [['JSONRPC', 'ftp://a.example'], ['HTTP+JSON', '/agent']] as const) {
     const { url } = await httpAgent(t, { binding, address })
-    t.match(await rejection(connect(url)), { code: 'InvalidAgentResponse', message: `The card names ${JSON.stringify(address)}, which is no http: address.` })
+    t.match(await rejection(connect(url)), { code: 'InvalidAgentResponse', message: `The card names ${JSON.stringify(address)}, which is not an http: URL.` })
   }
 })
 
@@ -119,7 +119,7 @@ await t.test('origins are compared by scheme, host and port, and TLS never leads
 await t.test('what is no origin in credentialOrigins is a TypeError at once', async t => {
   for (const origin of ['a.example', 'https://a.example/path', 'https://a.example?x', 'https://anna@a.example', 'ftp://a.example', 'https://a.example:x', '', 'https://']) {
     const credentialOrigins = [origin]
-    const wanted = { name: 'TypeError', message: `credentialOrigins has ${JSON.stringify(origin)}, which is no origin. Write scheme, host and port: 'https://agent.example:8443'.` }
+    const wanted = { name: 'TypeError', message: `credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.` }
     t.match(await rejection(connect('http://127.0.0.1:1', { credentialOrigins })), wanted)
     t.match(await rejection(openCalls('http://127.0.0.1:1', { credentialOrigins })), wanted)
     t.throws(() => remoteAgent('http://127.0.0.1:1', { credentialOrigins }), wanted)
@@ -166,7 +166,7 @@ await t.test('of a card the first interface is taken that is of A2A 1.0 and can 
 })
 
 await t.test('bindings that this client does not speak are a TypeError', async t => {
-  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), { name: 'TypeError', message: '"SOAP" is no binding that this client speaks. Those are WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.' })
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), { name: 'TypeError', message: '"SOAP" is not a binding of this client. Use WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.' })
   t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), { name: 'TypeError', message: /at least one/ })
 })
 
@@ -210,7 +210,7 @@ await t.test('a card that is cut off is none', async t => {
   agent.script((_, response) => {
     response.writeHead(200, { 'content-length': 1000 }).write('{', () => setImmediate(() => response.destroy()))
   })
-  t.match(await refusal(fetchCard(agent.url)), { code: 'InvalidAgentResponse', message: /could not be read to its end/ })
+  t.match(await refusal(fetchCard(agent.url)), { code: 'InvalidAgentResponse', message: /was cut off/ })
 })
 
 await t.test('an error of fetch that names no reason may have come after the request was sent', async t => {

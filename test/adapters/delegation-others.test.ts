@@ -149,7 +149,7 @@ await t.test('an agent without the reliability extension', async t => {
     t.match(taskIn(await deskFor(t, lost.url).runtime.sendMessage(say('x'))).status, { message: { parts: [{ text: /refused: Broken\./ }] } })
     const gone = await httpAgent(t)
     gone.script(byMethod({ SendStreamingMessage: [cut], ListTasks: [result({ tasks: [] })] }))
-    t.match(taskIn(await deskFor(t, gone.url).runtime.sendMessage(say('x'))).status, { message: { parts: [{ text: /could not be reached: .*Nobody knows whether the agent took it/ }] } })
+    t.match(taskIn(await deskFor(t, gone.url).runtime.sendMessage(say('x'))).status, { message: { parts: [{ text: /could not be reached: .*It is unknown whether the agent received it/ }] } })
   })
 
   await t.test('that streams nothing is looked at in longer and longer intervals, and what is new is passed on', async t => {

@@ -7,7 +7,7 @@ import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc'
 import { credentials, ServerCredentials } from '@grpc/grpc-js'
 import t, { type Test } from 'tap'
 import { announcement, placesOf } from '../../adapters/cli/serve/announcement.ts'
-import { grpcFor } from '../../adapters/cli/serve/grpc.ts'
+import { grpcFor } from '../../adapters/cli/serve/optional-bindings.ts'
 import { BINDINGS } from '../../adapters/client/card/bindings.ts'
 import { fetchCard } from '../../adapters/client/card/discovery.ts'
 import { connect } from '../../adapters/client/connect.ts'
@@ -108,7 +108,7 @@ await t.test('a stream ends with UNAUTHENTICATED when the credentials of its cal
   t.equal(clock.size, timers + 1, 'that of the stream that is open')
   t.match(await late.next(), { statusUpdate: { status: { state: 'TASK_STATE_WORKING' } } })
   clock.increment(1)
-  t.match(await rejection(late.next()), { native: 'UNAUTHENTICATED', reason: 'UNAUTHENTICATED', message: /The credentials of this request have run out/ })
+  t.match(await rejection(late.next()), { native: 'UNAUTHENTICATED', reason: 'UNAUTHENTICATED', message: /The credentials of this request have expired/ })
   await rest()
   t.equal(clock.size, timers, 'no timer is left')
   t.equal((await runtime.listTasks({ status: 'TASK_STATE_WORKING' }, { principal: 'ann' })).totalSize, 1)

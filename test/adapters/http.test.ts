@@ -434,7 +434,7 @@ await t.test('an error by HTTP has its status, says when to come again, and tell
   t.equal(statusAnswer(new A2AError('RateLimited', 'Too many.', { retryAfterMs: 1500 })).headers.get('retry-after'), '2')
   t.equal(statusAnswer(new A2AError('Unauthenticated')).headers.get('www-authenticate'), 'Bearer')
   const broken = new ReadableStream<Uint8Array>({ pull: controller => controller.error(new Error('gone')) })
-  await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: broken, duplex: 'half' }), 10), { code: 'ParseError', message: 'The body broke off.' })
+  await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: broken, duplex: 'half' }), 10), { code: 'ParseError', message: 'The body is incomplete.' })
   const endless = new ReadableStream<Uint8Array>({ pull: controller => controller.enqueue(Buffer.alloc(6)) })
   await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: endless, duplex: 'half' }), 10), { code: 'TooLarge' })
   t.equal(await bodyOf(new Request('http://localhost/', { method: 'POST' }), 10), '')

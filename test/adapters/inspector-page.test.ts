@@ -130,7 +130,7 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     await page.waitForSelector('.sequence-panel .row')
     t.match(await page.locator('.lane').allInnerTexts(), [/client/, /runtime/, /context/, /negotiation/, /task/, /work/, /actor/])
     await page.click('#tab-frames')
-    await page.waitForSelector('text=What goes over the agent’s connections')
+    await page.waitForSelector('text=New frames on the agent’s connections')
     await paints(page, 'a yellow sailboat')
     await page.click('#tab-frames')
     await until(async () => (await page.locator('.frame-what').allInnerTexts()).includes('SendMessage'))

@@ -422,7 +422,7 @@ await t.test('the hub', async t => {
     const { page, log } = await inspected(t, { work: () => ({}) }, {}, { store })
     const reader = await page()
     await reader.frame('hello')
-    t.match(log, [{ message: 'the tasks of before could not be read' }])
+    t.match(log, [{ message: 'the earlier tasks could not be read' }])
     const stream = (reader.socket as unknown as { _socket: { write(bytes: Buffer): void } })._socket
     stream.write(Buffer.from([0xff, 0xff, 0xff]))
     t.equal((await once(reader.socket, 'close'))[0], 1002)

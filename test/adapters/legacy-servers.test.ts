@@ -1,7 +1,7 @@
 import { ClientFactory, ClientFactoryOptions } from '@a2a-js/sdk/client'
 import * as sdk from '@a2a-js/sdk'
 import t, { type Test } from 'tap'
-import { legacyDialects } from '../../adapters/cli/serve/dialects.ts'
+import { legacyDialects } from '../../adapters/cli/serve/optional-bindings.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
 import { serve, type ServeOptions } from '../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -115,7 +115,7 @@ await t.test('who calls counts in 0.3 as in 1.0, and so does when the credential
   for (const stream of streams) {
     const last = []
     for (let event = await stream.next(); event; event = await stream.next()) if (event.data) last.push(event)
-    t.match(JSON.stringify(last.at(-1)), /have run out/)
+    t.match(JSON.stringify(last.at(-1)), /have expired/)
   }
 })
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { park } from '../../adapters/cli/process/parking.ts'
-import { stopSignal } from '../../adapters/cli/process/stopping.ts'
+import { stopSignal } from '../../adapters/cli/process/process-events.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { createRuntime, defineAgent, memoryStore, type AgentDefinition } from '../../runtime/index.ts'
 import { onKillPoint } from '../../runtime/primitives/kill-points.ts'
@@ -54,7 +54,7 @@ await t.test('parking', async t => {
     await over
     t.strictSame(frames.map(({ id }) => id), ['stream', 'stream', 'call'])
     t.ok(frames[2]?.result)
-    t.strictSame([agent.infos, agent.log], [['the agent stops: its work is parked'], []])
+    t.strictSame([agent.infos, agent.log], [['the server is stopping and parks its work'], []])
     t.equal(agent.clock.pending, 0)
   })
 
@@ -129,7 +129,7 @@ await t.test('parking', async t => {
       t.equal(isOver(), false)
       agent.clock.increment(1)
       await over
-      t.match(agent.log, [{ level: 'warn', message: 'not everything has stopped in time, and is left as it is', details: { afterMs: 9000 } }])
+      t.match(agent.log, [{ level: 'warn', message: 'not everything has stopped in time', details: { afterMs: 9000 } }])
     })
   }
 

@@ -2,7 +2,7 @@ import '../fixtures/needs-sqlite.ts'
 import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { backupFile } from '../../adapters/storage/file/backup.ts'
+import { backupFile } from '../../adapters/storage/file/maintenance.ts'
 import { rowsOf } from '../../adapters/storage/rows/commit-rows.ts'
 import { driverOf } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
@@ -50,7 +50,7 @@ for (const driver of DRIVERS) {
   await t.test(`a copy without the log is refused, and with it or after the store was closed is whole, with ${driver}`, async t => {
     const { dir, file, store, ids, at } = await live(t, { driver })
     copy(file, at('alone.db'))
-    isRefused(t, dir, 'alone.db', /alone\.db is not whole without its log .*alone\.db-wal, which is not there or is empty.* taskchart db backup/)
+    isRefused(t, dir, 'alone.db', /alone\.db is incomplete without its log .*alone\.db-wal, which is missing or empty.* taskchart db backup/)
     copy(file, at('both.db'), '-wal')
     writeFileSync(at('alone.db-wal'), '')
     isRefused(t, dir, 'alone.db', /is not there or is empty/)
@@ -83,8 +83,8 @@ await t.test('a file and a log that do not belong together are refused', async t
   await store.commit(opening('c'))
   copyFileSync(`${file}-wal`, at('torn.db-wal'))
   copy(file, at('alone.db'))
-  isRefused(t, dir, 'alone.db', /alone\.db is not whole without its log/)
-  isRefused(t, dir, 'torn.db', /torn\.db is not whole without its own log, and .*torn\.db-wal is another one/)
+  isRefused(t, dir, 'alone.db', /alone\.db is incomplete without its log/)
+  isRefused(t, dir, 'torn.db', /torn\.db is incomplete without its own log, and .*torn\.db-wal is another one/)
   t.equal(backupFile(file, at('restored.db')), readFileSync(at('restored.db')).length)
   copyFileSync(`${file}-wal`, at('restored.db-wal'))
   isRefused(t, dir, 'restored.db', /restored\.db has no log yet, so .*restored\.db-wal is the log of another file.* Move .*restored\.db-wal and .*restored\.db-shm away/)
@@ -97,9 +97,9 @@ await t.test('a log whose file is not there, or empty, is refused and kept', asy
   const { dir, file, ids, at } = await live(t)
   copy(file, at('whole.db'), '-wal')
   copyFileSync(`${file}-wal`, at('gone.db-wal'))
-  isRefused(t, dir, 'gone.db', /gone\.db is not there or is empty, but its log .*gone\.db-wal is there.* Put the file back beside its log/)
+  isRefused(t, dir, 'gone.db', /gone\.db is missing or empty, but its log .*gone\.db-wal is there.* Put the file back beside its log/)
   writeFileSync(at('gone.db'), '')
-  isRefused(t, dir, 'gone.db', /gone\.db is not there or is empty/)
+  isRefused(t, dir, 'gone.db', /gone\.db is missing or empty/)
   copyFileSync(at('whole.db'), at('gone.db'))
   t.strictSame(await idsIn(at('gone.db')), ids)
   await keepResult({ trouble: 'no file', times: 2 })
@@ -179,9 +179,9 @@ await t.test('a backup', async t => {
     writeFileSync(at('taken.db'), 'mine')
     writeFileSync(at('old.db-wal'), 'mine')
     const before = readdirSync(dir)
-    t.throws(() => backupFile(file, at('taken.db')), { name: 'StorageError', message: /taken\.db is there already, and a backup overwrites nothing/ })
+    t.throws(() => backupFile(file, at('taken.db')), { name: 'StorageError', message: /taken\.db exists, and a backup overwrites nothing/ })
     t.throws(() => backupFile(file, at('old.db')), { name: 'StorageError', message: /old\.db-wal is there already/ })
-    t.throws(() => backupFile(at('none.db'), at('copy.db')), { name: 'StorageError', message: /none\.db is not there/ })
+    t.throws(() => backupFile(at('none.db'), at('copy.db')), { name: 'StorageError', message: /none\.db does not exist/ })
     t.throws(() => backupFile(file, at('nowhere/copy.db')), { name: 'StorageError', message: /its folder cannot be found/ })
     t.throws(() => backupFile(file, '/proc/copy.db'), { name: 'StorageError', message: /copy\.db cannot be written/ })
     t.strictSame(readdirSync(dir), before)

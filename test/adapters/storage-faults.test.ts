@@ -124,7 +124,7 @@ await t.test('a sync that fails stops the engine: it is not tried again, and not
   }))
   t.strictSame(written(engine, opening('a')), [true])
   failing = 'COMMIT'
-  const message = `${file} cannot be used any more: disk I/O error (SQLITE_IOERR_FSYNC).`
+  const message = `${file} can no longer be used: disk I/O error (SQLITE_IOERR_FSYNC).`
   for (const outcome of written(engine, opening('b'), opening('c'))) t.match(outcome, { name: 'StorageError', message })
   failing = ''
   for (const outcome of written(engine, opening('d'))) t.match(outcome, { message })
@@ -208,8 +208,8 @@ await t.test('a log that was cut off gives the commits before that place, each w
     for (const end of ['', '-wal']) copyFileSync(join(dir, `left.db${end}`), join(dir, `cut.db${end}`))
     truncateSync(join(dir, 'cut.db-wal'), length)
     if (length < beginning) {
-      t.throws(() => reopened(join(dir, 'cut.db')), { name: 'StorageError', message: /cut\.db is not whole/ })
-      t.throws(() => readSqlite(join(dir, 'cut.db')), { name: 'StorageError', message: /cut\.db is not whole/ })
+      t.throws(() => reopened(join(dir, 'cut.db')), { name: 'StorageError', message: /cut\.db is incomplete/ })
+      t.throws(() => readSqlite(join(dir, 'cut.db')), { name: 'StorageError', message: /cut\.db is incomplete/ })
       t.ok(existsSync(join(dir, 'cut.db-wal')), 'the rest of the log is left as it is')
       continue
     }

@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { backupFile } from '../../adapters/storage/file/backup.ts'
+import { backupFile, vacuumFile } from '../../adapters/storage/file/maintenance.ts'
 import { rowsOf } from '../../adapters/storage/rows/commit-rows.ts'
 import { driverOf, type Database } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/file/open-file.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
-import { vacuumFile } from '../../adapters/storage/file/vacuum.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import { edit, ending, opening, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
@@ -215,6 +214,6 @@ await t.test('a file of before keeps its room until it is vacuumed, and gives it
   t.teardown(() => again.close())
   t.strictSame(await taskIds(again), ['live'])
   edit(file, database => t.equal(database.prepare('PRAGMA auto_vacuum').get()?.auto_vacuum, 2))
-  t.throws(() => vacuumFile(`${file}.none`), { name: 'StorageError', message: /is not there/ })
+  t.throws(() => vacuumFile(`${file}.none`), { name: 'StorageError', message: /does not exist/ })
   t.notOk(existsSync(`${file}.none`))
 })

@@ -264,9 +264,9 @@ await t.test('what cannot be used is refused at once, by name, and left as it wa
   const foreign = join(dir, 'foreign.db')
   edit(foreign, database => database.exec('CREATE TABLE mine (x); PRAGMA user_version = 7'))
   const cases: [string, RegExp][] = [
-    [join(dir, 'notes.txt'), /notes\.txt is no SQLite file/],
+    [join(dir, 'notes.txt'), /notes\.txt is not a SQLite file/],
     [foreign, /foreign\.db is a SQLite file of another program/],
-    [join(dir, 'folder'), /folder is no file/],
+    [join(dir, 'folder'), /folder is not a file/],
     [join(dir, 'nowhere', 'tasks.db'), /its folder cannot be found/]
   ]
   for (const [file, message] of cases) {
@@ -275,7 +275,7 @@ await t.test('what cannot be used is refused at once, by name, and left as it wa
     if (before) t.ok(readFileSync(file).equals(before))
     t.notOk(existsSync(`${file}-lock`), 'and nothing is put beside it')
   }
-  t.match(refusal(() => readSqlite(join(dir, 'none.db'))), { message: /none\.db is not there/ })
+  t.match(refusal(() => readSqlite(join(dir, 'none.db'))), { message: /none\.db does not exist/ })
   edit(join(dir, 'held.db-lock'), lock => {
     lock.exec('BEGIN EXCLUSIVE')
     t.match(refusal(() => sqliteStore(join(dir, 'held.db'))), { message: /held\.db is in use by another process/ })
@@ -571,7 +571,7 @@ await t.test('a file that proves broken stops the store: everybody hears why, an
   const descriptor = openSync(file, 'r+')
   for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
   closeSync(descriptor)
-  const message = /tasks\.db cannot be used any more: .*SQLITE_CORRUPT/
+  const message = /tasks\.db can no longer be used: .*SQLITE_CORRUPT/
   await t.rejects(store.listTasks(scope, { limit: 10 }), { message })
   await t.rejects(store.commit(opening('late')), { name: 'StorageError', message })
   await t.rejects(store.readTask(scope, 't1'), { message })

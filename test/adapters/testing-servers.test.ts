@@ -118,7 +118,7 @@ await t.test('an agent without streams is tested without them', async t => {
   const url = await faultyServer(t, { card: card => ({ ...card, capabilities: {}, skills: [{ examples: ['ask', 'x'] }], defaultInputModes: ['*/*'] }) })
   const result = await tested(url)
   t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 57), { outcome: 'skipped', reason: 'the card says streaming is not supported' })
-  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 28), { outcome: 'skipped', reason: 'the card takes every media type' })
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 28), { outcome: 'skipped', reason: 'the card accepts every media type' })
   t.ok(ids(result, 'passed').includes(33))
   t.ok(ids(result, 'failed').includes(49), 'the fixture streams all the same')
 })
@@ -189,7 +189,7 @@ await t.test('what a server may do is no finding', async t => {
       for await (const event of events) yield JSON.parse(JSON.stringify(event, (name, value: unknown) => (name === 'timestamp' ? undefined : value)))
     }
   }, 'x')
-  t.match(timeless[2], { outcome: 'skipped', reason: 'nothing that was heard had a timestamp' })
+  t.match(timeless[2], { outcome: 'skipped', reason: 'no answer had a timestamp' })
   t.equal(timeless[72]?.outcome, 'passed')
   const stubborn = await verdicts({ answer: ({ method, params, id }, answer) => (method === 'SendMessage' && params.message?.taskId && answer.result ? { jsonrpc: '2.0', id, error: { code: -32602, message: 'another answer, please' } } : answer) }, 'ask')
   t.match(stubborn[32], { outcome: 'skipped' }, 'an answer that is refused')
@@ -255,7 +255,7 @@ await t.test('an agent that refuses every message is told of', async t => {
   const url = await faultyServer(t, { card: card => ({ ...card, capabilities: { extensions: [{ uri: 'urn:x' }] } }), answer: ({ method, id, params }, answer) => (method === 'SendMessage' && !params.message.taskId ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no model' } } : answer) })
   const result = await tested(url)
   t.match(result.notes, ['JSONRPC: a message was refused: -32603 InternalError: no model'])
-  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 51), { outcome: 'skipped', reason: 'no task came to its end' })
+  t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 51), { outcome: 'skipped', reason: 'no task ended' })
   t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 112), { outcome: 'skipped' })
 })
 

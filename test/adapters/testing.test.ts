@@ -89,9 +89,9 @@ await t.test('what is not reached is told, with the reason', async t => {
   t.ok(states.missing.includes('all.tired'))
   t.strictSame(tags, { total: 4, reached: 4, missing: [] })
   for (const line of [
-    'all.asking on message.received (branch 2) to tired: no message of the cases is taken here',
-    'all.asking on message.received (branch 3) stays: no message of the cases is taken here',
-    'all.listening on heard (branch 1) to done: no event of the cases is a heard that it takes'
+    'all.asking on message.received (branch 2) to tired: no message in the cases is accepted here',
+    'all.asking on message.received (branch 3) stays: no message in the cases is accepted here',
+    'all.listening on heard (branch 1) to done: no event in the cases is a heard that it accepts'
   ]) t.ok(transitions.missing.includes(line), line)
   t.ok(guards.missing.includes('isYes is false: no case makes it so'))
   const never = setupWork({ types: { events: {} as { readonly type: 'never' } }, actors: { gone: fromPromise(async () => {}) } }).createMachine({
@@ -106,8 +106,8 @@ await t.test('what is not reached is told, with the reason', async t => {
   t.strictSame((await testAgent({ test: async () => {} }, agentWith(unreached), { drivers: ['the chart'] })).tags.missing, ['failed: no state with this tag is entered', 'rejected: no state with this tag is entered'])
   const told = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(never), { cases: { results: { gone: {} } }, drivers: ['the chart'] })
   t.strictSame(told.transitions.missing.map(line => line.slice(line.indexOf(': ') + 2)).toSorted(), [
-    'another timer, or an end, always comes first', 'its guard never holds first', 'no error is among the results of the cases',
-    'no event of the cases is a never that it takes', 'no result of the cases leads there'
+    'another timer, or an end, always occurs first', 'its guard never holds first', 'the results in the cases include no error',
+    'no event in the cases is a never that it accepts', 'no result in the cases leads there'
   ])
 })
 
@@ -242,13 +242,13 @@ await t.test('what cannot be planned is refused with what to do', async t => {
   const { configurations } = await planFor(agentWith(counting), { cases: { memory: context => Math.min((context as { n: number }).n, 2) } })
   t.equal(configurations, 3)
   t.match(await rejection(planFor(agentWith(everything), { cases: { message: {} } as Cases })), { name: 'TypeError', message: 'cases has no message. Is messages meant?' })
-  t.match(await rejection(planFor(defineAgent({ card, negotiate: () => reply('x') }))), { name: 'TypeError', message: /does no tasks/ })
+  t.match(await rejection(planFor(defineAgent({ card, negotiate: () => reply('x') }))), { name: 'TypeError', message: /has no work to test/ })
   const picky = agentWith(async () => {}, { negotiate: ({ message }) => (textOf(message) === 'yes' ? accepted() : reply('no')) })
   t.match(await rejection(planFor(picky)), { message: /"start" opens no task/ })
   t.match(await rejection(planFor(picky, { cases: { opening: { yes: 'yes', no: 'no' } } })), { message: /"no" opens no task/ })
   const skills = [{ id: 'a', name: 'a', description: 'a', tags: [], examples: ['no', 'yes'] }]
   t.ok((await planFor({ ...picky, card: { ...picky.card, skills } })).paths.every(({ name }) => name.startsWith('opened by "yes"')))
-  t.match(await rejection(agentTests(agentWith(everything), { cases, only: 'nowhere' })), { name: 'RangeError', message: /No path has "nowhere" in its name/ })
+  t.match(await rejection(agentTests(agentWith(everything), { cases, only: 'nowhere' })), { name: 'RangeError', message: /No path's name contains "nowhere"/ })
 })
 
 await t.test('a runtime that does something else than its chart is caught, at the step where it does', async t => {

@@ -227,7 +227,7 @@ await t.test('an id that is under way is refused, and the request that has it go
   t.match(await client.next(), { id: '7', result: { task: { id: agent.working.id } } })
   for (const method of ['SubscribeToTask', 'GetTask', 'NoSuchMethod']) {
     client.send(`{"jsonrpc":"2.0","id":"7","method":"${method}","params":${params}}`)
-    t.match(await client.next(), { id: '7', error: { code: -32600, message: 'A request with the id "7" is under way on this connection.' } })
+    t.match(await client.next(), { id: '7', error: { code: -32600, message: 'A request with the id "7" is in progress on this connection.' } })
   }
   client.send(`{"jsonrpc":"2.0","id":7,"method":"GetTask","params":${params}}`)
   t.match(await client.next(), { id: 7, result: { id: agent.working.id } }, 'a number is not its text')
@@ -243,7 +243,7 @@ function tooManyCalls(id: number): unknown {
     { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'RATE_LIMITED', domain: 'taskchart' },
     { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '1s' }
   ]
-  return { jsonrpc: '2.0', id, error: { code: -31429, message: 'This connection has 2 calls under way, which is the most. Wait for one to end.', data } }
+  return { jsonrpc: '2.0', id, error: { code: -31429, message: 'This connection has 2 calls in progress, which is its limit. Wait for one to end.', data } }
 }
 
 await t.test('calls over the limit are refused one by one, and taken again when others have ended', async t => {
@@ -277,7 +277,7 @@ await t.test('streams over the limit are refused one by one, and taken again whe
     for (const id of streams) t.match(eventIn(await client.next(id)), { task: { id: agent.working.id } })
     const before = agent.commits()
     const third = client.request('SendStreamingMessage', say('hello'))
-    t.match(await client.next(), { id: third, error: { code: -31429, message: /^This connection has 2 streams under way/ } })
+    t.match(await client.next(), { id: third, error: { code: -31429, message: /^This connection has 2 streams in progress/ } })
     await unimpressed(t, client, agent, before)
     for (const id of streams) client.cancelStream(id)
     for (const id of streams) t.strictSame(await client.next(id), { jsonrpc: '2.0', id, streamEnd: true })

@@ -160,7 +160,7 @@ await t.test('where nobody answers connecting fails with Overloaded', async t =>
 
 await t.test('a refused handshake fails with what the server said', async t => {
   const { url } = await serve(t, { work: obedient }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer anna' ? { id: 'anna' } : undefined) })
-  t.match(await refusal(connect(url)), { code: 'Unauthenticated', message: /wants credentials/ })
+  t.match(await refusal(connect(url)), { code: 'Unauthenticated', message: /requires credentials/ })
   t.match(await refusal(connect(url, { headers: { authorization: 'Bearer anna', origin: 'https://evil.example' } })), { code: 'Forbidden' })
   t.match(await refusal(connect(`${url}other`)), { code: 'UnsupportedOperation', message: /HTTP 404/ })
   const client = await connected(t, url, { headers: () => ({ authorization: 'Bearer anna' }) })
@@ -362,7 +362,7 @@ await t.test('errors of a server that makes them up are still A2AErrors', async 
   const call = rejection(client.getTask({ id: 't' }))
   const { id } = await until(() => sent[4])
   ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"streamEnd":true}`)
-  t.match(await call, { name: 'TypeError', message: 'GetTask was answered as a stream.' })
+  t.match(await call, { name: 'TypeError', message: 'GetTask was answered with a stream.' })
 })
 
 await t.test('close ends calls and streams with an error, may be called twice, and later calls fail', async t => {
@@ -398,7 +398,7 @@ await t.test('a connection that is lost and not tried again fails calls and stre
   const stream = refusal(collect(client.subscribeToTask({ id: 't' })))
   await request(1)
   ;(await socket(0)).close(1012, 'restart')
-  const lost = { code: 'Overloaded', message: `The connection to ${url} was lost (1012, restart). Tasks go on; connect again to see them.` }
+  const lost = { code: 'Overloaded', message: `The connection to ${url} was lost (1012, restart). Tasks continue; connect again to see them.` }
   t.match(await call, lost)
   t.match(await stream, lost)
   t.equal(client.state, 'closed')

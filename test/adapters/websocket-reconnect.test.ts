@@ -198,7 +198,7 @@ await t.test('with an agent without the reliability extension', async t => {
     t.teardown(() => client.close())
     const sent = rejection(client.sendMessage(say('go')))
     const read = client.getTask({ id: 'x' })
-    t.match(await sent, { code: 'Overloaded', message: /Nobody knows whether the agent took it/ })
+    t.match(await sent, { code: 'Overloaded', message: /It is unknown whether the agent received it/ })
     t.match(await read, { id: 'the task' })
   })
 
@@ -276,13 +276,13 @@ await t.test('the connection', async t => {
     t.pass('it is lost')
   })
 
-  await t.test('is not tried again when the agent does not let this client in any more', async t => {
+  await t.test('is not tried again when the agent refuses access any more', async t => {
     const { server, url } = await foreignServer(t, () => {})
     const client = await connect(url, { random: () => 0 })
     const closed = new Promise<void>(resolve => client.on('closed', resolve))
-    for (const socket of server.clients) socket.close(4401, 'The credentials have run out.')
+    for (const socket of server.clients) socket.close(4401, 'The credentials have expired.')
     await closed
-    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'Overloaded', message: /4401, The credentials have run out/ })
+    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'Overloaded', message: /4401, The credentials have expired/ })
   })
 
   await t.test('is closed for good by its client, also while it is lost, and twice', async t => {

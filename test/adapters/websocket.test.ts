@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
-import { Intake } from '../../adapters/websocket/intake.ts'
+import { Intake } from '../../adapters/websocket/inbox.ts'
 import { Outbox, STUCK_MS } from '../../adapters/websocket/outbox.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -507,7 +507,7 @@ await t.test('when credentials run out what is under way is told so, and the con
   for (const id of [call, stream]) {
     t.match(await client.next(), { jsonrpc: '2.0', id, error: { code: -31401, data: [{ reason: 'UNAUTHENTICATED' }] } })
   }
-  t.strictSame(await client.closed(), { code: 4401, reason: 'The credentials have run out.' })
+  t.strictSame(await client.closed(), { code: 4401, reason: 'The credentials have expired.' })
   await runtime.cancelTask({ id: given.taskId }, { principal: 'anna' })
   resolve()
   t.strictSame(client.unread, [])

@@ -1,7 +1,7 @@
 import '../fixtures/unmeasured-threads.ts'
 import t from 'tap'
+import { proposeTerms } from '../../adapters/client/messages.ts'
 import { testAgent } from '../../adapters/testing/index.ts'
-import { proposeTerms } from '../../adapters/client/offers.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
 import { createRuntime, textOf } from '../../runtime/index.ts'

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { z } from 'zod'
+import { answerSchemaOf } from '../../adapters/client/messages.ts'
 import ask from '../../examples/ask.ts'
 import barista from '../../examples/barista.ts'
-import { answerSchemaOf } from '../../adapters/client/answer-schema.ts'
 import { createRuntime } from '../../runtime/index.ts'
 import { brief, collect, rejection, say, taskIn, textOf } from '../fixtures/runtime-helpers.ts'
 

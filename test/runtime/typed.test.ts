@@ -1,7 +1,7 @@
 import t from 'tap'
 import { z } from 'zod'
 import { assign, emit, fromPromise } from 'xstate'
-import { answerSchemaOf } from '../../adapters/client/answer-schema.ts'
+import { answerSchemaOf } from '../../adapters/client/messages.ts'
 import { ANSWER_SCHEMA, INPUT_EXTENSION } from '../../machines/protocol/uris.ts'
 import {
   accepted, answerOf, authRequired, createRuntime, data, dataOf, defineAgent, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, typed,

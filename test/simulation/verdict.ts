@@ -6,7 +6,7 @@ import { codeOf, type Request } from './requests.ts'
 import type { World } from './world.ts'
 
 /** What a client says of a request that it cannot send again: to this agent, which is reliable, it always can. */
-const CUT_OFF = /Nobody knows whether the agent took it/
+const CUT_OFF = /It is unknown whether the agent received it/
 
 /**
  * Holds a world in which all is quiet against the model: every task, every request, and all that was ever seen. `isOver`:

@@ -1,38 +1,41 @@
-import type { AgentCapabilities, AgentCard, AgentInterface, AgentSkill } from '../../../machines/protocol/card.ts'
-import { fetchCard } from '../../client/card/discovery.ts'
+import { type AgentCapabilities, type AgentCard, AgentCardSchema, type AgentInterface, type AgentSkill } from '../../../machines/protocol/card.ts'
+import { decode } from '../../../machines/protocol/codec/decode.ts'
+import { createRuntime } from '../../../runtime/runtime.ts'
+import { fetchCard, foundCard } from '../../client/card/discovery.ts'
+import { interfacesAt } from '../../entry/interfaces.ts'
 import { readArguments } from '../arguments.ts'
-import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { type Command, EXIT, type Io, usageError } from '../command.ts'
+import { loadAgent } from '../load-agent.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
-import { signCard } from './card-sign.ts'
-import { verifyCard } from './card-verify.ts'
+import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
   name: 'card',
-  summary: "show an agent's card: its name, address and abilities; sign or verify a card",
+  summary: "show an agent's card: its name, URLs and skills; sign or verify a card",
   usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js --key FILE',
-  details: `URL is the address of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
+  details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --json          write the card as one line of JSON
 
-verify says whether a card is to be trusted: whether one of its signatures is valid for one of these keys and for this
-content. Keys and key addresses in the card are ignored.
+verify checks that a trusted key signed the card, and that the card has not changed since. It ignores what the card itself
+says about keys.
 
-  --keys KEYS     the public keys that are trusted: a file with a JWK set, a JWK or PEM, or the https: address of a JWK set
-  --json          write one line of JSON, { name, kid, alg, left }; left are members that were not signed
+  --keys KEYS     the trusted public keys: a file with a JWK set, a JWK or PEM, or the https: URL of a JWK set
+  --json          write one line of JSON, { name, kid, alg, left }; left lists members that are not signed
 
-sign writes the card with one more signature to stdout. An agent that is served signs its card itself: taskchart serve AGENT
+sign writes the card with one more signature to stdout. A served agent signs its card itself: taskchart serve AGENT
 --card-key FILE.
 
   --key FILE      the private key, PEM or JWK: EC, RSA or Ed25519
-  --kid ID        the name of the key. Default that of the JWK, else the thumbprint of the key
-  --alg ALG       the algorithm. Default that of the JWK, else ES256, ES384, ES512, RS256 or EdDSA, as fits the key
-  --jku URL       the address of the public keys, for information
-  --url URL       the address at which the agent of a module is served
+  --kid ID        the name of the key. Default: the kid of the JWK, else the thumbprint of the key
+  --alg ALG       the algorithm. Default: the alg of the JWK, else ES256, ES384, ES512, RS256 or EdDSA, according to the key
+  --jku URL       the URL of the public keys, written into the signature
+  --url URL       the URL at which the agent of a module is served
 
 Both need the packages @a2a-js/sdk and jose.
 
-Exit codes: 0 shown, signed, or to be trusted; 1 not to be trusted, or an error; 2 wrong usage.
+Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usage.
 `,
   run: (args, io) => {
     const [first, ...others] = args
@@ -81,4 +84,45 @@ function capabilityLines({ streaming, pushNotifications, extendedAgentCard, exte
 function skillLines({ name, description, examples = [] }: AgentSkill): string[] {
   const about = description === '' ? name : `${name}: ${description}`
   return [oneLine(about), ...examples.map(example => `  "${oneLine(example)}"`)]
+}
+
+/** `taskchart card verify`: verifies the signatures of a card against trusted keys. */
+async function verifyCard(args: readonly string[], { stdout, signal, cwd }: Io): Promise<number> {
+  const { values: { keys, json }, positionals: [place] } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' } }, ['URL|CARD.json'])
+  if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
+  const verify = await verifierFrom(keys, cwd)
+  const found = /^(?:http|ws)s?:/i.test(place) ? await foundCard(place, { signal }) : jsonIn(await textIn(place, cwd), place)
+  const { card: { name }, kid, alg, left } = await verify(found, place)
+  const but = left.length > 0 ? `, but for ${left.join(' and ')}` : ''
+  stdout.write(json ? jsonLine({ name, kid, alg, left }) : `${oneLine(`The card of ${name} is to be trusted: the key ${JSON.stringify(kid)} (${alg}) has signed it${but}.`)}\n`)
+  return EXIT.ok
+}
+
+const SIGN_OPTIONS = { key: { type: 'string' }, kid: { type: 'string' }, alg: { type: 'string' }, jku: { type: 'string' }, url: { type: 'string' } } as const
+
+/** `taskchart card sign`: adds a signature to a card. */
+async function signCard(args: readonly string[], { stdout, cwd }: Io): Promise<number> {
+  const { values: { key, url, ...options }, positionals: [file] } = readArguments(args, SIGN_OPTIONS, ['CARD.json|AGENT.ts|js'])
+  if (key === undefined) throw usageError('--key is missing: the file with the private key, PEM or JWK.')
+  const sign = await signerFrom(key, cwd, options)
+  const card = file.endsWith('.json') ? await cardIn(file, cwd, url) : await cardOf(file, cwd, url)
+  stdout.write(`${JSON.stringify(await sign(card), undefined, 2)}\n`)
+  return EXIT.ok
+}
+
+async function cardIn(file: string, cwd: string, url: string | undefined): Promise<AgentCard> {
+  if (url !== undefined) throw usageError('--url is for an agent module. A card file already contains its URLs.')
+  return decode(AgentCardSchema, jsonIn(await textIn(file, cwd), file), 'card')
+}
+
+/** The card that `taskchart serve` would serve for this module at this URL. */
+async function cardOf(file: string, cwd: string, url: string | undefined): Promise<AgentCard> {
+  if (url === undefined || !URL.canParse(url) || !/^(?:http|ws)s?:/.test(url)) throw usageError('--url is missing: the URL at which the agent is served, such as https://agent.example/.')
+  const { agent, authenticate } = await loadAgent(file, cwd)
+  const runtime = createRuntime({ agent, ...(authenticate && { authenticate }) })
+  try {
+    return runtime.agentCard(interfacesAt(url, { webSocket: true, http: true, dialects: [] }))
+  } finally {
+    await runtime.close()
+  }
 }

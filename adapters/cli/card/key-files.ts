@@ -9,22 +9,19 @@ import { openVerifier } from '../../cards/card-verifier.ts'
 import type { PrivateKey } from '../../cards/signing-key.ts'
 import { CommandError, usageError } from '../command.ts'
 
-/** Signs by the private key in a file, PEM or JWK. Throws CommandError that says what is wrong with the file or the options. */
+/** A signer for the private key in a file, PEM or JWK. Throws CommandError for an unusable file, key or option. */
 export async function signerFrom(file: string, cwd: string, options: Omit<CardSignerOptions, 'key'>): Promise<SignCard> {
   const key = await privateKeyIn(file, cwd)
   return explained(() => cardSigner({ key, ...options }), file)
 }
 
-/**
- * Verifies by the public keys at an address, or in a file: a JWK set, a JWK, or PEM. Throws CommandError that says what is wrong
- * with them.
- */
+/** A verifier for the public keys at a URL, or in a file: a JWK set, a JWK, or PEM. Throws CommandError for unusable keys. */
 export async function verifierFrom(keys: string, cwd: string): Promise<ReturnType<typeof openVerifier>> {
   const trusted: JwtKeys = /^https?:/i.test(keys) ? { jwksUrl: keys } : await publicKeysIn(keys, cwd)
   return explained(() => openVerifier(trusted), keys)
 }
 
-/** The text of a file. Throws CommandError if there is none. */
+/** The text of a file. Throws CommandError if it cannot be read. */
 export async function textIn(file: string, cwd: string): Promise<string> {
   const path = resolve(cwd, file)
   return readFile(path, 'utf8').catch((cause: Error) => {
@@ -32,12 +29,12 @@ export async function textIn(file: string, cwd: string): Promise<string> {
   })
 }
 
-/** The JSON in a text that came from a file. Throws CommandError for what is none. */
+/** Parses JSON text that came from a file. Throws CommandError for invalid JSON. */
 export function jsonIn(text: string, file: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch (cause) {
-    throw new CommandError(`${file} holds no JSON: ${(cause as Error).message}`, { cause })
+    throw new CommandError(`${file} is not valid JSON: ${(cause as Error).message}`, { cause })
   }
 }
 
@@ -57,7 +54,7 @@ async function publicKeysIn(file: string, cwd: string): Promise<JwtKeys> {
     const json = jsonIn(text, file)
     return { jwks: (isObject(json) && 'keys' in json ? json : { keys: [json] }) as { keys: object[] } }
   }
-  if (text.includes('PRIVATE KEY')) throw new CommandError(`${file} holds a private key. Give the public one, which is all that verifying needs.`)
+  if (text.includes('PRIVATE KEY')) throw new CommandError(`${file} holds a private key. Give the public key: verifying needs no private key.`)
   try {
     return { key: createPublicKey(text) }
   } catch (cause) {
@@ -65,7 +62,7 @@ async function publicKeysIn(file: string, cwd: string): Promise<JwtKeys> {
   }
 }
 
-/** What is wrong with options of ours is wrong usage, and what with a key is of its file. */
+/** Turns a TypeError about the key or the options into a usage error that names the file. */
 function explained<T>(make: () => T, file: string): T {
   try {
     return make()

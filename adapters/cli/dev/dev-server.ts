@@ -16,18 +16,18 @@ import { refuse } from '../../websocket/handshake.ts'
 import type { AgentModule } from '../load-agent.ts'
 import { within } from '../process/parking.ts'
 import type { ServedTelemetry } from '../process/telemetry.ts'
-import { legacyDialects } from '../serve/dialects.ts'
+import { legacyDialects } from '../serve/optional-bindings.ts'
 import type { RuntimeSettings } from '../serve/serve-options.ts'
 
-/** How long an agent that is replaced may take to commit what it has decided, and to stop. Works that clean up longer do so beside the next. */
+/** How long a replaced agent may take to finish its commits, and then to stop. Slower cleanup goes on beside the new agent. */
 const SETTLE_MS = 200
 const STOP_MS = 200
 
-/** What a development server is made with. */
+/** The parts of a development server. */
 export interface DevParts {
   readonly address: Address
   readonly legacy: boolean
-  /** Is not closed. */
+  /** Is not closed by the server. */
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
@@ -36,25 +36,25 @@ export interface DevParts {
   readonly runtimeOptions: (module: AgentModule) => RuntimeSettings
 }
 
-/** An agent that is served with its inspector. `url` is an `http:` address. */
+/** A served agent with its inspector. `url` is an `http:` URL. */
 export interface DevServed extends Served {
-  /** The agent as it is now. */
+  /** The runtime of the newest agent. */
   readonly runtime: Runtime
   /**
-   * Serves another agent in its place: on the same port, over the same store, so that its tasks go on as after a restart.
-   * Clients connect again, and go on where they were; pages of the inspector stay. Rejects, and changes nothing, if the
-   * module's exports do not fit the options of the command.
+   * Serves another agent on the same port and over the same store. Its tasks are restored as after a restart. Clients reconnect
+   * and resume, and inspector pages stay connected. Rejects, and changes nothing, if the module's exports conflict with the
+   * options of the command.
    */
   replace(module: AgentModule): Promise<void>
 }
 
-/** What answers while one agent has gone and the next is not there: clients come again. */
+/** Answers requests between two agents with an error after which clients retry. */
 const nobody: Handler = async ({ method, url }) => refusalAnswer(GOING, {}, formOf(method, new URL(url).pathname))
 const refusing: TakeUpgrade = (_, socket) => refuse(socket, GOING)
 
 /** Serves an agent in development. Rejects when it cannot listen. */
 export async function serveDev({ inspector, store, clock, logger, traced, address, ...parts }: DevParts, module: AgentModule): Promise<DevServed> {
-  // Each runtime closes its store; this one is to outlive them.
+  // Each runtime closes its store; this one is shared by all of them.
   const kept: Store = { ...store, close: async () => {} }
   const runtimeOf = ({ agent }: AgentModule, settings: RuntimeSettings) => createRuntime({ agent, store: kept, clock, ...settings, ...(traced && { telemetry: traced.telemetry }) })
   let handler = nobody
@@ -64,7 +64,7 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
     throw error
   })
 
-  /** Serves the runtime; `release` gives back the place that was kept for it. */
+  /** Serves the runtime; `release` removes the handlers that refused requests meanwhile. */
   const place = async (release = () => {}) => {
     const dialects = parts.legacy ? await legacyDialects(runtime) : []
     release()
@@ -86,7 +86,7 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
     sockets.drain()
     handler = beside(inspector, nobody)
     await within(clock, SETTLE_MS, runtime.settled())
-    // What was committed last is being answered.
+    // Lets the answers to the last commits be written.
     await setImmediate()
     const closed = [sockets.close(), runtime.close()].map(closing => closing.catch((error: unknown) => logger.error('not everything could be closed', { error })))
     const release = takePath(own.server, { path: '/' }, refusing, refusing)

@@ -8,11 +8,10 @@ import { Inspector } from '../../inspector/inspector.ts'
 import { loadStately } from '../../inspector/stately/stately-sink.ts'
 import { EXIT, usageError, type Command, type CommandError, type Io } from '../command.ts'
 import type { AgentModule } from '../load-agent.ts'
-import { aborted } from '../process/aborted.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
 import { park } from '../process/parking.ts'
+import { aborted, surviveRejections } from '../process/process-events.ts'
 import { registeredTelemetry } from '../process/telemetry.ts'
-import { surviveRejections } from '../process/unhandled-rejections.ts'
 import { announcement, placesOf } from '../serve/announcement.ts'
 import { openStore } from '../serve/open-store.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from '../serve/serve-options.ts'
@@ -20,18 +19,18 @@ import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 import { serveDev } from './dev-server.ts'
 import { Reloader } from './reloader.ts'
 
-/** `taskchart dev`: serves an agent while it is being written. */
+/** `taskchart dev`: serves an agent and reloads it when its files change. */
 export const devCommand: Command = {
   name: 'dev',
   summary: 'serve an agent while you write it: watch it live, reload it when you save',
   usage: 'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
-  details: `Serves the agent of a module as taskchart serve does, with a page on the same address that shows its tasks, its charts and what
-its actors do. /stately shows the actors in Stately's inspector. When the module is saved, or a file that it imports, it
-is loaded again: its tasks continue as after a restart, and clients reconnect by themselves. If it does not load,
-nothing changes, and stderr and the page show the error.
+  details: `Serves the agent of a module as taskchart serve does. A page on the same URL shows its tasks, its charts and what its
+actors do. /stately shows the actors in Stately's inspector. When the module or a file that it imports is saved, it is loaded
+again: tasks are restored as after a restart, and clients reconnect. If the new module does not load, the old one stays,
+and stderr and the page show the error.
 
-The page is open to everyone on this machine. With --api-key or an export authenticate, and on another --host, it requires the
-printed URL, whose token changes on every start.
+The page is open to everyone on this machine. With --api-key or an export authenticate, and on another --host, it requires
+the printed URL, whose token changes on every start.
 
 ${SERVE_OPTIONS}
 Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by a second Ctrl-C or SIGTERM.
@@ -54,7 +53,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent, and each that is saved in its place, until the signal aborts; then its work is parked. Throws if its store has stopped. */
+/** Serves the agent, and its reloaded versions, until the signal aborts; then parks its work. Throws if the store has failed. */
 async function serve(module: AgentModule, reloader: Reloader, settings: ServeSettings, { signal, clock, elapsedMs, cwd, stdout, stderr }: Io): Promise<void> {
   const { file, address, db, json, logger } = settings
   settings.runtimeOptions(module)
@@ -70,14 +69,14 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   const { hosts } = served.runtime.settings
   const places = placesOf(module.agent, answered(served.url, hosts), served.interfaces, answered(inspector.pageUrl, hosts))
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
-  stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `Save ${oneLine(file)}, or what it imports, and it is loaded again. Ctrl-C stops it.`))
+  stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `When you save ${oneLine(file)}, or a file that it imports, it is loaded again. Ctrl-C stops it.`))
 
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   served.runtime.observe(watch)
   const failed = (error: unknown) => {
     const { message, details = '' } = error as Error & Partial<Pick<CommandError, 'details'>>
     inspector.tell(details === '' ? message : `${message}\n${details}`)
-    stderr.write(`taskchart: ${plain(message)}\n${details === '' ? '' : `${plain(details)}\n`}The agent before it goes on.\n`)
+    stderr.write(`taskchart: ${plain(message)}\n${details === '' ? '' : `${plain(details)}\n`}The previous version stays loaded.\n`)
   }
   reloader.follow({
     loaded: async next => {

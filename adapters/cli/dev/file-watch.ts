@@ -2,10 +2,10 @@ import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 
-/** How long after a change it is told: editors write a file in several steps. */
+/** Debounce after a change: editors write a file in several steps. */
 export const SETTLE_MS = 50
 
-/** Tells when files change, by their folders, since editors put new files in the place of old ones. Does not keep the process. */
+/** Reports changes of files. Watches their folders, since editors replace files. Does not keep the process alive. */
 export class FileWatch {
   readonly #clock: Clock
   readonly #changed: () => void
@@ -19,7 +19,7 @@ export class FileWatch {
     this.#changed = changed
   }
 
-  /** Watches these files in place of those before. `isAny`: and all that are beside them, one of which may be what is missing. */
+  /** Replaces the set of watched files. `isAny` also reports other files in their folders, such as an import that was missing. */
   watch(files: ReadonlySet<string>, isAny: boolean): void {
     this.#files = files
     this.#isAny = isAny
@@ -30,12 +30,12 @@ export class FileWatch {
       this.#folders.delete(folder)
     }
     for (const folder of wanted) {
-      // One that is not there is where something was to be imported from; who makes it saves a file elsewhere too.
+      // A missing folder is one that an import named. Creating it also changes a watched file.
       if (!this.#folders.has(folder) && existsSync(folder)) this.#folders.set(folder, this.#watched(folder))
     }
   }
 
-  /** Tells nothing more. May be called twice. */
+  /** Reports nothing more. May be called twice. */
   close(): void {
     this.#clock.clearTimeout(this.#timer)
     for (const watcher of this.#folders.values()) watcher.close()
@@ -46,7 +46,7 @@ export class FileWatch {
     const watcher = watch(folder, { persistent: false }, (_, name) => {
       if (name === null || this.#isAny || this.#files.has(join(folder, name))) this.#settle()
     })
-    // A folder that is gone: what was in it cannot be loaded, which the next load tells.
+    // The folder is gone, so the next load reports which file is missing.
     watcher.on('error', () => this.#settle())
     return watcher
   }

@@ -2,28 +2,27 @@ import type { InitializeHook, ResolveHook } from 'node:module'
 import type { MessagePort } from 'node:worker_threads'
 
 /*
- * Runs in Node's thread for module hooks, which `fresh-modules.ts` registers. A module that is loaded anew has the number of
- * that load in its URL, and so have those that it imports, and those that they import: all but packages, and this one.
+ * Runs in Node's thread for module hooks, which `fresh-modules.ts` registers. The URL of a reloaded module carries the number of
+ * that load. The hook passes the number on to its imports, transitively, except to packages and to taskchart itself.
  */
 
-/** What the hooks are told. */
 export interface HookData {
   readonly port: MessagePort
-  /** URLs of folders with modules that are never loaded anew. */
+  /** URLs of folders whose modules are never reloaded. */
   readonly kept: readonly string[]
 }
 
-/** What the hooks tell: a file that a load led to. */
+/** A message from the hooks: a file that a load imported. */
 export interface Loaded {
   readonly load: string
-  /** Its URL. */
+  /** A `file:` URL. */
   readonly file: string
 }
 
-/** The parameter of URLs that has the number of a load. */
+/** The URL parameter with the number of a load. */
 export const LOAD = 'taskchart-load'
 
-/* c8 ignore start -- what runs in the thread of the hooks is not measured */
+/* c8 ignore start -- coverage does not measure the thread of the hooks */
 let data: HookData | undefined
 
 export const initialize: InitializeHook<HookData> = given => {
@@ -33,7 +32,7 @@ export const initialize: InitializeHook<HookData> = given => {
 export const resolve: ResolveHook = async (specifier, context, next) => {
   const resolved = await next(specifier, context)
   const load = loadIn(specifier) ?? loadIn(context.parentURL)
-  // What tsx puts behind a file that it takes for CommonJS goes, for as that it would be loaded once.
+  // tsx appends a suffix to files that it takes for CommonJS. It is removed, since such a module would be loaded only once.
   const [file = ''] = resolved.url.split(/\?|%3F/)
   if (!data || load === null || load === undefined || !file.startsWith('file:') || file.includes('/node_modules/')) return resolved
   if (data.kept.some(folder => file.startsWith(folder))) return resolved

@@ -5,20 +5,20 @@ import { MessageChannel, receiveMessageOnPort, type MessagePort } from 'node:wor
 import { nodeReader, type ModuleReader } from '../load-agent.ts'
 import { LOAD, type HookData, type Loaded } from './fresh-module-hooks.ts'
 
-/** Node has no way to forget a module, so that what has been loaded stays; each load is another. */
+/** Numbers the loads. Node cannot unload modules, so every load uses new URLs. */
 let loads = 0
 
-/** What the hooks tell; they are registered once for the process, and stay. */
+/** The port of the hooks, which are registered once for the process. */
 let told: MessagePort | undefined
 
-/** Whether tsx reads TypeScript in this process. */
+/** Whether tsx is registered in this process. */
 let hasTsx = false
 
 const { cache } = createRequire(import.meta.url)
 
 /**
- * Reads modules anew each time, with all that they import, but for packages. Knows which files the last one led to, also if it
- * failed, so that they can be watched.
+ * Loads modules and their imports again on every call, except packages. Records the files of the last load, even of a failed one,
+ * so that they can be watched.
  */
 export class FreshModules {
   readonly #inner: ModuleReader
@@ -28,12 +28,12 @@ export class FreshModules {
     this.#inner = inner
   }
 
-  /** The paths of the files that the last module led to, and its own. */
+  /** The paths of the last module and of its imports. */
   get files(): ReadonlySet<string> {
     return this.#files
   }
 
-  /** Reads them so that `loadAgent` can. */
+  /** A module reader for `loadAgent`. */
   get reader(): ModuleReader {
     const load = (href: string) => this.#load(href)
     const loadTsx = async () => {
@@ -41,7 +41,7 @@ export class FreshModules {
       if (!hasTsx) {
         hasTsx = true
         register()
-        // After those of tsx, so that the hooks here see what it makes of a specifier.
+        // Registered after the hooks of tsx, so that these see the specifiers that tsx has resolved.
         told?.close()
         told = hooked()
       }
@@ -54,7 +54,7 @@ export class FreshModules {
     const port = (told ??= hooked())
     const files = new Set([fileURLToPath(href)])
     this.#files = files
-    // What is CommonJS is kept by its path alone.
+    // CommonJS modules are cached by path, without the query.
     for (const path of ownRequired()) delete cache[path]
     loads += 1
     const load = String(loads)
@@ -70,7 +70,7 @@ export class FreshModules {
   }
 }
 
-/** The paths of modules that are CommonJS, but for packages. */
+/** The paths of cached CommonJS modules, except packages. */
 function ownRequired(): string[] {
   return Object.keys(cache).filter(path => isAbsolute(path) && !path.includes('/node_modules/'))
 }

@@ -1,25 +1,25 @@
+import { execFile } from 'node:child_process'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { CommandError } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
 import { FileWatch } from './file-watch.ts'
 import { FreshModules } from './fresh-modules.ts'
-import { syntaxPlace } from './syntax-place.ts'
 
-/** Who hears of an agent's module that was saved. None of these rejects. */
+/** Receives the result of each reload. Neither method rejects. */
 export interface ReloadListener {
   loaded(module: AgentModule): Promise<void>
-  /** It does not load: the one before goes on. */
+  /** The module does not load. The previous agent stays. */
   failed(error: unknown): void
 }
 
-/** Loads an agent's module, and again whenever it or what it imports is saved, one time after the other. */
+/** Loads an agent's module, and again whenever it or an import is saved. Loads run one at a time. */
 export class Reloader {
   readonly #file: string
   readonly #cwd: string
   readonly #modules = new FreshModules()
   readonly #watch: FileWatch
   #listener: ReloadListener | undefined
-  /** What is being loaded, and whether it has to be loaded again after that. */
+  /** The load in progress. `#isStale` asks for another one after it. */
   #underWay: Promise<void> | undefined
   #isStale = false
 
@@ -29,7 +29,7 @@ export class Reloader {
     this.#watch = new FileWatch(clock, () => this.#reload())
   }
 
-  /** The module as it is now. Rejects as `loadAgent` does. */
+  /** Loads the module. Rejects as `loadAgent` does. */
   async first(): Promise<AgentModule> {
     try {
       return await loadAgent(this.#file, this.#cwd, this.#modules.reader)
@@ -39,13 +39,13 @@ export class Reloader {
     }
   }
 
-  /** Tells of each module from now on that is saved. */
+  /** Reports every reload from now on. */
   follow(listener: ReloadListener): void {
     this.#listener = listener
     this.#watch.watch(this.#modules.files, false)
   }
 
-  /** Loads nothing more. Resolves when what is being loaded is. */
+  /** Stops reloading. Resolves after the load in progress. */
   async close(): Promise<void> {
     this.#listener = undefined
     this.#watch.close()
@@ -75,4 +75,16 @@ export class Reloader {
       listener.failed(error)
     }
   }
+}
+
+/** The place of the first syntax error in these JavaScript files, with its source line. Older Nodes do not report it. Empty without one. */
+export async function syntaxPlace(files: Iterable<string>): Promise<string> {
+  for (const file of files) {
+    if (!/\.[cm]?js$/.test(file)) continue
+    const said = await new Promise<string>(resolve => {
+      execFile(process.execPath, ['--check', file], { env: {} }, (_, __, stderr) => resolve(stderr))
+    })
+    if (said !== '') return said.split('\n').slice(0, 3).join('\n')
+  }
+  return ''
 }

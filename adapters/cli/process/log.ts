@@ -4,17 +4,17 @@ import type { Log, Logger } from '../../../runtime/ports/logger.ts'
 import { usageError, type Output } from '../command.ts'
 import { jsonLine, plain } from '../text/terminal-text.ts'
 
-/** The forms of a log, by what `--log` says. */
+/** The values of `--log`. */
 const FORMS: Readonly<Record<string, (output: Output, clock: Clock) => Logger>> = { text: textLog, json: jsonLog }
 
-/** The form of log that the user wants. Throws a usage error for one that there is not. */
+/** The log format for a value of `--log`. Throws a usage error for an unknown one. */
 export function readLogForm(form: string): (output: Output, clock: Clock) => Logger {
   const log = Object.entries(FORMS).find(([name]) => name === form)?.[1]
   if (log) return log
   throw usageError(`--log takes text or json, not ${JSON.stringify(form)}.`)
 }
 
-/** Lines for people: only what went wrong. */
+/** Lines of text for people: warnings and errors only. */
 function textLog(output: Output): Logger {
   const write: Log = (message, details) => output.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
   return { warn: write, error: write }
@@ -27,7 +27,7 @@ function jsonLog(output: Output, clock: Clock): Logger {
   return { info: writer('info'), warn: writer('warn'), error: writer('error') }
 }
 
-/** The value with its errors as objects, for JSON would leave nothing of them. */
+/** Replaces errors by plain objects, since `JSON.stringify` drops their members. */
 function plainErrors(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainErrors)
   if (typeof value !== 'object' || value === null) return value

@@ -3,23 +3,22 @@ import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { unrefTimer } from '../../../runtime/primitives/event-loop.ts'
 
-/** How late a timer has to be for a log line. */
+/** A timer that is this late is logged. */
 const STALL_MS = 1000
 
-/** How often the watch looks. */
+/** The interval of the timer. */
 const TICK_MS = 100
 
-/** What a watch works with. */
 interface WatchParts {
   readonly clock: Clock
   readonly logger: Logger
-  /** Milliseconds since some moment. Setting the machine's clock, or suspending the machine, does not change it. */
+  /** A monotonic clock in milliseconds: neither setting the machine's clock nor suspending the machine changes it. */
   readonly elapsedMs?: (() => number) | undefined
 }
 
 /**
- * Logs when the event loop stood still for more than a second: a timer was late by that much. It observes the runtime, so it
- * knows which task got control last; if most of the time passed before the next turn of the loop, the line names that task.
+ * Logs when the event loop was blocked for more than a second, which it measures by a late timer. As an observer of the runtime it
+ * knows which task got control last. If that task ran for most of the delay, the log line names it.
  */
 export class LoopWatch implements Observer {
   readonly #clock: Clock
@@ -27,10 +26,10 @@ export class LoopWatch implements Observer {
   readonly #elapsedMs: () => number
   #timer: unknown
   #dueMs = 0
-  /** The task that got control in this turn of the loop, and when. */
+  /** The task that got control in this turn of the event loop, and when. */
   #running: { readonly taskId: string; readonly sinceMs: number } | undefined
   #turnEnd: unknown
-  /** The task that had control for the longest time since the last look. */
+  /** The task that had control for the longest time since the last tick. */
   #longest: { readonly taskId: string; readonly ms: number } | undefined
 
   constructor({ clock, logger, elapsedMs = performance.now.bind(performance) }: WatchParts) {
@@ -40,7 +39,7 @@ export class LoopWatch implements Observer {
     this.#wait()
   }
 
-  /** The code of a task gets control. */
+  /** Called before a task's code runs. */
   runs(taskId: string): void {
     this.#noteTime()
     this.#running = { taskId, sinceMs: this.#elapsedMs() }
@@ -65,12 +64,12 @@ export class LoopWatch implements Observer {
     const lateMs = this.#elapsedMs() - this.#dueMs
     const longest = this.#longest && this.#longest.ms > lateMs / 2 ? this.#longest : undefined
     const ms = Math.round(longest?.ms ?? lateMs)
-    if (ms > STALL_MS) this.#logger.warn('the event loop stood still', { ms, ...(longest && { taskId: longest.taskId }) })
+    if (ms > STALL_MS) this.#logger.warn('the event loop was blocked', { ms, ...(longest && { taskId: longest.taskId }) })
     this.#longest = undefined
     this.#wait()
   }
 
-  /** Takes control back from the task that has it, and notes for how long it had it. */
+  /** Ends the current measurement, and records its duration if it is the longest. */
   #noteTime(): void {
     if (!this.#running) return
     const { taskId, sinceMs } = this.#running

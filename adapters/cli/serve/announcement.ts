@@ -5,26 +5,26 @@ import { withScheme } from '../../entry/interfaces.ts'
 import { sendLine } from '../text/paste-lines.ts'
 import { oneLine } from '../text/terminal-text.ts'
 
-/** Where an agent is served. */
+/** The URLs of a served agent. */
 export interface Places {
   readonly name: string
-  /** For WebSocket. */
+  /** The WebSocket URL. */
   readonly url: string
   readonly http: string
   readonly card: string
   /** The page for people. */
   readonly page: string
-  /** For gRPC, `host:port`. */
+  /** The gRPC address, `host:port`. */
   readonly grpc?: string
 }
 
-/** Where an agent is, that is served at an `http:` address, with these interfaces. */
+/** The URLs of an agent that is served at an `http:` URL with these interfaces. */
 export function placesOf({ card }: Agent, http: string, interfaces: readonly AgentInterface[], page = http): Places {
   const grpc = interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url
   return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page, ...(grpc !== undefined && { grpc }) }
 }
 
-/** What a terminal shows of an agent that is served: its places, the line to talk to it, and how it ends. */
+/** What `serve` prints on a terminal: the agent's URLs, a command line to paste, and how to stop it. */
 export function announcement({ card }: Agent, { url, http, card: cardUrl, page, grpc }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
@@ -42,7 +42,7 @@ ${end}
 `
 }
 
-/** The address for this machine of a server that listens on all of its addresses. */
+/** The URL by which this machine reaches a server that listens on all addresses. */
 function reachable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }

@@ -14,7 +14,6 @@ import { CommandError, usageError, type Io } from '../command.ts'
 import type { AgentModule } from '../load-agent.ts'
 import { readLogForm } from '../process/log.ts'
 
-/** The options of the commands that serve an agent. */
 const OPTIONS = {
   port: { type: 'string', default: '4242' },
   host: { type: 'string', default: '127.0.0.1' },
@@ -32,42 +31,41 @@ const OPTIONS = {
   log: { type: 'string', default: 'text' }
 } as const
 
-/** What they are, for help. */
+/** The help text of OPTIONS. */
 export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes a free port. Default 4242
   --host HOST     listen on this address. Default 127.0.0.1; others need authenticate or --api-key, and 0.0.0.0 and :: also --public-url
                   or --hosts
-  --api-key KEY   require this key of every caller (Authorization: Bearer KEY)
-  --public-url URL  the address that the card gives, for example that of a proxy in front
-  --hosts NAME[:PORT]  accept requests for this host, and no others. The card gives it with PORT, or else the port of --port. May be
+  --api-key KEY   require this key (Authorization: Bearer KEY)
+  --public-url URL  the URL in the card, under which clients reach the agent, for example through a proxy
+  --hosts NAME[:PORT]  accept requests for this host only. The card contains it with PORT, or else with the port of --port. May be
                   given several times
-  --card-key FILE  sign the card by this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
-  --card-jku URL  the address of the public key, to put in the signature
-  --legacy        speak A2A 0.3 and 0.1 beside 1.0; needs the package @a2a-js/sdk
-  --no-push       offer no push notifications. Without it clients may register webhooks for the updates of their tasks
-  --allow-loopback-webhooks  for development: also post to receivers on this machine, over http: too. Without it only to https:
-                  addresses of the public internet
-  --db FILE       store tasks in this SQLite file, created if it does not exist: after a restart they continue
-  --json          write one line of JSON, { name, url, http, card, page }, when it serves, and nothing else, to stdout
-  --log FORM      the form of the log on stderr: text for people (the default), or json, a line of
-                  { time, level, message, details } for each entry; both are without secrets
+  --card-key FILE  sign the card with this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
+  --card-jku URL  the URL of the public key, written into the signature
+  --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
+  --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
+  --allow-loopback-webhooks  for development: also post to receivers on this machine, including http:. By default, only to https:
+                  URLs of the public internet
+  --db FILE       store tasks in this SQLite file, created if needed, so that they survive a restart
+  --json          when it serves, write one line of JSON, { name, url, http, card, page }, and nothing else, to stdout
+  --log FORM      the form of the log on stderr: text for people (the default), or json, one line of
+                  { time, level, message, details } per entry; secrets are left out of both
 `
-
-/** What they come to. */
+/** The parsed options of a command that serves an agent. */
 export interface ServeSettings {
-  /** The agent's module. */
+  /** The path of the agent's module. */
   readonly file: string
   readonly address: { readonly port: number; readonly host: string }
-  /** The port for gRPC; `undefined` for none. */
+  /** The gRPC port; `undefined` for none. */
   readonly grpc: number | undefined
   readonly legacy: boolean
   readonly db: string | undefined
   readonly json: boolean
   readonly logger: Logger
-  /** What of them and of the module's exports a runtime takes. Throws a usage error if they contradict each other, or would open the agent to others. */
+  /** The runtime's settings for a module. Throws a usage error if options and exports conflict, or would expose the agent. */
   readonly runtimeOptions: (module: AgentModule) => RuntimeSettings
 }
 
-/** What a runtime is given of them. */
+/** The settings of a runtime that come from the options and the module. */
 export interface RuntimeSettings {
   readonly logger: Logger
   readonly publicUrl?: string
@@ -78,7 +76,7 @@ export interface RuntimeSettings {
   readonly push?: WebhookSender
 }
 
-/** Reads the arguments of a command that serves an agent. Throws a usage error for what cannot be. */
+/** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. */
 export async function readServeArguments(args: readonly string[], io: Io): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const { host, port, grpc, 'api-key': key, 'public-url': publicUrl, hosts, 'card-key': cardKey, 'card-jku': jku, legacy, db, json = false, log } = values
@@ -87,23 +85,23 @@ export async function readServeArguments(args: readonly string[], io: Io): Promi
   checkPublicUrl(publicUrl)
   checkHosts(hosts)
   const apiKey = readApiKey(key)
-  if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku says where the public key is of the private one that --card-key names, which is missing.')
+  if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku needs --card-key FILE: the private key whose public key is at that URL.')
   const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
   const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(signCard && { signCard }) }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
-    if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which says who may call. Leave out --api-key.`)
+    if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    if (!isLoopback(host) && !authenticate) throw usageError(`Without a key anyone could use the agent on ${host}. Give --api-key KEY, or leave out --host.`)
+    if (!isLoopback(host) && !authenticate) throw usageError(`Without a key, anyone could use the agent on ${host}. Give --api-key KEY, or leave out --host.`)
     if (isEveryAddress(host) && publicUrl === undefined && !hosts) {
-      throw usageError(`On ${host} the agent has every address of this machine. Say which one its card gives, with --public-url URL or --hosts NAME[:PORT].`)
+      throw usageError(`On ${host} the agent listens on every address of this machine. Choose the one for its card with --public-url URL or --hosts NAME[:PORT].`)
     }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
   return { file, address: { port: readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), legacy, db, json, logger, runtimeOptions }
 }
 
-/** Why nothing could be served at an address, as an error of the command. */
+/** Turns an error of `listen` into a CommandError. */
 export function listenError({ port, host }: ServeSettings['address']): (cause: unknown) => never {
   return cause => {
     if (cause instanceof CommandError) throw cause

@@ -3,27 +3,25 @@ import { answered } from '../../entry/interfaces.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
-import { aborted } from '../process/aborted.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
 import { park } from '../process/parking.ts'
+import { aborted, surviveRejections } from '../process/process-events.ts'
 import { registeredTelemetry } from '../process/telemetry.ts'
-import { surviveRejections } from '../process/unhandled-rejections.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { announcement, placesOf } from './announcement.ts'
-import { legacyDialects } from './dialects.ts'
-import { grpcFor } from './grpc.ts'
 import { openStore } from './open-store.ts'
+import { grpcFor, legacyDialects } from './optional-bindings.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
 
-/** `taskchart serve`: serves the agent of a module until it is told to stop. */
+/** `taskchart serve`: serves the agent of a module until a signal stops it. */
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket and HTTP',
   usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
-  details: `The module's default export is the agent, made with defineAgent. If it also exports authenticate, that identifies
-callers, and authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or
-SIGTERM stops it within 10 seconds: clients are notified, and work may finish its clean-up. A second one stops it at
-once. If a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--import ./otel.js'), it is traced.
+  details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
+export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
+stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at
+once. If a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--import ./otel.js'), the agent is traced.
 
 ${SERVE_OPTIONS}  --grpc PORT     also speak gRPC on this port of the same host; 0 takes a free one. Needs the packages @a2a-js/sdk, @grpc/grpc-js and
                   @bufbuild/protobuf. The card lists it; --json gives it as grpc
@@ -45,7 +43,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent until the signal aborts; then its work is parked. Throws if its store has stopped. */
+/** Serves the agent until the signal aborts; then parks its work. Throws if the store has failed. */
 async function serve(module: AgentModule, { address, legacy, grpc, db, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, stdout }: Io): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)

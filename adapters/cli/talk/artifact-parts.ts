@@ -2,7 +2,7 @@ import type { JsonValue } from '../../../machines/protocol/codec/json.ts'
 import type { Artifact } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 
-/** Something that an agent gave. `name` is what it may be called, its filename or else the name of the whole. */
+/** A part of an artifact or a message. `name` is its filename, or else the name of the whole. */
 export type Given = { readonly name: string; readonly filename: string | undefined; readonly mediaType: string | undefined } & (
   | { readonly text: string }
   | { readonly bytes: Uint8Array }
@@ -10,10 +10,7 @@ export type Given = { readonly name: string; readonly filename: string | undefin
   | { readonly data: JsonValue }
 )
 
-/**
- * What an artifact holds. One that came in chunks (`isChunked`) is put together: text that follows text, and files of
- * the same filename, are one.
- */
+/** The parts of an artifact. If it came in chunks (`isChunked`), consecutive texts are joined, and so are chunks of the same file. */
 export function artifactParts({ artifactId, name = artifactId, parts }: Artifact, isChunked: boolean): Given[] {
   const all = parts.map(part => given(part, name))
   if (!isChunked) return all
@@ -27,12 +24,12 @@ export function artifactParts({ artifactId, name = artifactId, parts }: Artifact
   return whole
 }
 
-/** What a message holds. */
+/** The parts of a message. */
 export function messageParts({ parts }: Pick<Message, 'parts'>): Given[] {
   return parts.map(part => given(part, 'message'))
 }
 
-/** How much parts hold, in bytes. A url is not fetched, so it holds nothing. */
+/** The size of parts in bytes. URLs count 0, since they are not fetched. */
 export function bytesIn(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + bytesOf(part), 0)
 }
@@ -51,7 +48,7 @@ function given(part: Part, fallback: string): Given {
   return { ...about, data: part.data }
 }
 
-/** Bytes without a filename could be any number of files, so they are joined only if a name says that they are one. */
+/** Bytes are joined only if they have the same filename: without one they could be separate files. */
 function join(first: Given, second: Given): Given | undefined {
   if (first.filename !== second.filename) return undefined
   if ('text' in first && 'text' in second) return { ...first, text: first.text + second.text }

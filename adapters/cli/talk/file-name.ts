@@ -24,12 +24,12 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'video/webm': '.webm'
 }
 
-/** Most file systems take names of 255 bytes; this leaves room for an extension and a number. */
+/** Most file systems allow names of 255 bytes; this leaves room for an extension and a number. */
 const NAME_BYTES = 200
 
 /**
- * A name from outside as one of a file in a folder of ours, on every system: no path, no control or invisible
- * characters, none that Windows reserves, not hidden, not too long. Without an extension it gets that of its media type.
+ * Turns an untrusted name into a safe file name for every system: no path, no control or invisible characters, no character or name
+ * that Windows reserves, not hidden, not too long. Without an extension, it gets the extension of its media type.
  */
 export function safeFileName(name: string, mediaType?: string): string {
   const safe = unreserved(win32.basename(name).replace(/\p{C}/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
@@ -43,7 +43,7 @@ export function numbered(name: string, n: number): string {
   return n === 1 ? name : `${stem}-${n}${ext}`
 }
 
-/** Windows takes these names for devices, also with spaces and an extension behind: `aux .txt`. */
+/** Windows reserves these names for devices, even with trailing spaces and an extension: `aux .txt`. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\.|$)/i
 
 function unreserved(name: string): string {

@@ -3,8 +3,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/connect.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
-import { LiveLine } from '../text/live-line.ts'
-import { plainReporter, type Reporter } from '../text/reporter.ts'
+import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { USUAL_COLUMNS } from '../text/terminal.ts'
 import { withAgent, type AgentPlace } from './agent-connection.ts'
@@ -14,30 +13,30 @@ import { liveText, progressLines } from './progress.ts'
 import { showResults } from './results.ts'
 import { note, nothingYet, type Watched } from './watch-stream.ts'
 
-/** The options of every command that follows a stream. */
+/** The options of commands that follow a stream. */
 export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, binding: { type: 'string' }, json: { type: 'boolean' } } as const
 
-/** The same, as help explains them. */
+/** Their help text. */
 export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; existing files are never overwritten
   --api-key KEY   send this key (Authorization: Bearer KEY)
   --credential-origin ORIGIN
-                  send the key to this origin too, if the card names it: https://agent.example; may be given more than once
-  --binding NAME  speak WEBSOCKET, JSONRPC, HTTP+JSON or GRPC, not the binding that the card prefers
+                  also send the key to this origin, if the card names it: https://agent.example; may be given more than once
+  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
   --json          write one line of JSON for each event of the stream, and nothing else, to stdout
 `
 
-/** What is followed, and what becomes of it. */
+/** A stream to follow, and what to do with its results. */
 export interface Followed extends AgentPlace {
   readonly out: string | undefined
   readonly json: boolean
   readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
-  /** Says that the stream goes on in this state though the task waits for its client. */
+  /** Whether the stream stays open in this state although the task waits for its client. */
   readonly goesOnIn: (state: TaskState) => boolean
 }
 
 /**
- * Connects to an agent, shows what a stream tells until it ends, hands over the results, and says how to go on, also
- * when it is stopped half-way. Resolves with the exit code.
+ * Connects to an agent, prints the events of a stream until it ends, saves or prints the results, and prints the command that
+ * continues. A stream that breaks off prints the command that watches its task. Resolves with the exit code.
  */
 export async function follow(followed: Followed, io: Io): Promise<number> {
   return withAgent(followed, io, client => followWith(client, followed, io))
@@ -77,11 +76,11 @@ async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watche
 function tellOfConnection(client: AgentClient, watched: Watched, reporter: Reporter): void {
   client.on('lost', () => {
     watched.isLost = true
-    reporter.tell('The connection is lost; trying again.')
+    reporter.tell('The connection is lost. Reconnecting.')
   })
   client.on('open', () => {
     watched.isLost = false
-    reporter.tell('The connection is there again.')
+    reporter.tell('The connection is restored.')
   })
 }
 
@@ -89,16 +88,16 @@ function tellAll(reporter: Reporter, lines: readonly string[]): void {
   for (const line of lines) reporter.tell(line)
 }
 
-/** Programs that read the JSON get plain lines too. */
+/** With --json every progress line is plain, for programs. */
 function reporterFor(watched: Watched, { json }: Followed, { stderr: output, terminal, clock }: Io): Reporter {
   if (!terminal || json) return plainReporter(output)
   return new LiveLine({ output, terminal, clock, text: elapsedMs => liveText(watched, elapsedMs) })
 }
 
-/** Shows the answer, or the task's artifacts as they are when all of their chunks are there. */
+/** Prints or saves the answer, or the task's complete artifacts. */
 async function handOver(client: AgentClient, { task, message, artifacts: known }: Watched, { out, json }: Followed, io: Io): Promise<void> {
   if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
-  if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream before there was a result.')
+  if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream without a result.')
   if (json && out === undefined) return
   const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
   const parts = artifacts.flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))

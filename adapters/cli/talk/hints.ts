@@ -3,7 +3,7 @@ import { sendLine, watchLine } from '../text/paste-lines.ts'
 import { oneLine } from '../text/terminal-text.ts'
 import type { Watched } from './watch-stream.ts'
 
-/** Where hints point to: the agent and its binding, the folder for results, the origins that may have the key. A key itself is never shown. */
+/** The target of the commands in hints: agent, binding, output folder, and the origins that may receive the key. A key is never printed. */
 export interface HintTarget {
   readonly url: string
   readonly out: string | undefined
@@ -12,20 +12,20 @@ export interface HintTarget {
   readonly credentialOrigins?: readonly string[] | undefined
 }
 
-/** How to answer a task that waits for its client, as lines. */
+/** Lines that show how to answer a task that waits for its client. */
 export function answerHint({ contextId, task }: Watched, target: HintTarget): string[] {
   return hint('Answer with', sendLine({ ...placeOf(target), text: '…', context: contextId, task: task?.id }))
 }
 
-/** How to continue a conversation: by an answer if its task waits for one, else by a message that refers to it. */
+/** Lines that show how to continue a conversation: an answer if its task waits for one, else a message that refers to the task. */
 export function continueHint(watched: Watched, target: HintTarget): string[] {
   const { contextId, task } = watched
   if (contextId === undefined) return []
   if (task && isInterrupted(task.state)) return answerHint(watched, target)
-  return hint('Go on with', sendLine({ ...placeOf(target), text: '…', context: contextId, reference: task?.id }))
+  return hint('Continue with', sendLine({ ...placeOf(target), text: '…', context: contextId, reference: task?.id }))
 }
 
-/** How to see a task again that is no longer watched; nothing if there is none. */
+/** Lines that show how to watch the task again. Empty without a task. */
 export function watchHint({ task }: Watched, target: HintTarget): string[] {
   if (!task) return []
   return hint(`Task ${oneLine(task.id)} ${standing(task.state)}. Watch it with`, watchLine({ ...placeOf(target), task: task.id }))

@@ -1,18 +1,18 @@
 import type { Artifact, StreamResponse, TaskStatus } from '../../../machines/protocol/objects.ts'
-import { answerSchemaOf } from '../../client/answer-schema.ts'
+import { answerSchemaOf } from '../../client/messages.ts'
 import { expectedText } from '../text/expected.ts'
-import { messageText } from '../text/message-text.ts'
 import { stateText } from '../text/state-text.ts'
 import { oneLine, sizeText } from '../text/terminal-text.ts'
 import { bytesIn } from './artifact-parts.ts'
+import { messageText } from './results.ts'
 import type { Watched } from './watch-stream.ts'
 
 const EXPECTS = 'expects: '
 
 /**
- * An event of a stream as lines for the user. Later chunks say nothing new, and answers come as results; a task that
- * others have watched before has a line for each artifact that is there. A question has a line of what it expects, if the agent
- * says so, of so many columns.
+ * The lines to print for an event of a stream. An artifact has one line, not one per chunk, and answers are printed as results. The
+ * first snapshot of a task that already has artifacts prints a line for each. A question whose message carries an answer
+ * schema prints a line about it, cut to `columns`.
  */
 export function progressLines(event: StreamResponse, columns: number): string[] {
   if ('message' in event) return []
@@ -25,13 +25,13 @@ export function progressLines(event: StreamResponse, columns: number): string[] 
   return append ? [] : [`artifact ${nameOf(artifact)}`]
 }
 
-/** What goes on now, in one line: the task's state, how long it has been watched, and the newest that came of it. */
+/** The text of the live line: the task's state, how long it has been watched, and the newest event. */
 export function liveText({ task, newest, isLost }: Watched, elapsedMs: number): string {
   const state = isLost ? 'connection lost' : task ? stateText(task.state) : 'waiting for the agent'
   return [`${state} (${durationText(elapsedMs)})`, ...(newest === undefined ? [] : [newest])].join(': ')
 }
 
-/** An artifact that was there at first, with what it held then. */
+/** An artifact of the first snapshot, with its size. */
 function artifactText(artifact: Artifact): string {
   return `artifact ${nameOf(artifact)} (${sizeText(bytesIn(artifact.parts))})`
 }

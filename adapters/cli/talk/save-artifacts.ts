@@ -5,8 +5,8 @@ import type { Given } from './artifact-parts.ts'
 import { numbered, safeFileName } from './file-name.ts'
 
 /**
- * Saves what an agent gave in a folder, which is made, and resolves with the path below `folder`. Names are made safe,
- * and a file that is there is never overwritten: the next one gets a number. Throws for a url, which is never fetched.
+ * Saves a result in a folder, which it creates, and resolves with the path relative to `folder`'s parent. Names are made safe. Existing
+ * files are never overwritten: the new one gets a number.
  */
 export async function saveGiven(given: Exclude<Given, { url: string }>, folder: string, cwd: string): Promise<string> {
   const name = nameOf(given)
@@ -18,7 +18,7 @@ export async function saveGiven(given: Exclude<Given, { url: string }>, folder: 
   }
 }
 
-/** Writes to the first path, by number from 1, that nobody has yet. */
+/** Writes to the first free path, by number from 1. */
 async function writeFree(pathOf: (n: number) => string, isWritten: (path: string) => Promise<boolean>, n = 1): Promise<string> {
   const path = pathOf(n)
   return (await isWritten(path)) ? path : writeFree(pathOf, isWritten, n + 1)
@@ -36,14 +36,14 @@ function contentOf(given: Exclude<Given, { url: string }>): string | Uint8Array 
   return 'text' in given ? given.text : `${JSON.stringify(given.data, null, 2)}\n`
 }
 
-/** Says no if a file, or a link to one, has that path already. */
+/** Writes a new file. Resolves with false if a file or a link has that path. */
 async function isWritten(path: string, content: string | Uint8Array): Promise<boolean> {
   try {
     await writeFile(path, content, { flag: 'wx' })
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    /* c8 ignore next 2 -- trouble with the disk, which a test would have to cause */
+    /* c8 ignore next 2 -- a disk error, which a test cannot cause */
     throw error
   }
 }

@@ -7,16 +7,16 @@ import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
 import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
-/** `taskchart send`: says something to an agent, watches what it does, and hands over the results. */
+/** `taskchart send`: sends a message to an agent, watches its task, and saves the results. */
 export const sendCommand: Command = {
   name: 'send',
   summary: 'send a message to an agent, watch its task, save its artifacts',
   usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
-  details: `URL is the agent's ws: address, or the http: address of its card. Progress is written to stderr, results to
-stdout, and the last lines show the command to continue with.
+  details: `URL is the agent's ws: URL, or the http: URL of its card. Progress is written to stderr and results to stdout. The
+last line is the command that continues the conversation.
 
-  --context ID    send it in this context
-  --task ID       answer this task, which waits for input
+  --context ID    send it in this conversation
+  --task ID       answer this task, which must be waiting for input
   --reference ID  a task that the message is about; may be given more than once
 ${FOLLOW_HELP}
 ${EXIT_CODES}`,
@@ -45,7 +45,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return follow({ url, apiKey: readApiKey(key), credentialOrigins, binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
 }
 
-/** The stream of a message; from an agent that does not stream, its one answer. */
+/** The stream of a message. From an agent that does not stream: its one answer. */
 async function* answersOf(message: Message, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
   try {
     yield* client.sendStreamingMessage({ message }, { signal })

@@ -7,14 +7,14 @@ import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
 import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
-/** `taskchart watch`: shows what happens to a task until it ends, and hands over its results. */
+/** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
   name: 'watch',
   summary: 'watch a task until it ends, save its artifacts',
   usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
-  details: `URL is the agent's ws: address, or the http: address of its card; TASK is the task's id. Progress is written to
-stderr, results to stdout. A task that waits for input is watched until another client answers. A task that has ended is
-shown in its final state.
+  details: `URL is the agent's ws: URL, or the http: URL of its card; TASK is the task's id. Progress is written to stderr and
+results to stdout. A task that waits for input stays watched, so that another client can answer it. A task that has
+ended is shown at once.
 
 ${FOLLOW_HELP}
 ${EXIT_CODES}`,
@@ -27,7 +27,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return follow({ url, apiKey: readApiKey(key), credentialOrigins, binding, out, json, stream, goesOnIn: isInterrupted }, io)
 }
 
-/** A task as it is, then all that happens to it. One that has ended, also while the connection was lost, comes as it is. */
+/** The task, then its events. A task that has ended, even during a lost connection, is read once. */
 async function* eventsOf(id: string, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
   try {
     yield* client.subscribeToTask({ id }, { signal })

@@ -6,10 +6,10 @@ import { aboutKey, connectTo, type AgentPlace } from '../talk/agent-connection.t
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, TaskSource } from './source.ts'
 
-/** As many as an agent gives at once. */
+/** The largest page that an agent returns. */
 const PAGE = 100
 
-/** The caller's own tasks, as an agent tells them. */
+/** The caller's own tasks, read through the agent. */
 export async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
   const client = await connectTo(place, io)
   const { signal } = io
@@ -34,7 +34,7 @@ export async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource
   }
 }
 
-/** A page of a list, and how many tasks match in all. */
+/** A page of a list, and the total number of matching tasks. */
 async function pageOf(client: AgentClient, { contextId, state, since }: Filters, pageToken: string | undefined, signal: AbortSignal): Promise<Page<string> & { total: number }> {
   const { tasks, totalSize, nextPageToken } = await client.listTasks({
     ...(contextId !== undefined && { contextId }),

@@ -1,8 +1,13 @@
-import { usageError, type Command, type Io } from '../command.ts'
-import { cancelTask } from './cancel.ts'
+import { readApiKey } from '../api-key.ts'
+import { readArguments } from '../arguments.ts'
+import { type Command, EXIT, type Io, usageError } from '../command.ts'
+import { withAgent } from '../talk/agent-connection.ts'
+import { stateText } from '../text/state-text.ts'
+import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { exportTasks } from './export.ts'
 import { listTasks } from './ls.ts'
-import { showTask } from './show.ts'
+import { SOURCE_OPTIONS, withSource } from './open-source.ts'
+import { recordLines } from './record-lines.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
   ['ls', listTasks],
@@ -17,37 +22,37 @@ export const tasksCommand: Command = {
   summary: 'list, show, export and cancel the tasks of a file or an agent',
   usage: 'taskchart tasks ls|show TASK|export [TASK…]|cancel TASK --db FILE|--url URL [OPTION]…',
   details: `
-  ls              the tasks that match, latest status first
-  show TASK       all data of a task
-  export [TASK…]  these tasks, or all: each as a line of JSON, { tenant?, principal?, generation?, task, events?,
-                  journal?, webhooks?, wakeAtMs?, deadlineAtMs? }
-  cancel TASK     cancel a task, and show its state after that; only with --url
+  ls              matching tasks, latest status first
+  show TASK       everything that is known about a task
+  export [TASK…]  these tasks, or all, complete: one line of JSON each, { tenant?, principal?, generation?,
+                  task, events?, journal?, webhooks?, wakeAtMs?, deadlineAtMs? }
+  cancel TASK     cancel a task and print its new state; only with --url
 
-Source:
-  --db FILE       the file of taskchart serve --db, also while a server uses it: the tasks of all callers, with their
-                  events, the keys of their journals (never the contents), and the last update that each webhook got
-  --url URL       the agent's ws: address, or the http: address of its card: your own tasks
+Where the tasks are:
+  --db FILE       the file of taskchart serve --db, even while a server uses it: the tasks of all callers, with
+                  their events, the keys of their journals but not the values, and the progress of their webhooks
+  --url URL       the agent's ws: URL, or the http: URL of its card: your own tasks
   --api-key KEY   send this key (Authorization: Bearer KEY); with --url
   --credential-origin ORIGIN
-                  send the key to this origin too, if the card names it; with --url; may be given more than once
+                  also send the key to this origin, if the card names it; with --url; may be given more than once
   --tenant T      only the tasks of this tenant; with --db
   --principal P   only the tasks of this caller; with --db
 
 Of ls:
   --state STATE   only tasks in this state: submitted, working, input-required, auth-required, completed, failed,
                   canceled or rejected
-  --context ID    only tasks of this context
-  --since TIME    only tasks whose status is as new: 2026-01-31T12:00:00Z, 2026-01-31, or a duration as 30m, 2h or 7d
-  --limit N       at most this many; default 50
-  --json          a line of JSON for each task, without its history and artifacts:
+  --context ID    only tasks of this conversation
+  --since TIME    only tasks whose status changed since: 2026-01-31T12:00:00Z, 2026-01-31, or 30m, 2h or 7d ago
+  --limit N       at most so many; default 50
+  --json          one line of JSON for each task, without its history and artifacts:
                   { tenant?, principal?, generation?, task }
 
 Of show and cancel:
-  --json          the task as one line of JSON; show adds its webhooks, if it has any and the source has them:
-                  { id, host, version, generation, told, tries, dueAtMs?, failure?, end? } each
+  --json          the task as one line of JSON; show adds an array of its webhooks, if it has any:
+                  { id, host, version, generation, told, tries, dueAtMs?, failure?, end? }
 
 Of export:
-  --out FILE      write to this new file, not to stdout; an export that is stopped leaves no file
+  --out FILE      write to this new file instead of stdout; an export that is stopped deletes it
 
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 130
 stopped with Ctrl-C.
@@ -59,4 +64,29 @@ async function run([name, ...args]: readonly string[], io: Io): Promise<number> 
   const action = name === undefined ? undefined : ACTIONS.get(name)
   if (action) return action(args, io)
   throw usageError(`${name === undefined ? 'Say what to do with tasks' : `Tasks have no ${JSON.stringify(name)}`}: ls, show, export or cancel.`)
+}
+
+const SHOW_OPTIONS = { ...SOURCE_OPTIONS, json: { type: 'boolean' } } as const
+
+/** `taskchart tasks show`: shows everything that is known about a task. */
+async function showTask(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals: [id] } = readArguments(args, SHOW_OPTIONS, ['TASK'])
+  const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
+  const record = await withSource(values, report, io, source => source.read(id))
+  io.stdout.write(values.json ? jsonLine({ ...record.task, ...(record.webhooks && { webhooks: record.webhooks }) }) : recordLines(record, io.clock.now()).map(line => `${line}\n`).join(''))
+  return EXIT.ok
+}
+
+const CANCEL_OPTIONS = { db: { type: 'string' }, url: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, json: { type: 'boolean' } } as const
+
+/** `taskchart tasks cancel`: cancels a task through its agent, and prints its new state. */
+async function cancelTask(args: readonly string[], io: Io): Promise<number> {
+  const { values: { db, url, 'api-key': key, 'credential-origin': credentialOrigins, json }, positionals: [id] } = readArguments(args, CANCEL_OPTIONS, ['TASK'])
+  if (db !== undefined) throw usageError('A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server, with --url URL.')
+  if (url === undefined) throw usageError('--url URL is missing.')
+  return withAgent({ url, apiKey: readApiKey(key), credentialOrigins }, io, async client => {
+    const task = await client.cancelTask({ id }, { signal: io.signal })
+    io.stdout.write(json ? jsonLine(task) : `${stateText(task.status.state)}\n`)
+    return EXIT.ok
+  })
 }

@@ -1,16 +1,16 @@
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import type { FoundTask } from './source.ts'
 
-/** A page of a list, latest status first, and where the next begins, if there is one. */
+/** A page of a list, latest status first, and the start of the next page, if there is one. */
 export interface Page<Place> {
   readonly tasks: readonly FoundTask[]
   readonly next?: Place | undefined
 }
 
 /**
- * Every task of a list that is there at the beginning, once. A task whose status changes before its turn moves to the front, so
- * what has come there is read again until all of it stands on one page, which nothing can pass by. Only those that may come
- * again are remembered.
+ * Yields every task of a list once. A task whose status changes while pages are read moves to the front, where it could be missed.
+ * So the front is read again until it fits on one page, or brings nothing new. Remembers only the ids of tasks that can
+ * appear again.
  */
 export async function* everyTask<Place>(pageOf: (since: string | undefined, after: Place | undefined) => Promise<Page<Place>>): AsyncGenerator<FoundTask, void, undefined> {
   const mayComeAgain = new Set<string>()
@@ -25,7 +25,7 @@ export async function* everyTask<Place>(pageOf: (since: string | undefined, afte
       if (pages === 0) front = tasks[0]?.task.status.timestamp
       for (const found of tasks) {
         const { id, status: { state, timestamp = '' } } = found.task
-        // Other agents may tell more than they are asked for.
+        // Other agents may ignore the filter.
         if (mayComeAgain.has(id) || timestamp < (since ?? '')) continue
         if (!isTerminal(state) || timestamp >= (front ?? '')) mayComeAgain.add(id)
         isNew = true

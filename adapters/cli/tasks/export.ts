@@ -1,24 +1,23 @@
+import { open, unlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { readOptions } from '../arguments.ts'
-import { EXIT, type Io } from '../command.ts'
-import { fileSink, outputSink, type LineSink } from '../process/line-sink.ts'
-import { LiveLine } from '../text/live-line.ts'
-import { plainReporter, type Reporter } from '../text/reporter.ts'
+import { CommandError, EXIT, type Io, type Output } from '../command.ts'
+import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { SOURCE_OPTIONS, withSource } from './open-source.ts'
 import type { FoundTask, TaskRecord, TaskSource } from './source.ts'
 
 const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' } } as const
 
-/** How far an export is. */
+/** The progress of an export. */
 interface Counts {
   exported: number
-  /** What is said of tasks that could not be read, each once. */
+  /** The error messages about unreadable tasks, without duplicates. */
   readonly failures: Set<string>
 }
 
-/** `taskchart tasks export`: whole tasks as lines of JSON, one after the other. */
+/** `taskchart tasks export`: writes complete tasks as lines of JSON. */
 export async function exportTasks(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: ids } = readOptions(args, OPTIONS)
   const counts: Counts = { exported: 0, failures: new Set() }
@@ -42,7 +41,7 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
 
 interface Export {
   readonly source: TaskSource
-  /** The tasks that are wanted; all if there are none. */
+  /** The tasks to export. Empty: all. */
   readonly ids: readonly string[]
   readonly sink: LineSink
   readonly counts: Counts
@@ -58,7 +57,7 @@ async function writeAll({ source, ids, sink, counts, report }: Export, signal: A
         await sink.write(lineOf(await source.read(id, scope)))
         counts.exported += 1
       } catch (error) {
-        // One that was listed and is no longer there has been removed meanwhile.
+        // A task that was listed and is missing now has been deleted meanwhile.
         if (isA2AError(error) && error.code === 'TaskNotFound' && ids.length === 0) continue
         if (!isA2AError(error) || !(error.code === 'TaskNotFound' || error.code === 'InternalError')) throw error
         report(error.message)
@@ -78,7 +77,7 @@ function lineOf({ scope, events, ...others }: TaskRecord): string {
   return jsonLine({ ...scope, ...others, ...(events && { events: events.map(({ generation, update }) => ({ generation, ...update })) }) })
 }
 
-/** A live line and results would be in each other's way on one terminal. */
+/** A live line and results would overwrite each other on one terminal. */
 function reporterFor(counts: Counts, out: string | undefined, { stderr: output, terminal, screen, clock }: Io): Reporter {
   if (!terminal || (screen && out === undefined)) return plainReporter(output)
   return new LiveLine({ output, terminal, clock, text: () => `exporting: ${summary(counts)}` })
@@ -87,4 +86,31 @@ function reporterFor(counts: Counts, out: string | undefined, { stderr: output, 
 /** `2 tasks exported, 1 left out`. */
 function summary({ exported, failures: { size: failed } }: Counts): string {
   return `${exported === 1 ? '1 task' : `${exported} tasks`} exported${failed === 0 ? '' : `, ${failed} left out`}`
+}
+
+/** Writes lines one at a time, each after the previous one is flushed, so that a slow reader does not fill the memory. */
+interface LineSink {
+  write(line: string): Promise<void>
+  /** Called once, at the end. `isWhole` is false if lines are missing. */
+  end(isWhole: boolean): Promise<void>
+}
+
+/** Writes lines to an output of the process. */
+export function outputSink(output: Output): LineSink {
+  return { write: line => new Promise(resolve => output.write(line, resolve)), end: async () => {} }
+}
+
+/** Writes lines to a new file, and deletes it if the output is incomplete. Throws if the file exists. */
+async function fileSink(path: string): Promise<LineSink> {
+  const file = await open(path, 'wx').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'EEXIST') throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`, { cause })
+    throw new CommandError(`${path} cannot be written: ${cause.message}. Give another name with --out.`, { cause })
+  })
+  return {
+    write: line => file.appendFile(line),
+    end: async isWhole => {
+      await file.close()
+      if (!isWhole) await unlink(path)
+    }
+  }
 }

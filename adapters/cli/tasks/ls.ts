@@ -1,15 +1,14 @@
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Io } from '../command.ts'
-import { cutToWidth } from '../text/cut-to-width.ts'
-import { messageText } from '../text/message-text.ts'
+import { messageText } from '../talk/results.ts'
+import { cutToWidth, tableLines } from '../text/columns.ts'
 import { readState, stateText } from '../text/state-text.ts'
-import { tableLines } from '../text/table-text.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { lengthText, readMoment } from '../text/time-text.ts'
 import { SOURCE_OPTIONS, withSource } from './open-source.ts'
 import type { Filters, FoundTask, Listing } from './source.ts'
 
-/** How much of a message is shown, in columns. */
+/** The most of a message that is shown, in columns. */
 const FIRST_WORDS = 60
 
 const OPTIONS = {
@@ -21,7 +20,7 @@ const OPTIONS = {
   json: { type: 'boolean' }
 } as const
 
-/** `taskchart tasks ls`: the tasks that match, latest status first. */
+/** `taskchart tasks ls`: lists matching tasks, latest status first. */
 export async function listTasks(args: readonly string[], io: Io): Promise<number> {
   const { values } = readArguments(args, OPTIONS, [])
   const { state, context: contextId, since, json = false } = values
@@ -37,7 +36,7 @@ export async function listTasks(args: readonly string[], io: Io): Promise<number
   const { tasks, total } = listing
   for (const line of json ? tasks.map(lineOf) : table(listing, nowMs, io.screen?.columns)) io.stdout.write(line)
   if (total !== undefined) io.stderr.write(`The newest ${limit} of ${total} tasks. All of them: --limit ${total}\n`)
-  if (tasks.length === 0) io.stderr.write('There are no such tasks.\n')
+  if (tasks.length === 0) io.stderr.write('No tasks match.\n')
   return EXIT.ok
 }
 

@@ -4,7 +4,7 @@ import { agentSource } from './agent-source.ts'
 import type { Report, TaskSource } from './source.ts'
 import { storeSource } from './store-source.ts'
 
-/** The options that say where tasks are. */
+/** The options that name the place of tasks. */
 export const SOURCE_OPTIONS = {
   db: { type: 'string' },
   url: { type: 'string' },
@@ -16,7 +16,7 @@ export const SOURCE_OPTIONS = {
 
 type SourceValues = { readonly [Name in Exclude<keyof typeof SOURCE_OPTIONS, 'credential-origin'>]?: string | undefined } & { readonly 'credential-origin'?: readonly string[] | undefined }
 
-/** Opens what the options name, uses it, and closes it whatever happens. Throws a usage error unless they name one place. */
+/** Opens the source that the options name, calls `use`, and always closes it. Throws a usage error unless exactly one is named. */
 export async function withSource<T>(values: SourceValues, report: Report, io: Io, use: (source: TaskSource) => Promise<T>): Promise<T> {
   const source = await open(values, report, io)
   try {
@@ -33,6 +33,6 @@ async function open({ db, url, 'api-key': key, 'credential-origin': credentialOr
     return storeSource(db, { tenant, principal }, report, io)
   }
   if (url === undefined) throw usageError('--db FILE or --url URL is missing.')
-  if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with --url the tasks are those of the key.')
+  if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with --url, the key decides which tasks you see.')
   return agentSource({ url, apiKey: readApiKey(key), credentialOrigins }, io)
 }

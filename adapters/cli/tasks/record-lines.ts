@@ -3,8 +3,7 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { artifactParts, bytesIn, type Given } from '../talk/artifact-parts.ts'
-import { shortly } from '../talk/results.ts'
-import { messageText } from '../text/message-text.ts'
+import { messageText, shortly } from '../talk/results.ts'
 import { stateText } from '../text/state-text.ts'
 import { oneLine, plain, sizeText } from '../text/terminal-text.ts'
 import { momentText } from '../text/time-text.ts'
@@ -14,7 +13,7 @@ import { webhookLine } from './webhook-lines.ts'
 /** The width of a time, in characters. */
 const TIME_COLUMNS = '2026-01-02T03:04:05.006Z'.length
 
-/** All that is known of a task, to be read by people. What texts hold stays indented below what they belong to. */
+/** Everything that is known about a task, for people. Text from outside stays indented below its heading. */
 export function recordLines(record: TaskRecord, nowMs: number): string[] {
   const { history = [], artifacts = [], metadata = {} } = record.task
   return [
@@ -41,7 +40,7 @@ function factLines({ task, scope, generation, events, wakeAtMs, deadlineAtMs }: 
     since: moment(msOf(timestamp)),
     began: moment(began && 'statusUpdate' in began ? msOf(began.statusUpdate.status.timestamp) : undefined),
     generation: generation === undefined ? undefined : String(generation),
-    wakes: wakeAtMs === 0 ? 'at once: it is at work' : moment(wakeAtMs),
+    wakes: wakeAtMs === 0 ? 'at once: its work is running' : moment(wakeAtMs),
     deadline: moment(deadlineAtMs)
   }
   return Object.entries(facts).flatMap(([name, fact]) => (fact === undefined ? [] : [`${name.padEnd(10)}  ${oneLine(fact)}`]))
@@ -60,7 +59,7 @@ function messageLines(message: Message): string[] {
   return [`${message.role === 'ROLE_USER' ? 'user' : 'agent'}: ${first}`, ...others.map(line => `  ${line}`)]
 }
 
-/** Chunks are put together, as far as one can tell. */
+/** Consecutive chunks are joined where that is possible. */
 function artifactLines(artifact: Artifact): string[] {
   const { artifactId, name = artifactId, description, parts } = artifact
   const title = `${oneLine(name)} (${name === artifactId ? '' : `${oneLine(artifactId)}, `}${sizeText(bytesIn(parts))})`
@@ -73,12 +72,12 @@ function partLine(given: Given): string {
   return 'url' in given ? `url: ${shortly(given)}: ${oneLine(given.url)}` : `data: ${shortly(given)}, ${sizeText(Buffer.byteLength(JSON.stringify(given.data)))}`
 }
 
-/** The generation has its own line. */
+/** Without the generation, which has its own line. */
 function metadataLines(metadata: NonNullable<Task['metadata']>): string[] {
   return Object.entries(metadata).flatMap(([key, value]) => (key === RELIABILITY_EXTENSION ? [] : [`${oneLine(key)}: ${plain(JSON.stringify(value))}`]))
 }
 
-/** Only statuses have a time. */
+/** Only status updates have a time. */
 function eventLine({ generation, update }: TaskEvent): string {
   const time = 'statusUpdate' in update ? update.statusUpdate.status.timestamp : undefined
   const what = 'statusUpdate' in update ? statusLine(update.statusUpdate.status) : chunkLine(update.artifactUpdate)
@@ -90,5 +89,5 @@ function statusLine({ state, message }: Task['status']): string {
 }
 
 function chunkLine({ artifact: { artifactId, name = artifactId, parts }, append }: Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']): string {
-  return `artifact ${oneLine(name)} (${append ? 'more of it, ' : ''}${sizeText(bytesIn(parts))})`
+  return `artifact ${oneLine(name)} (${append ? 'more, ' : ''}${sizeText(bytesIn(parts))})`
 }

@@ -11,19 +11,19 @@ import { shownWebhook } from './webhook-lines.ts'
 
 const PAGE = 100
 
-/** The tasks of a file, those of all tenants and principals or of one, also while a server uses it. */
+/** The tasks of a file, of all tenants and principals or of one, even while a server uses the file. */
 export function storeSource(file: string, { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>, report: Report, { cwd, signal }: Io): TaskSource {
   const path = resolve(cwd, file)
   const readerTelling = (tell: Report) => readSqlite(path, { logger: { warn: tell, error: tell } })
   const store = readerTelling(report)
-  // What is damaged beside a task in its context is no part of that task, and not told with it.
+  // Damage elsewhere in the context of a task is not reported with that task.
   const contexts = readerTelling(() => {})
   const isWanted = (scope: Scope) => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
   const wanted = async () => (await store.scopes()).filter(isWanted)
   return {
     newest: async (filters, limit) => {
       const scopes = await wanted()
-      // One more than wanted tells whether there are more.
+      // One more than the limit shows whether there are more.
       const tasks = await newestOf(store, scopes, filters, limit + 1, signal)
       const isMixed = scopes.length > 1
       if (tasks.length <= limit) return { tasks, isMixed }
@@ -78,7 +78,7 @@ async function pageOf(store: StoreReader, scope: Scope, filters: Filters, after:
   return { tasks: tasks.map(({ task, generation }) => ({ task, generation, scope })), next }
 }
 
-/** The events are those that made the task as it was read; what comes meanwhile is left out. */
+/** The events end at the generation of the task that was read; newer ones are left out. */
 async function recordOf(store: StoreReader, scope: Scope, { task, generation }: StoredTask): Promise<TaskRecord> {
   const events = await store.readEvents(scope, task.id, 0, generation)
   const journal = (await store.readJournal(scope, task.id)).map(({ key }) => key)
@@ -86,7 +86,7 @@ async function recordOf(store: StoreReader, scope: Scope, { task, generation }: 
   return { task, generation, scope, events, journal, ...(webhooks.length > 0 && { webhooks }) }
 }
 
-/** What is to happen to a task by itself. If its context is damaged that is told, and the rest of the task is shown. */
+/** The pending timers of a task. If its context is damaged, that is reported, and the rest of the task is shown. */
 async function timersOf(store: StoreReader, scope: Scope, { task: { id, contextId, status } }: StoredTask, report: Report): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
   try {
     const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId }, 0)

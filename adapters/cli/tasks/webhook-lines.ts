@@ -2,13 +2,13 @@ import type { StoredWebhook, WebhookProgress } from '../../../runtime/store/rows
 import { oneLine } from '../text/terminal-text.ts'
 import { momentText } from '../text/time-text.ts'
 
-/** What is shown of a webhook: how far it has come, and where it is, without the path and query of its address, which may be secret. */
+/** A webhook and its progress. The path and query of its URL are left out, since they may be secret. */
 export interface ShownWebhook extends WebhookProgress {
   readonly id: string
   readonly host: string
-  /** The version of A2A in which it is told. */
+  /** The version of A2A in which events are delivered. */
   readonly version: string
-  /** Generation of the task's newest event. */
+  /** The generation of the task's newest event. */
   readonly generation: number
 }
 
@@ -16,7 +16,7 @@ export function shownWebhook({ row: { id, webhook, version, progress }, generati
   return { id, host: new URL(webhook.url).origin, version, generation, ...progress }
 }
 
-/** A webhook in a line, for people: `p1  https://hooks.example  told 3 of 5; given up after 8 tries: HTTP 404`. */
+/** A webhook in one line: `p1  https://hooks.example  told 3 of 5; given up after 8 tries: HTTP 404`. */
 export function webhookLine({ id, host, told, tries, end, dueAtMs, failure = '', rejected, generation }: ShownWebhook, nowMs: number): string {
   const next = dueAtMs === undefined ? '' : `, the next ${momentText(dueAtMs, nowMs)}`
   const trouble = end === 'given up' ? `; given up after ${tries} tries: ${failure}` : tries > 0 ? `; tried ${tries} times${next}: ${failure}` : ''

@@ -4,21 +4,21 @@ import { loadAgent } from '../load-agent.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { loadTesting, planError, readKind } from './testing.ts'
 
-/** `taskchart paths`: shows what the tests of an agent are. */
+/** `taskchart paths`: lists the paths that `taskchart test` walks. */
 export const pathsCommand: Command = {
   name: 'paths',
   summary: "show every path through an agent's chart",
   usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--json | --mermaid]',
-  details: `A line on stdout for each path: every transition that the agent's work can take in each configuration, a cancel there,
-and everything that it has to refuse there. For a negotiation(…), everything before there is a task. The messages and
-results come from the export cases of the module (taskchart/testing). For work that is not a statechart, the paths of a
-model of such work are shown.
+  details: `Writes one line to stdout for each path: every move that the agent's work accepts, in each configuration that it can
+reach; a cancel there; and what it must refuse there. For a negotiation(…): everything that can happen before there is a
+task. The module's export cases supplies the inputs (taskchart/testing). If the work is not a statechart, the paths come
+from a model of such work.
 
-  --paths KIND cover (the default) is all of that; shortest, the shortest path to each configuration; simple, every path
-               that visits no configuration twice
-  --only TEXT  only paths with this text in their sentence
+  --paths KIND cover (the default) is all of that; shortest, the shortest way to each configuration; simple, every way
+               without a repeated configuration
+  --only TEXT  only paths whose name contains this text
   --json       one line of JSON for each path: { path, steps: [{ move, told } or { move, refused }] }
-  --mermaid    the chart as a drawing for mermaid instead
+  --mermaid    the chart as mermaid text instead
 
 Exit codes: 0 shown, 1 an error, 2 wrong usage.
 `,

@@ -9,18 +9,18 @@ import { loadAgent } from '../load-agent.ts'
 import { LiveLine } from '../text/live-line.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 
-/** `taskchart replay`: tells before a deployment which stored tasks could not go on with this agent. */
+/** `taskchart replay`: checks before a deployment which stored tasks this agent can continue. */
 export const replayCommand: Command = {
   name: 'replay',
-  summary: 'check whether stored tasks can continue with an agent',
+  summary: 'check whether an agent can continue its stored tasks',
   usage: 'taskchart replay AGENT.ts|js --db FILE [--json]',
-  details: `Tries every task of the file that has not ended against the agent, without starting any work or writing anything, also
-while a server uses the file. It prints a line for each task, those that fail last:
+  details: `Tries to restore every unfinished task of the file with the agent. It starts no work and writes nothing, and works while a
+server uses the file. Each task is a line on stdout, failures last:
 
-  ok          it continues unchanged
-  migrates    it continues after the agent's migrate
-  runs again  a function or generator runs again with its journal; only a run shows whether it does the same
-  fails       it would fail, with this reason
+  ok          it is restored unchanged
+  migrates    the agent's migrate converts it
+  runs again  a function or generator is replayed against its journal; only a run shows whether it is deterministic
+  fails       it would end as failed, for this reason
 
   --db FILE  the file of taskchart serve --db
   --json     one line of JSON for each task: { tenant, principal, contextId, taskId, state, outlook, reason?, storedVersion? }
@@ -67,7 +67,7 @@ function lineOf({ taskId, outlook, reason }: Verdict): string {
   return `${outlook.padEnd(10)}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
 }
 
-/** `3 tasks: 2 ok, 1 fails`. */
+/** A summary: `3 tasks: 2 ok, 1 fails`. */
 function summaryOf(verdicts: readonly Verdict[]): string {
   const counts = new Map<Outlook, number>()
   for (const { outlook } of verdicts) counts.set(outlook, (counts.get(outlook) ?? 0) + 1)

@@ -3,12 +3,12 @@ import type { Column, ServerTestOptions } from '../../conformance/server-tests.t
 import { readApiKey } from '../api-key.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
 import { aboutKey } from '../talk/agent-connection.ts'
+import { tableLines } from '../text/columns.ts'
 import { LiveLine } from '../text/live-line.ts'
-import { tableLines } from '../text/table-text.ts'
 import { tapText, type TapPoint } from '../text/tap-text.ts'
 import { oneLine, plain } from '../text/terminal-text.ts'
 
-/** The options with which a server is tested. */
+/** The options for the test of a server. */
 export interface ServerTestFlags {
   readonly text?: readonly string[] | undefined
   readonly 'api-key'?: string | undefined
@@ -18,19 +18,19 @@ export interface ServerTestFlags {
   readonly tap?: boolean | undefined
 }
 
-/** A verdict and the binding that it is about. */
+/** A verdict and its binding. */
 interface Told {
   readonly verdict: Verdict
   readonly column: Column
 }
 
-/** Tests an A2A server by its address, and writes what came of it. Resolves with the exit code. */
+/** Tests an A2A server at a URL, and writes the report. Resolves with the exit code. */
 export async function testServerCommand(url: string, flags: ServerTestFlags, io: Io): Promise<number> {
   const { only = '', tap } = flags
   const { columns, notes } = await tested(url, flags, io)
   const all = columns.flatMap(column => column.verdicts.map(verdict => ({ verdict, column })))
   const told = all.filter(one => nameOf(one).includes(only))
-  if (told.length === 0) throw new CommandError(`No requirement has ${JSON.stringify(only)} in its name.`)
+  if (told.length === 0) throw new CommandError(`No requirement's name contains ${JSON.stringify(only)}.`)
   io.stdout.write(tap ? tapText(told.map(pointOf), notes) : plain(report(columns, told, notes, io)))
   return told.some(({ verdict }) => verdict.outcome === 'failed') ? EXIT.unsuccessful : EXIT.ok
 }
@@ -59,7 +59,7 @@ async function tested(url: string, flags: ServerTestFlags, { stderr, terminal, c
   }
 }
 
-/** Seconds, as milliseconds. */
+/** Converts seconds to milliseconds. Throws a usage error. */
 function readWait(text: string): number {
   const seconds = Number(text)
   if (text.trim() !== '' && seconds > 0 && seconds <= 3600) return seconds * 1000
@@ -79,7 +79,7 @@ function pointOf(told: Told): TapPoint {
   return { name: nameOf(told), failure: isMissed ? findingText(told.verdict) : undefined, skip: reason, todo: outcome === 'warning' ? weightOf(told) : undefined }
 }
 
-/** How much a finding weighs: a warning is about what a server SHOULD do, also where the requirement has a MUST. */
+/** The weight of a finding. A warning is about a SHOULD, even if its requirement also has a MUST. */
 function weightOf({ verdict: { outcome, requirement: { level } } }: Told): string {
   return outcome === 'warning' && level !== 'D' ? 'SHOULD' : LEVELS[level]
 }
@@ -88,7 +88,7 @@ function findingText({ findings }: Verdict): string {
   return findings.map(({ sent, wanted, found }) => `sent:   ${short(sent)}\nwanted: ${short(wanted)}\nfound:  ${short(found)}`).join('\n\n')
 }
 
-/** The longest line of a finding. */
+/** The maximum length of a line of a finding. */
 const LONGEST = 1000
 
 function short(text: string): string {
@@ -115,14 +115,14 @@ function requirementLines(columns: readonly Column[], told: readonly Told[], wid
   return tableLines([['', ...columns.map(({ binding }) => binding), ''], ...lines], width)
 }
 
-/** Items by a key, in the order in which the keys came. */
+/** Groups items by key, in the order in which the keys appear. */
 function collected<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item])
   return groups
 }
 
-/** Each reason with the requirements that were skipped for it, once for all bindings where those are the same. */
+/** Each skip reason with its requirements. Bindings with the same reasons share a line. */
 function skipLines(columns: readonly Column[], told: readonly Told[]): string[] {
   const lines = columns.flatMap(column => {
     const skipped = told.flatMap(one => (one.column === column && one.verdict.reason !== undefined ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }] : []))

@@ -12,33 +12,33 @@ import { oneLine, plain, shellText, shellWord } from '../text/terminal-text.ts'
 import { testServerCommand } from './test-server.ts'
 import { loadTesting, planError, readKind } from './testing.ts'
 
-/** `taskchart test`: tests every path of an agent, or a server by its address. */
+/** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
   name: 'test',
   summary: "test every path through an agent's chart, or any A2A server",
   usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
-  details: `AGENT: runs every path that taskchart paths shows: with the chart alone, live and restored from JSON before every step; in a
+  details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
-that the chart invokes end as the module's cases say. Failures are written to stdout, with the command that runs one alone.
-The end lists the parts of the chart that were not reached, and why, and how many tests passed. The parts that were reached
-are stored beside the module, in .taskchart, for the page of taskchart dev.
+that the chart invokes end as the module's cases say. Failures are written to stdout, each with the command that runs it
+alone. At the end come the parts of the chart that were not reached, with the reason, and the number of passed tests.
+Coverage is saved beside the module, in .taskchart, for the page of taskchart dev.
 
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
-  --only TEXT     only paths with this text in their sentence
-  --driver TEXT   only drivers with this text in their name, such as "WebSocket"; may be given more than once
-  --strict        fail, with code 3, also if a part of the chart was not reached or the chart throws on a path
+  --only TEXT     only paths whose name contains this text
+  --driver TEXT   only drivers whose name contains this text, such as "WebSocket"; may be given more than once
+  --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
 
-URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol says
-what to test in the current state of a task. The agent is unknown, so your messages decide what can be tested. Each
-requirement is met, not met, or skipped, with the reason. A MUST that is not met fails. A SHOULD, or something that A2A
-leaves open, is only a warning. It opens tasks, and cancels those that are still running.
+URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol chooses
+what to send in each state of a task. Nothing is known about the agent, so its answers decide what can be tested. A
+requirement is met, not met, or skipped with a reason. An unmet MUST fails; an unmet SHOULD, or what A2A leaves open,
+is a warning. The test creates tasks, and cancels those that still run at the end.
 
-  --text TEXT     send this; may be given more than once. Default: the examples of the card's skills, five at most, or "hello"
+  --text TEXT     send this text; may be given more than once. Default: up to five examples of the card's skills, or "hello"
   --api-key KEY   send this key (Authorization: Bearer KEY)
-  --binding NAME  only WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
-  --wait SECONDS  how long an answer may take; default 10
-  --only TEXT     only requirements with this text in their name, such as "JSONRPC: 27 "
+  --binding NAME  only over WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
+  --wait SECONDS  the time limit of an answer; default 10
+  --only TEXT     report only requirements whose name contains this text, such as "JSONRPC: 27 "
 
   --tap           write TAP to stdout instead
 
@@ -58,7 +58,7 @@ const SERVER_OPTIONS = {
   wait: { type: 'string' }
 } as const
 
-/** What a test came to. */
+/** The result of a test. */
 interface Outcome {
   readonly test: PathTest
   readonly failure?: string
@@ -70,7 +70,6 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return testServerCommand(url, values, io)
 }
 
-/** Says that an argument is the address of a server. */
 function isAddress(text: string): boolean {
   return /^(?:http|ws)s?:\/\//i.test(text)
 }
@@ -81,7 +80,7 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
-  if (drivers?.length === 0) throw usageError(`There is no such --driver. There are: ${allDrivers.join('; ')}.`)
+  if (drivers?.length === 0) throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
   const { tests, notes, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
@@ -94,15 +93,15 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
 
-/** What a summary says of tests that pass and are not enough. */
+/** What a summary adds to the counts: gaps in the coverage, and charts that throw. */
 function lacksOf({ missing, crashes }: CoverageGap = { missing: [], crashes: 0 }): string[] {
   return [...(missing.length > 0 ? [`${missing.length} not reached`] : []), ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])]
 }
 
-/** Keeps what was reached of the chart, for the page of `taskchart dev`. */
+/** Saves the coverage of the chart for the page of `taskchart dev`. */
 async function keepReached(module: string, reached: ReachedParts | undefined, { clock, stderr }: Io): Promise<void> {
   const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached })
-  await written?.catch((error: Error) => stderr.write(`taskchart: what was reached could not be kept: ${oneLine(error.message)}\n`))
+  await written?.catch((error: Error) => stderr.write(`taskchart: the coverage could not be saved: ${oneLine(error.message)}\n`))
 }
 
 async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stderr, terminal, clock, signal }: Io, see: (outcome: Outcome) => void): Promise<Outcome[]> {

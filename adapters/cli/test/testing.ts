@@ -3,26 +3,26 @@ import type * as testing from '../../testing/index.ts'
 import type { PathKind } from '../../testing/plan/path-kinds.ts'
 import { CommandError, usageError } from '../command.ts'
 
-/** What makes tests of an agent's chart. */
+/** The module that makes tests of an agent's chart. */
 export type Testing = typeof testing
 
-/** Loads it. Throws CommandError without @xstate/graph, an optional peer, which finds the paths. */
+/** Loads it. Throws CommandError without @xstate/graph, an optional peer. */
 export async function loadTesting(load: () => Promise<Testing> = () => import('../../testing/index.ts')): Promise<Testing> {
   try {
     return await load()
   } catch (cause) {
-    throw new CommandError('The paths of a chart are found with @xstate/graph. Install it: npm install --save-dev @xstate/graph', { cause })
+    throw new CommandError('Finding the paths of a chart needs @xstate/graph. Install it: npm install --save-dev @xstate/graph', { cause })
   }
 }
 
-/** Which paths `--paths` names. Throws CommandError for none of them. */
+/** The path kind that `--paths` names. Throws CommandError for an unknown one. */
 export function readKind(text: string, kinds: Testing['PATH_KINDS']): PathKind {
   const kind = kinds.find(kind => kind === text)
   if (!kind) throw usageError(`There is no --paths ${text}. There are: ${kinds.join(', ')}.`)
   return kind
 }
 
-/** What making a plan of an agent's tests rejects with, as an error of the command. */
+/** Turns an error of `planFor` into a CommandError. */
 export function planError(file: string, { name }: Agent['card']): (cause: unknown) => never {
   return cause => {
     const [what = '', ...lines] = (cause as Error).message.split('\n')

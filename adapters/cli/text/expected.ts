@@ -1,7 +1,7 @@
-import { cutToWidth } from './cut-to-width.ts'
+import { cutToWidth } from './columns.ts'
 import { oneLine } from './terminal-text.ts'
 
-/** Formats of text, as people say them. */
+/** The formats of a string in words. */
 const FORMATS: ReadonlyMap<unknown, string> = new Map([
   ['date', 'a date, as in 2027-05-01'],
   ['time', 'a time, as in 17:30:00'],
@@ -12,19 +12,19 @@ const FORMATS: ReadonlyMap<unknown, string> = new Map([
 ])
 
 /**
- * What a JSON Schema expects, in a line for people of so many columns: `a number from 50`, `one of small, large`, or else the
- * schema itself, cut. It comes from outside, so that nothing in it is taken for what it should be.
+ * Describes a JSON Schema in one line of at most so many columns: `a number from 50`, `one of small, large`, or else the schema
+ * itself, cut. The schema is untrusted, so every member is checked.
  */
 export function expectedText(schema: Readonly<Record<string, unknown>>, columns: number): string {
   const { $schema: _, ...wanted } = schema
   try {
     return cutToWidth(oneLine(inWords(wanted) ?? JSON.stringify(wanted)), columns)
   } catch {
-    return 'more than can be shown: its schema is nested too deep'
+    return 'a value whose schema is nested too deep to show'
   }
 }
 
-/** A schema that is simple enough for words; the pattern of a format says nothing more. */
+/** Describes a simple schema in words. A format makes its pattern redundant. */
 function inWords({ type, enum: choices, format, pattern, minimum, exclusiveMinimum, maximum, exclusiveMaximum, ...others }: Record<string, unknown>): string | undefined {
   if (Array.isArray(choices)) return `one of ${choices.map(choice => (typeof choice === 'string' ? choice : JSON.stringify(choice))).join(', ')}`
   if (Object.keys(others).length > 0) return undefined
@@ -37,7 +37,7 @@ function inWords({ type, enum: choices, format, pattern, minimum, exclusiveMinim
   return FORMATS.get(format) ?? (format === undefined && pattern === undefined ? 'text' : undefined)
 }
 
-/** A bound, if it is one that somebody has set: libraries bound whole numbers by what they can hold. */
+/** A numeric bound. Libraries add ±MAX_SAFE_INTEGER to integers, which is left out. */
 function bound(word: string, limit: unknown): string[] {
   return typeof limit === 'number' && Math.abs(limit) !== Number.MAX_SAFE_INTEGER ? [`${word} ${limit}`] : []
 }

@@ -1,19 +1,33 @@
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Output } from '../command.ts'
-import { cutToWidth } from './cut-to-width.ts'
-import type { Reporter } from './reporter.ts'
+import { cutToWidth } from './columns.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What a live line is made of. */
+/** Prints the progress of a command. */
+export interface Reporter {
+  /** Prints a line that stays. */
+  tell(line: string): void
+  /** Prints a line that is valid until the next one. */
+  mention(line: string): void
+  /** Erases a live line, so that other output can follow. May be called twice; `tell` still works after it. */
+  end(): void
+}
+
+/** Prints every line, for pipes and files. */
+export function plainReporter(output: Output): Reporter {
+  const tell = (line: string) => output.write(`${line}\n`)
+  return { tell, mention: tell, end: () => {} }
+}
+
 export interface LiveLineOptions {
   readonly output: Output
   readonly terminal: Terminal
   readonly clock: Clock
-  /** What the line says now. Without line breaks or control characters. */
+  /** The text of the line, without line breaks or control characters. */
   readonly text: (elapsedMs: number) => string
 }
 
-/** The line is drawn as often, if it has changed: however fast events come, a terminal keeps up. */
+/** The interval between redraws, whatever the rate of events. */
 const REDRAW_MS = 100
 
 const ERASE_TO_END = '\u001b[K'
@@ -21,8 +35,8 @@ const DIM = '\u001b[2m'
 const NOT_DIM = '\u001b[22m'
 
 /**
- * A terminal's last line, which says what is going on and is rewritten in place; what is told goes above it, what is
- * only mentioned is left to it. It never wraps, so that it can be erased, and is gone after `end`.
+ * The last line of a terminal, which shows progress and is rewritten in place. `tell` prints above it; `mention` prints nothing. The
+ * line never wraps, so that it can be erased. `end` erases it.
  */
 export class LiveLine implements Reporter {
   readonly #options: LiveLineOptions
@@ -55,7 +69,7 @@ export class LiveLine implements Reporter {
     }, REDRAW_MS)
   }
 
-  /** The last column stays free: some terminals wrap when it is filled. */
+  /** Leaves the last column free: some terminals wrap when it is filled. */
   #draw(): void {
     const { output, terminal, clock, text } = this.#options
     const line = cutToWidth(text(clock.now() - this.#startedAtMs), terminal.columns - 1)
@@ -64,7 +78,7 @@ export class LiveLine implements Reporter {
     output.write(`\r${terminal.hasColours ? `${DIM}${line}${NOT_DIM}` : line}${ERASE_TO_END}`)
   }
 
-  /** What takes the line off the terminal, if it is there. */
+  /** The control sequence that erases the line, if it is shown. */
   #erased(): string {
     const wasShown = this.#shown !== ''
     this.#shown = ''

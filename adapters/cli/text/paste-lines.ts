@@ -1,18 +1,18 @@
 import { shellText, shellWord } from './terminal-text.ts'
 
-/** What every line to paste says. */
+/** The parts that all command lines share. */
 interface PasteLine {
   readonly url: string
   readonly out?: string | undefined
-  /** The binding to speak, if the agent's card is not to choose. */
+  /** The binding to use, unless the card chooses. */
   readonly binding?: string | undefined
-  /** Origins beside that of the address which may have the key. */
+  /** Other origins that may receive the key. */
   readonly credentialOrigins?: readonly string[] | undefined
-  /** Whether a key has to be given. The line has a gap for it, never the key. */
+  /** Whether the agent requires a key. The line then contains a placeholder, never the key. */
   readonly needsKey: boolean
 }
 
-/** What a line that sends a message says. */
+/** The parts of a `send` command. */
 export interface SendLine extends PasteLine {
   readonly text: string
   readonly context?: string | undefined
@@ -20,18 +20,18 @@ export interface SendLine extends PasteLine {
   readonly reference?: string | undefined
 }
 
-/** What a line that watches a task says. */
+/** The parts of a `watch` command. */
 export interface WatchLine extends PasteLine {
   readonly task: string
 }
 
-/** The line to paste into a terminal that sends a message. */
+/** A `send` command to paste into a terminal. */
 export function sendLine({ url, text, context, task, reference, out, binding, credentialOrigins, needsKey }: SendLine): string {
   const options = optionsOf({ context, task, reference, out, binding, 'credential-origin': credentialOrigins })
   return ['npx taskchart send', shellWord(url), shellText(text), ...options, ...gapFor(needsKey)].join(' ')
 }
 
-/** The line to paste into a terminal that watches a task. */
+/** A `watch` command to paste into a terminal. */
 export function watchLine({ url, task, out, binding, credentialOrigins, needsKey }: WatchLine): string {
   const id = shellWord(task)
   const options = [...optionsOf({ out, binding, 'credential-origin': credentialOrigins }), ...gapFor(needsKey)]
@@ -39,7 +39,7 @@ export function watchLine({ url, task, out, binding, credentialOrigins, needsKey
   return ['npx taskchart watch', shellWord(url), ...words].join(' ')
 }
 
-/** Values may start with a dash, which would make them options. */
+/** A value that starts with a dash is joined to its option by `=`. */
 function optionsOf(options: Readonly<Record<string, string | readonly string[] | undefined>>): string[] {
   return Object.entries(options).flatMap(([name, values = []]) =>
     [values].flat().map(value => {
@@ -49,7 +49,7 @@ function optionsOf(options: Readonly<Record<string, string | readonly string[] |
   )
 }
 
-/** Quotes are for the shell; the command gets what they hold. */
+/** Whether the command would take a word for an option. The shell removes the quotes first. */
 function startsWithDash(word: string): boolean {
   return /^["']?-/.test(word)
 }

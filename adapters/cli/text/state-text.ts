@@ -1,12 +1,12 @@
 import { TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { usageError } from '../command.ts'
 
-/** A task's state as people read it: `input-required`. */
+/** A task's state for people: `input-required`. */
 export function stateText(state: TaskState): string {
   return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
 }
 
-/** The state that an option names. Throws a usage error for one that there is not. */
+/** Parses the state in an option. Throws a usage error for an unknown one. */
 export function readState(option: string, text: string): TaskState {
   const states = Object.keys(TASK_STATES) as TaskState[]
   const state = states.find(state => stateText(state) === text)

@@ -1,17 +1,17 @@
 import { oneLine, plain } from './terminal-text.ts'
 
-/** One test, as TAP has it. */
+/** One test point of TAP. */
 export interface TapPoint {
   readonly name: string
-  /** What failed, as lines; `undefined` if it passed. */
+  /** The failure, in lines; `undefined` if the test passed. */
   readonly failure?: string | undefined
-  /** Why it was not run. */
+  /** Why the test was skipped. */
   readonly skip?: string | undefined
-  /** Why it does not count that it failed. */
+  /** Why a failure does not count. */
   readonly todo?: string | undefined
 }
 
-/** Tests as TAP 14, with comments at the end. */
+/** Test points as TAP 14, with comments at the end. */
 export function tapText(points: readonly TapPoint[], comments: readonly string[]): string {
   const lines = points.flatMap(({ name, failure, skip, todo }, i) => {
     const point = `ok ${i + 1} - ${escaped(name)}${directive('skip', skip)}${directive('todo', todo)}`
@@ -24,7 +24,7 @@ function directive(name: 'skip' | 'todo', reason: string | undefined): string {
   return reason === undefined ? '' : ` # ${name.toUpperCase()} ${oneLine(reason)}`
 }
 
-/** Text in which nothing begins a directive or a comment. */
+/** Escapes the characters that begin a directive or a comment. */
 function escaped(text: string): string {
   return oneLine(text).replaceAll(/[\\#]/g, String.raw`\$&`)
 }

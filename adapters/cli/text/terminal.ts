@@ -1,11 +1,11 @@
 /** A terminal whose last line can be rewritten. */
 export interface Terminal {
-  /** Its width now, in characters. */
+  /** Its current width, in characters. */
   readonly columns: number
   readonly hasColours: boolean
 }
 
-/** What may be a terminal: `process.stderr`. */
+/** A stream that may be a terminal: `process.stderr`. */
 export interface MaybeTerminal {
   readonly isTTY?: boolean
   readonly columns?: number
@@ -14,17 +14,17 @@ export interface MaybeTerminal {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The width of a terminal that does not know it, and says 0. */
+/** The width of a terminal that reports 0. */
 export const USUAL_COLUMNS = 80
 
-/** The terminal that a stream is. Nothing for pipes and files, and for terminals that cannot move back (`TERM=dumb`). */
+/** The terminal behind a stream. `undefined` for pipes and files, and for terminals that cannot move the cursor back (`TERM=dumb`). */
 export function terminalOf(stream: MaybeTerminal, env: Environment): Terminal | undefined {
   if (!stream.isTTY || env['TERM'] === 'dumb') return undefined
   return {
     get columns() {
       return stream.columns || USUAL_COLUMNS
     },
-    // Node heeds NO_COLOR here, and what the terminal can do.
+    // Node reads NO_COLOR and the terminal's capabilities here.
     hasColours: stream.hasColors?.(env) ?? false
   }
 }

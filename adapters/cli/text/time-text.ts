@@ -3,21 +3,21 @@ import { usageError } from '../command.ts'
 
 const UNITS = { d: 24 * 60 * 60 * 1000, h: 60 * 60 * 1000, m: 60 * 1000, s: 1000 } as const
 
-/** A length of time in its largest unit: `3d`, `2h`, `5m`, `0s`. */
+/** A duration in its largest unit: `3d`, `2h`, `5m`, `0s`. */
 export function lengthText(ms: number): string {
   const [unit, unitMs] = Object.entries(UNITS).find(([, unitMs]) => ms >= unitMs) ?? ['s', UNITS.s]
   return `${Math.max(0, Math.floor(ms / unitMs))}${unit}`
 }
 
-/** A moment, and how far it is from now: `2026-01-02T03:04:05.006Z (5m ago)`. */
+/** A time and its distance from now: `2026-01-02T03:04:05.006Z (5m ago)`. */
 export function momentText(atMs: number, nowMs: number): string {
   const distance = atMs > nowMs ? `in ${lengthText(atMs - nowMs)}` : `${lengthText(nowMs - atMs)} ago`
   return `${new Date(atMs).toISOString()} (${distance})`
 }
 
 /**
- * The moment that an option names, as statuses have it: a time of RFC 3339, a day, which begins at 0:00 UTC, or how long ago it
- * was, as in `2h`. Throws a usage error for anything else.
+ * Parses the time in an option: an RFC 3339 time, a day, which begins at 0:00 UTC, or a duration before now, as in `2h`. Throws a
+ * usage error for anything else.
  */
 export function readMoment(option: string, text: string, nowMs: number): string {
   const [, count = '', unit = ''] = /^(\d{1,6})([dhms])$/.exec(text) ?? []

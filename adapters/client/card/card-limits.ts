@@ -2,9 +2,9 @@ import { checkJson, isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams } from '../../../machines/protocol/errors.ts'
 import { rejectUnknown } from '../../../runtime/primitives/options.ts'
 
-/** How much of an agent's card is read. Every limit is on by default. */
+/** Limits for reading an agent's card. All are on by default. */
 export interface CardLimits {
-  /** How long reading a card may take, with redirects. Default 10 seconds. */
+  /** Time to read a card, redirects included. Default 10 seconds. */
   readonly waitMs: number
   /** Size of a card, in bytes. Default 1 MiB. */
   readonly bytes: number
@@ -21,7 +21,7 @@ export interface CardLimits {
 /** The defaults of {@link CardLimits}. */
 export const defaultCardLimits: CardLimits = { waitMs: 10_000, bytes: 2 ** 20, skills: 500, skillBytes: 64 * 2 ** 10, interfaces: 64, interfaceBytes: 8 * 2 ** 10 }
 
-/** The defaults with these in their place. Throws TypeError for a limit that there is not, RangeError for one that is not a number above 0. */
+/** The defaults with these changes. Throws TypeError for an unknown limit, RangeError for one that is not a number above 0. */
 export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
   rejectUnknown(changes, Object.keys(defaultCardLimits), 'cardLimits')
   for (const [name, limit] of Object.entries(changes)) {
@@ -30,7 +30,7 @@ export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
   return { ...defaultCardLimits, ...changes }
 }
 
-/** Throws InvalidAgentResponse for a card, which may be no card, with more than the limits allow, InvalidParams for JSON that nests too deep. */
+/** Checks unvalidated JSON against the limits. Throws InvalidAgentResponse for too much of it, InvalidParams for too deep nesting. */
 export function checkCardSize(card: unknown, url: string, limits: CardLimits): void {
   const { skills = [], additionalInterfaces = [], supportedInterfaces = additionalInterfaces } = isObject(card) ? card : {}
   checkCount(skills, 'skills', url, limits.skills)

@@ -10,14 +10,14 @@ import { discard, wholeBody } from '../transports/body.ts'
 import { passingError } from '../transports/http-errors.ts'
 import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
 
-/** How often a request for a card is redirected, within one origin. */
+/** The maximum number of redirects for a card. All stay within one origin. */
 const MOST_REDIRECTS = 5
 
 /**
- * Reads an agent's card. `url` is the card's own address, or that of the agent: then the card is looked for below that
- * path, and at the root of its host (§8.2). A card of A2A 0.3 is given in the form of 1.0. Throws UnsupportedOperation where there
- * is none, InvalidAgentResponse for what is not JSON, InvalidParams for what is no card, and what `verifyCard`
- * does. Overloaded and RateLimited say that the card may be there later.
+ * Fetches an agent's card. `url` is the URL of the card, or of the agent: then the card is looked up below that path, and at the root
+ * of its host (§8.2). A card of A2A 0.3 is returned in the form of 1.0. Throws UnsupportedOperation if there is none,
+ * InvalidAgentResponse if it is not JSON, InvalidParams if it is not a valid card, and the errors of `verifyCard`. Overloaded and
+ * RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
@@ -27,10 +27,10 @@ export async function fetchCard(url: string, options: CardOptions = {}): Promise
   return card
 }
 
-/** Those options of `connect` that are about the card. */
+/** The options of `connect` that concern the card. */
 export type CardOptions = Pick<ConnectOptions, 'signal' | 'verifyCard' | 'cardLimits' | 'clock'>
 
-/** The JSON that is at the place of an agent's card, within `cardLimits`. Throws as `fetchCard` does. */
+/** The unvalidated JSON of an agent's card, within `cardLimits`. Throws as `fetchCard` does. */
 export async function foundCard(url: string, { signal, cardLimits, clock = systemClock }: CardOptions): Promise<unknown> {
   const limits = cardLimitsWith(cardLimits)
   const addresses = cardAddresses(url)
@@ -61,12 +61,12 @@ function tooSlow(url: string, { waitMs }: CardLimits): A2AError {
   return new A2AError('Overloaded', `The card at ${url} was not read within ${waitMs} ms: cardLimits.waitMs.`)
 }
 
-/** Says that a URL is the address of a WebSocket. Throws TypeError for what is no address of an agent. */
+/** Whether a URL is a WebSocket URL. Throws TypeError for anything but a URL of an agent. */
 export function isSocketAddress(url: string): boolean {
   return parsed(url).protocol.startsWith('ws')
 }
 
-/** The JSON that is at an address, or why there is none. Throws for what is too large to be a card. */
+/** The JSON at a URL, or the error why there is none. Throws if it exceeds a limit. */
 async function documentAt({ href }: URL, { limits, signal }: Reading): Promise<unknown> {
   const response = await answerFrom(href, signal)
   if (response instanceof A2AError) return response
@@ -79,7 +79,7 @@ async function documentAt({ href }: URL, { limits, signal }: Reading): Promise<u
   const body = await wholeBody(response, limits.bytes).catch(cause => {
     signal.throwIfAborted()
     if (isA2AError(cause)) throw cause
-    return new A2AError('InvalidAgentResponse', `What is at ${href} could not be read to its end.`, { cause })
+    return new A2AError('InvalidAgentResponse', `The response from ${href} was cut off.`, { cause })
   })
   if (body instanceof A2AError) return body
   const found = jsonIn(body, href)
@@ -91,11 +91,11 @@ function jsonIn(body: string, href: string): unknown {
   try {
     return JSON.parse(body) as unknown
   } catch (cause) {
-    return new A2AError('InvalidAgentResponse', `What is at ${href} is not JSON.`, { cause })
+    return new A2AError('InvalidAgentResponse', `The response from ${href} is not JSON.`, { cause })
   }
 }
 
-/** The answer to a request for a card. Redirects are followed within the origin. */
+/** Requests a card. Redirects are followed within the origin. */
 async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Promise<Response | A2AError> {
   const response = await fetch(href, { headers: { accept: 'application/json' }, redirect: 'manual', signal }).catch(cause => {
     signal.throwIfAborted()
@@ -108,10 +108,10 @@ async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Pro
   const target = URL.canParse(to, href) ? new URL(to, href) : undefined
   if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS) return answerFrom(target.href, signal, redirects + 1)
   const place = JSON.stringify(to.slice(0, 256))
-  return new A2AError('InvalidAgentResponse', `What is at ${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the address of the card itself.`)
+  return new A2AError('InvalidAgentResponse', `${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the URL of the card itself.`)
 }
 
-/** Where the card may be (§8.2): at its own address, or below the agent's path and then at the root of its host. Throws TypeError for what is no address. */
+/** The URLs of the card (§8.2): its own, or below the agent's path and at the root of its host. Throws TypeError for an invalid URL. */
 export function cardAddresses(text: string): readonly [URL, URL?] {
   const url = httpAddress(text)
   if (url.pathname.endsWith('.json')) return [url]

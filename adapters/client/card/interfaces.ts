@@ -1,23 +1,22 @@
 import type { AgentCard, AgentInterface } from '../../../machines/protocol/card.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
-import { inBrowser } from '../in-browser.ts'
-import { BINDINGS, bindingNamed, type Binding } from './bindings.ts'
+import { type Binding, bindingNamed, BINDINGS, inBrowser } from './bindings.ts'
 
-/** The versions of A2A that this client speaks, the newest first. */
+/** The versions of A2A that this client supports, the newest first. */
 const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
 
-/** One way in which this client can speak to an agent. Over WebSocket it speaks 1.0 alone. */
+/** One interface of an agent that this client can use. Over WebSocket it supports only 1.0. */
 export type Offer = ({ readonly version: '1.0'; readonly binding: Binding } | { readonly version: '0.3'; readonly binding: Exclude<Binding, 'WEBSOCKET'> }) & {
   readonly url: string
-  /** What the card says that every request has to name; `undefined` if it says nothing. */
+  /** The tenant that the card requires in every request; `undefined` if it names none. */
   readonly tenant: string | undefined
 }
 
 /**
- * The interfaces of a card that this client can speak to, the one to prefer first (§8.3.2). Those of A2A 1.0 come before those of 0.3.
- * Within a version they have the order of `wanted`, if that is given, then of the card. 0.3 is not spoken over WebSocket. Throws
- * UnsupportedOperation if there is none, and says what the card offers. `url` is where the card was asked for.
+ * The interfaces of a card that this client supports, the preferred one first (§8.3.2). A2A 1.0 precedes 0.3. Within a version the
+ * order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and lists what the card
+ * offers. `url` is the URL of the card.
  */
 export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted?: readonly Binding[]): readonly [Offer, ...Offer[]] {
   if (!supportedInterfaces.some(offered => versionOf(offered))) throw onlyOlder(url, [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), VERSIONS)
@@ -35,7 +34,7 @@ export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted
   return [first, ...others]
 }
 
-/** The error for an agent that speaks none of these versions. */
+/** The error for an agent that supports none of this client's versions. */
 export function onlyOlder(url: string, versions: string, spoken: readonly string[]): A2AError {
   return new A2AError('UnsupportedOperation', `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(' and ')}.`)
 }

@@ -6,15 +6,15 @@ import type { AgentTransport, ResponseSink } from '../transports/transport.ts'
 import { ConnectionLost, inDoubt, mayPass } from './lost-errors.ts'
 import type { TransportState } from './transport-state.ts'
 
-/** The tries before. */
+/** Facts about the earlier attempts. */
 export interface Before {
-  /** There was one. */
+  /** There was an earlier attempt. */
   readonly isAgain: boolean
-  /** One was cut off, and may have reached the agent. */
+  /** An earlier attempt lost its connection, and may have reached the agent. */
   readonly wasCut: boolean
 }
 
-/** One try to carry a request to its end. */
+/** One attempt to complete a request. */
 export class Attempt implements ResponseSink {
   readonly #request: ClientRequest
   readonly #frame: RequestFrame
@@ -25,7 +25,7 @@ export class Attempt implements ResponseSink {
   #results = 0
   #isEnded = false
 
-  /** `frame` is what is sent for the request this time. */
+  /** `frame` is sent for the request in this attempt. */
   constructor(request: ClientRequest, frame: RequestFrame, carrier: AgentTransport, way: TransportState) {
     this.#request = request
     this.#frame = frame
@@ -33,22 +33,19 @@ export class Attempt implements ResponseSink {
     this.#way = way
   }
 
-  /** Whether it was not in vain: events came that were not known before, or the agent kept it open until it was cut off. */
+  /** Whether the attempt made progress: it received new events, or the agent kept it open until the connection was lost. */
   get broughtNews(): boolean {
     return (this.#isAnswered && this.#isCut) || this.#results > (beginsWithTask(this.#frame) ? 1 : 0)
   }
 
-  /**
-   * Carries the request. Resolves with how it was lost, for the next attempt; else the request has its end, or `stop`
-   * aborted.
-   */
+  /** Sends the request. Resolves with an error if the connection was lost; otherwise the request has ended, or `stop` aborted. */
   async make(before: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
     try {
       await this.#carrier.carry(this.#frame, this, stop)
     } catch (error) {
       return stop.aborted ? undefined : this.#fail(error, before, stop)
     }
-    if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop))) return new ConnectionLost('the agent ended the stream, and not the task')
+    if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop))) return new ConnectionLost('the agent ended the stream before the task')
     this.#request.ended()
     return undefined
   }
@@ -72,7 +69,7 @@ export class Attempt implements ResponseSink {
       this.#isCut = true
       return error
     }
-    // For what was lost they are as good as no answer.
+    // For a request that was already lost, these errors are temporary too.
     if (mayPass(error) && (isAgain || this.#results > 0)) {
       return new ConnectionLost(error.message, { isUnsent: this.#results === 0, cause: error })
     }
@@ -81,7 +78,7 @@ export class Attempt implements ResponseSink {
     return undefined
   }
 
-  /** A task that ended while nobody heard takes no subscription: then the task itself is the rest of the stream. */
+  /** A subscription is refused if the task ended meanwhile. Then the task itself completes the stream. */
   async #endAsItIs(error: unknown, stop: AbortSignal): Promise<void> {
     const isResumed = this.#frame.method === 'SubscribeToTask' && this.#frame !== this.#request.frame
     const task = isResumed && isA2AError(error) && error.code === 'UnsupportedOperation' ? await this.#task(stop) : undefined
@@ -90,14 +87,14 @@ export class Attempt implements ResponseSink {
     this.#request.ended()
   }
 
-  /** A subscription with a cursor may have nothing to tell: only the task itself says whether that was all. */
+  /** A subscription with a cursor may have no events left. Only the task shows whether it has ended. */
   async #hadEnded(stop: AbortSignal): Promise<boolean> {
     if (this.#frame.method !== 'SubscribeToTask' || !(this.#request instanceof StreamRequest) || this.#request.knowsState) return false
     const task = await this.#task(stop)
     return task !== undefined && isTerminal(task.status.state)
   }
 
-  /** The task that the frame subscribes to; `undefined` if it cannot be had. */
+  /** Reads the task of the subscription; `undefined` if that fails. */
   async #task(stop: AbortSignal): Promise<Task | undefined> {
     let answer: unknown
     const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
@@ -110,7 +107,7 @@ export class Attempt implements ResponseSink {
   }
 }
 
-/** A subscription without a cursor begins with the task as it is, which may be known. */
+/** A subscription without a cursor begins with the current task, which may not be new. */
 function beginsWithTask({ method, parameters = {} }: RequestFrame): boolean {
   return method === 'SubscribeToTask' && parameters['taskchart-after-generation'] === undefined
 }

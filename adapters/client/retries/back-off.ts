@@ -1,19 +1,19 @@
 import type { Clock } from '../../../runtime/ports/clock.ts'
 
-/** What the waits between tries are made of. */
+/** The options of a back-off. */
 export interface BackOffOptions {
   readonly clock: Clock
   /** A random number from 0 up to 1, for the jitter. */
   readonly random: () => number
-  /** How long what was lost is tried again. */
+  /** How long a lost connection is retried. */
   readonly giveUpAfterMs: number
 }
 
-/** Longest wait before the first new try; it doubles up to the longest of all. Each wait is random within it (full jitter). */
+/** The upper bound of the first wait; it doubles up to the maximum. Each wait is random below its bound (full jitter). */
 const FIRST_BACKOFF_MS = 250
 const LONGEST_BACKOFF_MS = 10_000
 
-/** The waits between the tries to reach an agent that was lost, until it is time to give up. */
+/** Exponential back-off with a time limit, for connections to an agent. */
 export class BackOff {
   readonly #options: BackOffOptions
   #failures = 0
@@ -24,8 +24,8 @@ export class BackOff {
   }
 
   /**
-   * How long to wait before the next try, in milliseconds; `undefined` if the agent has been lost for too long. `askedMs` is how
-   * long the agent asks to wait: the random wait comes on top, and the last try is when time is up at the latest.
+   * The next wait in milliseconds; `undefined` after the time limit. `askedMs` is the wait that the agent asks for: the random wait is
+   * added to it. The last attempt is at the time limit at the latest.
    */
   next(askedMs = 0): number | undefined {
     const { clock, random, giveUpAfterMs } = this.#options
@@ -37,7 +37,7 @@ export class BackOff {
     return Math.min(askedMs, leftMs) + random() * longestMs
   }
 
-  /** The agent is there again: the next loss begins from the start. */
+  /** Starts over after a success. */
   reset(): void {
     this.#failures = 0
     this.#lostAtMs = undefined

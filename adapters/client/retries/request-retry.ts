@@ -7,7 +7,6 @@ import { BackOff, type BackOffOptions } from './back-off.ts'
 import { cutOff, inDoubt, nobodyAnswers, wasLost } from './lost-errors.ts'
 import type { TransportState } from './transport-state.ts'
 
-/** What a request is carried through with. */
 export interface Means {
   readonly carrier: AgentTransport
   readonly way: TransportState
@@ -15,9 +14,9 @@ export interface Means {
 }
 
 /**
- * Carries a request to its end, however often it is cut off: it is sent again as it says itself, after a wait each time,
- * until it has been lost for too long. Then, and where it cannot be sent again, it fails with what happened, and says so if
- * nobody knows whether the agent took it. Ends early, and without a word, when `stop` aborts.
+ * Sends a request until it completes. After a lost connection it waits, and resumes the request with the frame from `again`. It
+ * fails with the last error after the time limit, or if the request cannot be sent again; the error says if the outcome is
+ * unknown. It ends silently when `stop` aborts.
  */
 export async function carryThrough(request: ClientRequest, { carrier, way, backOff }: Means, stop: AbortSignal): Promise<void> {
   const waits = new BackOff(backOff)
@@ -45,7 +44,7 @@ export async function carryThrough(request: ClientRequest, { carrier, way, backO
   }
 }
 
-/** Resolves after a while, or at once when the signal aborts. */
+/** Resolves after a time, or at once when the signal aborts. */
 export function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const timer = clock.setTimeout(over, ms)

@@ -5,12 +5,12 @@ import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } fr
 import { closedHere } from './lost-errors.ts'
 import { carryThrough, type Means } from './request-retry.ts'
 
-/** The calls and streams of one client over a binding on which each request finds its own way. */
+/** The calls of one client over a binding without a lasting connection: each request is retried separately. */
 export class CarriedCalls implements Calls {
   readonly url: string
   readonly link: Calls['link']
   readonly #means: Means
-  /** What is under way: how to end it with an error. */
+  /** Pending requests, as functions that end them with an error. */
   readonly #running = new Set<(error: unknown) => void>()
   #end: { readonly error: unknown } | undefined
 
@@ -45,7 +45,7 @@ export class CarriedCalls implements Calls {
     }
   }
 
-  /** Starts to carry a request. The answer lets go of it. */
+  /** Starts a request. Returns a function that cancels it. */
   #begin(request: ClientRequest, signal: AbortSignal | undefined): () => void {
     const stopping = new AbortController()
     if (this.#end) {

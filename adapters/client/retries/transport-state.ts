@@ -1,13 +1,13 @@
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 
 /**
- * How the way to an agent stands: being made, for the first time or again; there; lost, and to be made again; at its
- * end. Over HTTP and gRPC, where each request finds its own way, it is `open` from the beginning, `lost` once a request
- * or a stream was cut off, `connecting` while that is tried again, and `open` with the next answer to any request.
+ * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC, where each
+ * request has its own connection, it starts as `open`, becomes `lost` when a request or a stream is cut off, `connecting`
+ * during the retry, and `open` with the next answer to any request.
  */
 export type LinkState = 'connecting' | 'open' | 'lost' | 'closed'
 
-/** The state of a link, for those who want to hear of it. */
+/** The state of a connection, with listeners. */
 export class LinkWatch {
   readonly #watchers = new Map<LinkState, Set<() => void>>()
   #state: LinkState
@@ -20,30 +20,30 @@ export class LinkWatch {
     return this.#state
   }
 
-  /** Hears when the link comes into a state. The answer stops that. */
+  /** Calls `watcher` on every change to a state. Returns its removal. */
   on(state: LinkState, watcher: () => void): () => void {
     const watchers = this.#watchers.get(state) ?? new Set()
     this.#watchers.set(state, watchers.add(watcher))
     return () => void watchers.delete(watcher)
   }
 
-  /** Comes into a state, and tells those who wait for it. */
+  /** Changes the state, and calls its listeners. */
   enter(state: LinkState): void {
     this.#state = state
-    // A copy: a watcher that goes and comes back would hear it again and again.
+    // Iterates over a copy: a listener that removes and adds itself would be called for ever.
     const watchers = [...(this.#watchers.get(state) ?? [])]
     for (const watcher of watchers) watcher()
   }
 }
 
-/** The way to an agent, as far as it is known from the requests that went it. */
+/** The state of a binding without a lasting connection, derived from its requests. */
 export class TransportState {
   readonly url: string
   readonly link = new LinkWatch('open')
   #isReliable: boolean
   #hasAnswered = false
 
-  /** `isReliable`: the agent's card says that it has the reliability extension. */
+  /** `isReliable`: the agent's card lists the reliability extension. */
   constructor(url: string, isReliable: boolean) {
     this.url = url
     this.#isReliable = isReliable
@@ -54,24 +54,24 @@ export class TransportState {
     return this.#isReliable
   }
 
-  /** Whether the agent ever answered. */
+  /** Whether the agent has answered at least once. */
   get hasAnswered(): boolean {
     return this.#hasAnswered
   }
 
-  /** The agent answers; `extensions` are those that are active, as `A2A-Extensions` lists them. */
+  /** The agent answered. `extensions` is its `A2A-Extensions` header: the active extensions. */
   answered(extensions?: string | null): void {
     this.#hasAnswered = true
     this.#isReliable ||= extensions?.split(',').some(uri => uri.trim() === RELIABILITY_EXTENSION) ?? false
     if (this.link.state !== 'closed' && this.link.state !== 'open') this.link.enter('open')
   }
 
-  /** A request was cut off. */
+  /** A request lost its connection. */
   lost(): void {
     if (this.link.state !== 'closed' && this.link.state !== 'lost') this.link.enter('lost')
   }
 
-  /** What was cut off is tried again. */
+  /** A lost request is being retried. */
   tried(): void {
     if (this.link.state === 'lost') this.link.enter('connecting')
   }

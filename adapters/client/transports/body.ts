@@ -1,10 +1,10 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { ConnectionLost } from '../retries/lost-errors.ts'
 
-/** The longest answer that is read. */
+/** The maximum length of an answer. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
-/** The whole body of a response as text. Throws ConnectionLost if it is cut off, InvalidAgentResponse beyond `most` bytes, by default 64 MiB. */
+/** Reads a response as text. Throws ConnectionLost if it is cut off, InvalidAgentResponse beyond `most` bytes, by default 64 MiB. */
 export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES): Promise<string> {
   let text = ''
   let bytes = 0
@@ -17,7 +17,7 @@ export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES)
   return text + decoder.decode()
 }
 
-/** The chunks of a body as they come. Throws ConnectionLost if it is cut off; leaving the loop ends the request. */
+/** The chunks of a body. Throws ConnectionLost if it is cut off; leaving the loop ends the request. */
 export async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, void, undefined> {
   if (!body) return
   const reader = body.getReader()
@@ -30,23 +30,23 @@ export async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, 
       yield value
     }
   } finally {
-    // Not awaited: what is lost has nothing to cancel, and says so again.
+    // Not awaited: canceling a lost connection rejects again.
     void reader.cancel().catch(() => {})
   }
 }
 
-/** Lets go of a body that nobody reads: it may have no end. */
+/** Cancels an unread body, which may be endless. */
 export function discard({ body }: Response): void {
-  // Not awaited: what is cut off has nothing to let go of, and says so.
+  // Not awaited: canceling a lost connection rejects.
   void body?.cancel().catch(() => {})
 }
 
-/** The media type of a response, without parameters; empty if it names none. */
+/** The media type of a response, without parameters; empty if it has none. */
 export function mediaType({ headers }: Response): string {
   return (headers.get('content-type') ?? '').replace(/;.*$/s, '').trim().toLowerCase()
 }
 
-/** Says that a media type is JSON, also one that only begins like it; none at all may be. */
+/** Whether a media type is JSON or a subtype such as `application/a2a+json`. A missing one counts as JSON. */
 export function isJsonType(type: string): boolean {
   return type === '' || /^application\/(?:[\w.-]+\+)?json$/.test(type)
 }

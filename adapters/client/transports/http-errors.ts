@@ -1,7 +1,8 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import { ConnectionLost } from '../retries/lost-errors.ts'
 
-/** What a status says by itself, where the body does not say it better. */
+/** The error for a status, if the body contains no better one. */
 const CODES: ReadonlyMap<number, ErrorCode> = new Map([
   [401, 'Unauthenticated'],
   [403, 'Forbidden'],
@@ -16,13 +17,13 @@ const CODES: ReadonlyMap<number, ErrorCode> = new Map([
 ])
 
 const TEXTS: ReadonlyMap<number, string> = new Map([
-  [401, 'wants credentials. Connect with { headers: { authorization: … } }'],
-  [403, 'does not let this client in'],
-  [404, 'is not there'],
-  [405, 'takes no requests of this kind'],
+  [401, 'requires credentials. Connect with { headers: { authorization: … } }'],
+  [403, 'refuses access'],
+  [404, 'was not found'],
+  [405, 'does not accept this kind of request'],
   [408, 'waited too long for the request'],
-  [413, 'does not take a request of this size'],
-  [429, 'has had too many requests'],
+  [413, 'does not accept a request of this size'],
+  [429, 'has received too many requests'],
   [502, 'cannot be reached'],
   [503, 'is not available at present'],
   [504, 'does not answer in time']
@@ -36,18 +37,18 @@ export interface AnswerHead {
 }
 
 /**
- * The error of a response that is none of A2A's: what its status says, or InvalidAgentResponse if that is not what an
- * agent answers with. `Retry-After` is its `retryAfterMs`.
+ * The error for a response without an A2A error: by its status, or InvalidAgentResponse for an unexpected status. `Retry-After`
+ * becomes its `retryAfterMs`.
  */
 export function statusError({ url, status, headers }: AnswerHead): A2AError {
-  const said = TEXTS.get(status) ?? 'answered with what is not A2A'
+  const said = TEXTS.get(status) ?? 'sent a response that is not A2A'
   return new A2AError(CODES.get(status) ?? 'InvalidAgentResponse', `The agent at ${url} ${said} (HTTP ${status}).`, retryOf(headers))
 }
 
 /**
- * The error to throw over an HTTP answer that is not OK; `told` is the agent's error in its body. ConnectionLost, so that the
- * request is retried, if the agent is Overloaded, or a gateway answers in its place with 502, 503, 504, or 429 with `Retry-After`.
- * With `Retry-After` the request counts as not taken.
+ * The error for an HTTP response that is not OK; `told` is the agent's error in its body. Returns ConnectionLost, which is retried, if
+ * the agent is Overloaded, or if a gateway answers with 502, 503, 504, or 429 with `Retry-After`. With `Retry-After` the
+ * request counts as not received.
  */
 export function failureOf(head: AnswerHead, told?: A2AError): A2AError | ConnectionLost {
   const error = told ?? statusError(head)
@@ -57,8 +58,8 @@ export function failureOf(head: AnswerHead, told?: A2AError): A2AError | Connect
 }
 
 /**
- * The error of a handshake, or of the request for a card, if the same request may succeed later: 408, 429, and the failures of
- * servers. `undefined` for every other status. Neither request changes anything, so both can be retried.
+ * The temporary error of a handshake or of a request for a card: 408, 429, and server errors. `undefined` for every other status.
+ * Neither request changes anything, so both can be retried.
  */
 export function passingError({ url, status, headers }: AnswerHead): A2AError | undefined {
   if (status !== 408 && status !== 429 && (status < 500 || status === 501 || status === 505)) return undefined
@@ -71,4 +72,22 @@ function retryOf(headers: AnswerHead['headers']): { readonly retryAfterMs?: numb
   const asked = headers.get('retry-after') ?? ''
   const retryAfterMs = /^\d{1,6}$/.test(asked) ? Number(asked) * 1000 : Date.parse(asked) - Date.parse(headers.get('date') ?? '')
   return retryAfterMs >= 0 ? { retryAfterMs } : {}
+}
+
+/**
+ * The error in the text of a JSON-RPC 2.0 response; `undefined` for any other text. The `error` of a gateway's own JSON is ignored,
+ * since its status says as much.
+ */
+export function jsonRpcErrorIn(text: string): Record<string, unknown> | undefined {
+  const { jsonrpc, error } = answerIn(text)
+  return jsonrpc === '2.0' && isObject(error) && Number.isInteger(error.code) ? error : undefined
+}
+
+function answerIn(text: string): Record<string, unknown> {
+  try {
+    const answer: unknown = JSON.parse(text)
+    return isObject(answer) ? answer : {}
+  } catch {
+    return {}
+  }
 }

@@ -2,13 +2,13 @@ import { A2AError } from '../../../machines/protocol/errors.ts'
 import { ConnectionLost } from '../retries/lost-errors.ts'
 import { discard } from './body.ts'
 
-/** Errors of Node that come before anything of a request was sent. */
+/** Codes of Node errors that occur before anything is sent. */
 const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|DEPTH_ZERO_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/
 
 /**
- * Sends a request and resolves with the response, whatever its status is, when its headers are there. Throws
- * ConnectionLost when there is none; InvalidAgentResponse for what is not HTTP and for a redirect, which is never
- * followed: credentials would go where nobody asked. Throws TypeError for headers that HTTP cannot carry.
+ * Sends a request and resolves with the response, of any status, when its headers arrive. Throws ConnectionLost without a response.
+ * Throws InvalidAgentResponse for anything but HTTP, and for a redirect: following it could send credentials to another origin.
+ * Throws TypeError for headers that HTTP cannot carry.
  */
 export async function sendRequest(url: string, init: RequestInit): Promise<Response> {
   const request = new Request(url, { ...init, redirect: 'manual' })
@@ -26,7 +26,7 @@ export async function sendRequest(url: string, init: RequestInit): Promise<Respo
 function failureOf(error: unknown, url: string): unknown {
   const { cause = error } = error as { cause?: unknown }
   const code = codeOf(cause)
-  if (cause instanceof Error && cause.name === 'HTTPParserError') return new A2AError('InvalidAgentResponse', `What is at ${url} does not speak HTTP.`, { cause })
+  if (cause instanceof Error && cause.name === 'HTTPParserError') return new A2AError('InvalidAgentResponse', `The server at ${url} does not speak HTTP.`, { cause })
   return new ConnectionLost(code === '' ? 'no answer' : code, { isUnsent: UNSENT.test(code), cause })
 }
 

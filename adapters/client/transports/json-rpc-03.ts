@@ -5,7 +5,7 @@ import type { ConnectOptions } from '../options.ts'
 import type { RequestFrame } from '../requests.ts'
 import { openJsonRpc } from './json-rpc.ts'
 
-/** Opens the way to an agent that speaks the JSON-RPC of 0.3. Calls and answers are in wire JSON of 1.0. */
+/** Connects to an agent over the JSON-RPC of 0.3. Calls and answers are in wire JSON of 1.0. */
 export async function openJsonRpc03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
   return openJsonRpc(url, options, isReliable, { request, headers: parameters03, result: fromResult03 })
 }

@@ -9,33 +9,32 @@ import type { RequestFrame } from '../requests.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
 import { discard, isJsonType, mediaType, wholeBody } from './body.ts'
-import { failureOf } from './http-errors.ts'
+import { failureOf, jsonRpcErrorIn } from './http-errors.ts'
 import { sendRequest } from './http-request.ts'
-import { jsonRpcErrorIn } from './json-rpc-error.ts'
 import { eventsOf } from './server-sent-events.ts'
 import type { AgentTransport } from './transport.ts'
 
-/** How a version of A2A writes requests, and reads their results. */
+/** The wire format of a version of A2A. */
 export interface Dialect {
-  /** The method and parameters of a request. Throws UnsupportedOperation if the version has none. */
+  /** The method and params of a request. Throws UnsupportedOperation if the version has no such method. */
   request(frame: RequestFrame): { readonly method: string; readonly params?: unknown }
   /** The service parameters of a request, as headers. */
   headers(parameters: Record<string, string>): Record<string, string>
-  /** The result of a method of 1.0 in wire JSON of 1.0, if it is well formed. */
+  /** Converts a well-formed result of a method to wire JSON of 1.0. */
   result(method: string, value: unknown): unknown
 }
 
 const CURRENT: Dialect = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
 
-/** Opens the way to an agent that speaks JSON-RPC over HTTP. Nothing is sent before the first call. */
+/** Connects to an agent over JSON-RPC and HTTP. Nothing is sent before the first call. */
 export async function openJsonRpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
   return new CarriedCalls({ carrier: jsonRpcCarrier(httpAddress(url), options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
 /**
- * Carries requests by JSON-RPC over HTTP (§9): each is a POST, service parameters are headers, streams are SSE. A
- * streaming call that is answered with JSON has one event. Redirects are refused. Answers up to 64 MiB and events up to
- * 16 Mi characters are read; beyond that, and for what is no answer to the request, it throws InvalidAgentResponse.
+ * Sends requests as JSON-RPC over HTTP (§9): each is a POST, service parameters are headers, streams are SSE. A streaming call
+ * that is answered with JSON has one event. Redirects are refused. Throws InvalidAgentResponse for answers above 64 MiB, events
+ * above 16 Mi characters, and anything but a response to the request.
  */
 function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect): AgentTransport {
   let lastId = 0
@@ -63,7 +62,7 @@ function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect):
   }
 }
 
-/** The headers of a request: those of the options, its service parameters, and what it sends and takes. */
+/** The headers of a request: those of the options, its service parameters, and its content types. */
 export function headersFor(frame: RequestFrame, isStreaming: boolean, options: ConnectOptions, dialect: Pick<Dialect, 'headers'>): Headers {
   const headers = new Headers({ ...currentHeaders(options) })
   const own = { 'content-type': 'application/json', accept: isStreaming ? 'text/event-stream, application/json' : 'application/json' }
@@ -71,7 +70,7 @@ export function headersFor(frame: RequestFrame, isStreaming: boolean, options: C
   return headers
 }
 
-/** The result in a JSON answer. A JSON-RPC error in it counts whatever the status is; else the status does. */
+/** The result in a JSON answer. A JSON-RPC error in the body takes precedence over the status. */
 async function answerIn(response: Response, url: string, read: (answer: unknown) => unknown): Promise<unknown> {
   const text = await jsonText(response, url)
   if (response.ok) return read(parsed(text, url))
@@ -79,7 +78,7 @@ async function answerIn(response: Response, url: string, read: (answer: unknown)
   throw failureOf(response, error && fromWireError(error))
 }
 
-/** The text of an answer whose media type is JSON. Throws for every other: what its status says, or InvalidAgentResponse. */
+/** The text of a JSON answer. Throws for another media type: the error for its status, or InvalidAgentResponse. */
 export async function jsonText(response: Response, url: string): Promise<string> {
   const type = mediaType(response)
   if (isJsonType(type)) return wholeBody(response)
@@ -89,21 +88,21 @@ export async function jsonText(response: Response, url: string): Promise<string>
 
 /** The result in a JSON-RPC response. Throws the error in it. */
 function resultIn(answer: unknown, id: number, url: string): unknown {
-  if (!isObject(answer) || answer.jsonrpc !== '2.0') throw invalid(url, 'answered with what is no JSON-RPC 2.0 response')
+  if (!isObject(answer) || answer.jsonrpc !== '2.0') throw invalid(url, 'sent a response that is not JSON-RPC 2.0')
   if ('error' in answer && answer.error !== null) throw fromWireError(answer.error)
   if (answer.id !== id) throw invalid(url, `answered request ${JSON.stringify(answer.id ?? null)}, not ${id}`)
   if (!('result' in answer)) throw invalid(url, 'answered with neither a result nor an error')
   return answer.result
 }
 
-/** The JSON in a text. Throws InvalidAgentResponse if it is none. */
+/** Parses JSON. Throws InvalidAgentResponse if it is invalid. */
 export function parsed(text: string, url: string): unknown {
   const value = tryParse(text)
-  if (value === undefined) throw invalid(url, 'answered with what is not JSON')
+  if (value === undefined) throw invalid(url, 'sent a response that is not JSON')
   return value
 }
 
-/** The JSON in a text; `undefined` if it is none. */
+/** Parses JSON; `undefined` if it is invalid. */
 export function tryParse(text: string): unknown {
   try {
     return JSON.parse(text)

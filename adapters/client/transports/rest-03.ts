@@ -16,13 +16,13 @@ import { failureOf } from './http-errors.ts'
 import { sendRequest } from './http-request.ts'
 import { notIn03 } from './json-rpc-03.ts'
 import { headersFor, jsonText, parsed, tryParse } from './json-rpc.ts'
-import { fromRpcStatus } from './official/rpc-status.ts'
+import { fromRpcStatus } from './official/errors.ts'
 import { eventsOf } from './server-sent-events.ts'
 import type { AgentTransport } from './transport.ts'
 
 /**
- * Opens the way to an agent that speaks the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in wire
- * JSON of 1.0. Not by the official client, which loses `append` of artifacts there. Nothing is sent before the first call.
+ * Connects to an agent over the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in wire JSON of 1.0.
+ * Does not use the official client, which drops `append` of artifacts there. Nothing is sent before the first call.
  */
 export async function openRest03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
   const address = httpAddress(url).replace(/\/+$/, '')
@@ -52,7 +52,7 @@ function restCarrier(address: string, options: ConnectOptions): AgentTransport {
   }
 }
 
-/** The request of REST for a method of 1.0. Throws UnsupportedOperation if 0.3 has none. */
+/** The REST request for a method of 1.0. Throws UnsupportedOperation if 0.3 has none. */
 function routeOf({ method, params }: RequestFrame): { readonly verb: string; readonly path: string; readonly body?: object } {
   const call = toCall03(method, params)
   if (!call) throw notIn03(method)
@@ -74,7 +74,7 @@ function routeOf({ method, params }: RequestFrame): { readonly verb: string; rea
   }
 }
 
-/** The result in an answer or an event. Throws the error in it: an event of a stream may have one. */
+/** The result in an answer or an event. Throws the error in it, which an event may contain too. */
 function resultIn(method: string, answer: unknown): unknown {
   const error = told(answer)
   if (error) throw error
@@ -84,8 +84,8 @@ function resultIn(method: string, answer: unknown): unknown {
 }
 
 /**
- * The agent's error in JSON. 0.3 does not say how it is written: as in JSON-RPC, as a `google.rpc.Status` in `error`, or by some
- * agents as a message alone. No task and no event looks like one.
+ * The agent's error in JSON. 0.3 does not define its form: it may look like JSON-RPC's, be a `google.rpc.Status` in `error`, or
+ * be a bare message. No task and no event has such members.
  */
 function told(answer: unknown): A2AError | undefined {
   if (!isObject(answer)) return undefined
@@ -94,7 +94,7 @@ function told(answer: unknown): A2AError | undefined {
   return typeof message === 'string' ? fromWireError(answer) : undefined
 }
 
-/** The error of an answer that is not OK: the agent's own, if it says which, else by the status, in the agent's words. */
+/** The error of a response that is not OK: the agent's own error, else by the status with the agent's message. */
 function errorIn(response: Response, answer: unknown): A2AError | ConnectionLost {
   const [bare, error] = [failureOf(response), told(answer)]
   if (!error) return bare

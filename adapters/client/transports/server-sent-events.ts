@@ -2,13 +2,13 @@ import { createParser } from 'eventsource-parser'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { chunksOf } from './body.ts'
 
-/** The longest event that is read, in characters. */
+/** The maximum length of an event, in characters. */
 const LONGEST_EVENT = 16 * 1024 * 1024
 
 /**
- * The data of each event of an SSE response. Comments, ids, names and unknown fields are left out, and so is an event
- * that is not whole at the end. Throws ConnectionLost if the stream is cut off, InvalidAgentResponse for an event longer
- * than 16 Mi characters; leaving the loop ends the request.
+ * The data of each event of an SSE response. Comments, ids, names, unknown fields, and an incomplete last event are ignored. Throws
+ * ConnectionLost if the stream is cut off, InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the
+ * request.
  */
 export async function* eventsOf(response: Response): AsyncGenerator<string, void, undefined> {
   const events: string[] = []

@@ -1,25 +1,22 @@
 import type { RequestFrame } from '../requests.ts'
 
-/** What hears of one request while it is under way. */
+/** Receives the answer to one request. */
 export interface ResponseSink {
-  /** The agent answers. `extensions` are those that it says are active, as `A2A-Extensions` lists them. */
+  /** The agent answered. `extensions` is its `A2A-Extensions` header: the active extensions. */
   answered(extensions?: string | null): void
-  /** The result, or one of a stream's. */
+  /** The result, or an event of a stream. */
   result(value: unknown): void
-  /** The stream is at its end for certain. One that stops without this may have been cut off. */
+  /** The stream has certainly ended. A stream that stops without this may have been cut off. */
   ended(): void
 }
 
-/**
- * Carries single requests to an agent, each by itself, and does nothing again. Made for each binding on which requests
- * find their own way.
- */
+/** Sends single requests to an agent, without retries. Implemented by each binding without a lasting connection. */
 export interface AgentTransport {
   /**
-   * Sends a request and tells `hearer` what comes, until no more does. Throws ConnectionLost if the way to the agent
-   * failed, A2AError if the agent or its answer did; whatever it throws after `signal` aborted counts for nothing.
+   * Sends a request and passes its answer to `hearer` until it ends. Throws ConnectionLost if the connection fails, and A2AError for the
+   * agent's errors and invalid answers. Errors after `signal` aborted are ignored.
    */
   carry(frame: RequestFrame, hearer: ResponseSink, signal: AbortSignal): Promise<void>
-  /** Lets go of what is kept open between requests. */
+  /** Closes what stays open between requests. */
   close(): void
 }

@@ -2,52 +2,52 @@ import { ERROR_INFO, BAD_REQUEST, ERRORS, errorCodeOf, type ErrorCode, type Erro
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 
-/** On what terms a call is made. */
+/** The terms of a call. */
 export interface Terms {
-  /** `A2A-Version`; empty: none is sent. Default that of the caller. */
+  /** `A2A-Version`; empty: none is sent. Default: that of the caller. */
   readonly version?: string
   readonly extensions?: readonly string[]
-  /** Who calls, as a bearer token; empty: nobody. */
+  /** The caller's bearer token; empty: none. */
   readonly credentials?: string
   /** Other service parameters (§3.2.6). */
   readonly parameters?: Readonly<Record<string, string>>
-  /** Cuts the connection of a call that waits. */
+  /** Closes the connection of a waiting call. */
   readonly cut?: AbortSignal
 }
 
-/** A client as simple as can be. It takes and gives wire JSON; of what is in that nothing is checked. */
+/** A minimal client. Its params and results are unvalidated wire JSON. */
 export interface Caller {
-  /** Calls. Rejects with a {@link Refusal}, or with another error when there was no answer that A2A knows. */
+  /** Calls an operation. Rejects with a {@link Refusal}, or with another error if the answer is not A2A. */
   call(method: OperationMethod, params: object, terms?: Terms): Promise<Answer>
   stream(method: OperationMethod, params: object, terms?: Terms): Stream
-  /** Sends text as it is, where a request is one JSON-RPC object, and gives the answer's. */
+  /** Sends text unchanged, on bindings with JSON-RPC envelopes, and returns the response. */
   readonly raw?: (text: string) => Promise<Record<string, unknown>>
   close(): void
 }
 
 export interface Answer {
   readonly result: unknown
-  /** The extensions that the answer says are active. */
+  /** The extensions that the answer lists as active. */
   readonly extensions: string
 }
 
-/** A stream under way. */
+/** An open stream. */
 export interface Stream {
-  /** The next event; `undefined` when the stream has ended well. Rejects with a {@link Refusal}. */
+  /** The next event; `undefined` after a normal end. Rejects with a {@link Refusal}. */
   next(): Promise<StreamResponse | undefined>
-  /** Ends it from this side. */
+  /** Cancels the stream. */
   leave(): void
 }
 
-/** Hears how the wire meets a requirement: its number, whether it does, what was wanted, and what was found instead. */
+/** Records whether the wire format meets a requirement: its number, the result, and the expected and actual values. */
 export type Note = (id: number, isMet: boolean, wanted: string, found: unknown) => void
 
-/** Hears nothing. */
+/** Ignores findings. */
 export const unheard: Note = () => {}
 
-/** An error as a binding tells it. */
+/** An error in the form of its binding. */
 export class Refusal extends Error {
-  /** What it is called on this binding: `-32001`, `404 NOT_FOUND`, `NOT_FOUND`. */
+  /** Its code on this binding: `-32001`, `404 NOT_FOUND`, `NOT_FOUND`. */
   readonly native: string
   readonly details: readonly ErrorDetail[]
 
@@ -57,20 +57,30 @@ export class Refusal extends Error {
     this.details = Array.isArray(details) ? details.filter(detail => typeof (detail as ErrorDetail | null)?.['@type'] === 'string') : []
   }
 
-  /** The reason of its ErrorInfo: which error it is. */
+  /** The reason in its ErrorInfo, which identifies the error. */
   get reason(): unknown {
     return this.details.find(detail => detail['@type'] === ERROR_INFO)?.reason
   }
 
-  /** Which error it is, by its number or its reason; `undefined` where neither says. */
+  /** The error's code, by its number or its reason; `undefined` without either. */
   get code(): ErrorCode | undefined {
     const byNumber = /^-\d+$/.test(this.native) ? errorCodeOf(Number(this.native)) : undefined
     return byNumber ?? (Object.keys(ERRORS) as ErrorCode[]).find(code => ERRORS[code].reason === this.reason)
   }
 
-  /** The fields that are wrong. */
+  /** The invalid fields. */
   get fields(): readonly unknown[] {
     const violations = this.details.find(detail => detail['@type'] === BAD_REQUEST)?.fieldViolations
     return Array.isArray(violations) ? violations.map(({ field }: { field: unknown }) => field) : []
+  }
+}
+
+/** The headers for terms (§3.2.6). The name of the extensions header depends on the version. */
+export function headersOf({ version = '', extensions = [], credentials = '', parameters = {} }: Terms, extensionsHeader = 'a2a-extensions'): Record<string, string> {
+  return {
+    ...(version !== '' && { 'a2a-version': version }),
+    ...(extensions.length > 0 && { [extensionsHeader]: extensions.join(',') }),
+    ...(credentials !== '' && { authorization: `Bearer ${credentials}` }),
+    ...parameters
   }
 }

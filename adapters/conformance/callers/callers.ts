@@ -3,7 +3,7 @@ import type { Binding } from '../../client/card/bindings.ts'
 import { httpAddress, originRefusal } from '../../client/hosts.ts'
 import type { Caller, Note, Terms } from './caller.ts'
 
-/** What every call of a test has: where the server was asked for, the key to show, and the extensions that it requires. */
+/** The terms of every call in a test: the requested URL, the key, and the required extensions. */
 export interface CallTerms {
   readonly asked: string
   readonly apiKey: string | undefined
@@ -12,10 +12,9 @@ export interface CallTerms {
 
 type Make = (url: string, usual: Terms, note: Note) => Caller
 
-/** Loads what makes callers of a binding. */
 type Loaders = Readonly<Record<Binding, () => Promise<Make>>>
 
-/** Each is loaded only where it is used. */
+/** Each is loaded on demand. */
 const CALLERS: Loaders = {
   WEBSOCKET: async () => (await import('./websocket-caller.ts')).webSocketCaller,
   JSONRPC: async () => {
@@ -29,7 +28,7 @@ const CALLERS: Loaders = {
   GRPC: async () => (await import('./grpc-caller.ts')).grpcCaller
 }
 
-/** What opens a caller of an interface, or why there is none. A key goes to no other origin than that of the card. */
+/** A function that opens a caller of an interface, or the reason why there is none. A key is only sent to the card's origin. */
 export async function callerFor({ binding, url }: { binding: Binding; url: string }, { asked, apiKey, extensions }: CallTerms, callers = CALLERS): Promise<((note: Note) => Caller) | string> {
   try {
     const refusal = originRefusal(asked, url, { headers: apiKey })
@@ -43,5 +42,5 @@ export async function callerFor({ binding, url }: { binding: Binding; url: strin
   }
 }
 
-/** What gRPC needs. */
+/** The optional peers for gRPC. */
 const PEERS = '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf'

@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import { fieldsOf } from '../fields-of.ts'
 import { Refusal, type Note } from './caller.ts'
 
-/** Reads the error of a JSON-RPC response (§9.5), and notes how it is written. */
+/** Reads the error of a JSON-RPC response (§9.5), and records its format. */
 export function rpcRefusal(error: unknown, note: Note): Refusal {
   const { code, message, data } = fieldsOf(error)
   noteShape(note, Number.isInteger(code) && typeof message === 'string', data, error)
@@ -12,7 +12,7 @@ export function rpcRefusal(error: unknown, note: Note): Refusal {
   return refusal
 }
 
-/** Reads the error of an answer by REST (§11.6), and notes how it is written. */
+/** Reads the error of a REST answer (§11.6), and records its format. */
 export function restRefusal(status: number, error: unknown, note: Note): Refusal {
   const { code, status: name, message, details } = fieldsOf(error)
   note(98, code === status && typeof name === 'string' && typeof message === 'string', '{ error: { code, status, message, details } }, whose code is the HTTP status', { http: status, error })
@@ -27,7 +27,7 @@ function noteShape(note: Note, isWhole: boolean, details: unknown, error: unknow
   note(95, isWhole && isTyped, 'a code, a message, and details that are a list of objects with @type', error)
 }
 
-/** Where ErrorInfo says which error it is, the binding's own code has to be that of the error. */
+/** If ErrorInfo identifies the error, the binding's own code must match it. */
 function noteCode(note: Note, { reason, native }: Refusal, fits: (row: (typeof ERRORS)[ErrorCode]) => boolean): void {
   const row = Object.values(ERRORS).find(({ reason: known }) => known === reason)
   if (row) note(96, fits(row), `${row.reason} is ${row.code} by JSON-RPC, HTTP ${row.http} by REST`, native)

@@ -4,17 +4,17 @@ import { sendRequest } from '../../client/transports/http-request.ts'
 import { eventsOf } from '../../client/transports/server-sent-events.ts'
 import { Refusal } from './caller.ts'
 
-/** An answer over HTTP: JSON, or a stream of what its events hold. */
+/** An HTTP answer: JSON, or a stream of events. */
 export interface HttpAnswer {
   readonly response: Response
   readonly json?: unknown
-  /** The next event's data; `undefined` at the end. */
+  /** The data of the next event; `undefined` at the end. */
   readonly next?: () => Promise<unknown>
 }
 
 /**
- * Asks, and reads the answer as far as its media type says what it is. Throws what `sendRequest` throws, redirects among it;
- * InvalidAgentResponse for what is too long, and for what is neither JSON nor a stream; such errors of HTTP are Refusals with the status.
+ * Sends a request, and reads the answer according to its media type. Throws the errors of `sendRequest`, including redirects;
+ * InvalidAgentResponse for an answer that is too long, or neither JSON nor a stream; a Refusal with the status if HTTP failed.
  */
 export async function exchange(url: string, init: RequestInit): Promise<HttpAnswer> {
   const response = await sendRequest(url, init)

@@ -3,23 +3,23 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
 
-/** The longest frame that is read. */
+/** The maximum length of a frame. */
 const LONGEST_FRAME_BYTES = 16 * 1024 * 1024
 
-/** How long a handshake may take: `ws` measures it itself. */
+/** The time limit of a handshake, which `ws` enforces. */
 const HANDSHAKE_MS = 10_000
 
 /** The frames that answer one request. */
 export interface Frames {
-  /** The next of them. Rejects with InvalidAgentResponse when the connection has ended, or is none. */
+  /** The next frame. Rejects with InvalidAgentResponse when the connection has ended. */
   next(): Promise<unknown>
   /** No more are expected. */
   done(): void
-  /** Asks for no more: the stream ends, not its task. */
+  /** Cancels the stream; its task goes on. */
   leave(): void
 }
 
-/** A WebSocket whose frames are read by the id of the request that they answer. */
+/** A WebSocket whose frames are sorted by request id. */
 export class FrameSocket {
   readonly #socket: WebSocket
   readonly #opened: Promise<void>
@@ -41,7 +41,7 @@ export class FrameSocket {
     return this.#end !== undefined
   }
 
-  /** Sends a request, as text. */
+  /** Sends a request as text. */
   ask(id: unknown, text: string): Frames {
     const entry = { frames: [] as unknown[], wake: () => {} }
     this.#waiting.set(id, entry)
@@ -64,7 +64,7 @@ export class FrameSocket {
   #heard(text: string): void {
     const frame = parsed(text)
     const entry = isObject(frame) ? this.#waiting.get(frame.id) : undefined
-    // What answers no request of ours is taken for an answer to the last, under a wrong id.
+    // A frame with an unknown id counts as the answer to the last request, with a wrong id.
     const meant = entry ?? [...this.#waiting.values()].at(-1)
     meant?.frames.push(frame)
     meant?.wake()

@@ -5,20 +5,19 @@ import * as grpc from '@grpc/grpc-js'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { addressOf, detailsOf } from '../../client/transports/official/grpc.ts'
-import { Refusal, type Caller, type Terms } from './caller.ts'
-import { headersOf } from './headers.ts'
+import { type Caller, headersOf, Refusal, type Terms } from './caller.ts'
 
-/** What makes a message of the proto from JSON. */
+/** Decodes a proto message from JSON. */
 interface Reader {
   fromJSON(json: unknown): unknown
 }
 
-/** What writes a message of the proto as JSON. */
+/** Encodes a proto message as JSON. */
 interface Writer {
   toJSON(message: never): unknown
 }
 
-/** protobuf writes no empty text, list or zero: they are there. */
+/** protobuf omits empty texts, lists and zeros: they are added. */
 const PAGE: Writer = { toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
 const CONFIGS: Writer = { toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) }) }
 const NOTHING: Writer = { toJSON: () => ({}) }
@@ -39,7 +38,7 @@ const CODECS: Readonly<Record<OperationMethod, readonly [request: Reader, respon
 
 type Method = (request: unknown, metadata: grpc.Metadata, answer?: (error: grpc.ServiceError | null, response: never) => void) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
 
-/** A client by gRPC (§10), with the messages of the official SDK. `url` is `host:port`; without TLS where the host is this machine. */
+/** A gRPC client (§10) with the messages of the official SDK. `url` is `host:port`; without TLS if the host is this machine. */
 export function grpcCaller(url: string, usual: Terms): Caller {
   const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
   const { target, isPlain } = addressOf(url)

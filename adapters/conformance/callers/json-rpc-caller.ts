@@ -1,12 +1,10 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isJsonType, mediaType } from '../../client/transports/body.ts'
-import { unheard, type Caller, type Note, type Terms } from './caller.ts'
+import { type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
-import { headersOf } from './headers.ts'
-import { resultOf } from './rpc-response.ts'
-import { asItIs, type Translation } from './translation.ts'
+import { asItIs, resultOf, type Translation } from './rpc-response.ts'
 
-/** A client that posts JSON-RPC (§9), in the words of a version. */
+/** A client over JSON-RPC and HTTP (§9), in a version of A2A. */
 export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, { extensionsHeader, ...translation }: Translation = asItIs): Caller {
   let lastId = 0
   const post = (body: string, terms: Terms) => {
@@ -15,7 +13,7 @@ export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, {
   }
   const ask = async (method: string, params: unknown, terms: Terms) => {
     lastId += 1
-    // Both kinds of ids that requests may have.
+    // Alternates between both types of request ids.
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
     return { id, ...(await post(JSON.stringify({ jsonrpc: '2.0', id, method, params }), terms)) }
   }
@@ -51,7 +49,7 @@ export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, {
   }
 }
 
-/** In a stream the envelope of each event counts for its own requirement (§9.4.2). */
+/** Findings about the envelope of an event belong to a requirement of their own (§9.4.2). */
 function noteEvents(note: Note): Note {
   return (id, ...told) => note(id === 14 ? 18 : id, ...told)
 }

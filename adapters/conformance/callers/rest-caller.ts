@@ -2,20 +2,19 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { mediaType } from '../../client/transports/body.ts'
 import { fieldsOf } from '../fields-of.ts'
-import { unheard, type Caller, type Note, type Terms } from './caller.ts'
+import { type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
 import { restRefusal } from './error-notes.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
-import { headersOf } from './headers.ts'
 
-/** How REST is written in a version. */
+/** The form of REST in a version of A2A. */
 export interface Shape {
-  /** What stands in front of the routes. */
+  /** The prefix of all routes. */
   readonly prefix: string
   readonly extendedCard: string
   readonly mediaType: string
   readonly extensionsHeader: string
   body(params: Record<string, unknown>): object
-  /** What an operation gives, or one event of its stream. */
+  /** Converts the result of an operation, or an event of its stream. */
   result(operation: OperationMethod, result: unknown): unknown
 }
 
@@ -29,7 +28,7 @@ export const AS_IT_IS: Shape = {
   result: (_, result) => result
 }
 
-/** Where an operation is asked for; members of its parameters stand in the path. */
+/** The method and path of an operation, with parameters in braces. */
 type Route = readonly [verb: 'GET' | 'POST' | 'DELETE', path: string]
 
 const ROUTES: Readonly<Record<OperationMethod, Route>> = {
@@ -46,7 +45,7 @@ const ROUTES: Readonly<Record<OperationMethod, Route>> = {
   GetExtendedAgentCard: ['GET', '/extendedAgentCard']
 }
 
-/** A client by REST, in the form of a version. `address`: what the routes are below, without a slash at the end. */
+/** A REST client, in a version of A2A. `address`: the base URL without a trailing slash. */
 export function restCaller(address: string, usual: Terms, note: Note = unheard, shape: Shape = AS_IT_IS): Caller {
   const { prefix, extendedCard, extensionsHeader } = shape
   const ask = async (operation: OperationMethod, params: object, terms: Terms) => {
@@ -81,7 +80,7 @@ export function restCaller(address: string, usual: Terms, note: Note = unheard, 
   }
 }
 
-/** Puts ids, and the tenant, into the path; what is not there is left for query or body. */
+/** Puts ids and the tenant into the path; other parameters are left for query or body. */
 function placed([verb, template]: Route, params: object): { verb: string; path: string; others: Record<string, unknown> } {
   const { tenant, ...others } = params as Record<string, unknown>
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -92,7 +91,7 @@ function placed([verb, template]: Route, params: object): { verb: string; path: 
   return { verb, path: typeof tenant === 'string' ? `/${encodeURIComponent(tenant)}${path}` : path, others }
 }
 
-/** The body of an answer, or an event. Throws what it refuses with (§11.6); in a stream, whose status came before it, by its own code. */
+/** The body of an answer, or an event. Throws its error (§11.6), which in a stream has a code of its own, since the status came before. */
 function restResult({ response: { status, ok }, next }: HttpAnswer, json: unknown, note: Note): unknown {
   const { error } = fieldsOf(json)
   if (ok && error === undefined) return json

@@ -1,9 +1,10 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { fieldsOf } from '../fields-of.ts'
 import type { Note } from './caller.ts'
 import { rpcRefusal } from './error-notes.ts'
 
-/** A JSON-RPC response, as far as it is looked into here. */
+/** The inspected members of a JSON-RPC response. */
 export interface RpcResponse {
   readonly id?: unknown
   readonly result?: unknown
@@ -12,7 +13,7 @@ export interface RpcResponse {
   readonly 'a2a-service-parameters'?: { readonly 'a2a-extensions'?: string }
 }
 
-/** What stands in a response to the request of an id. Throws what it refuses with, and InvalidAgentResponse for what is no response. */
+/** The result in the response to a request id. Throws its error, and InvalidAgentResponse for an invalid response. */
 export function resultOf(response: unknown, id: unknown, note: Note): unknown {
   const { jsonrpc, id: found, result, error } = fieldsOf(response)
   note(14, jsonrpc === '2.0' && found === id, `jsonrpc "2.0" and id ${JSON.stringify(id)}`, response)
@@ -20,3 +21,14 @@ export function resultOf(response: unknown, id: unknown, note: Note): unknown {
   if (result === undefined) throw new A2AError('InvalidAgentResponse', `The answer is no JSON-RPC response: ${JSON.stringify(response)?.slice(0, 120)}`)
   return result
 }
+
+/** Translates operations of A2A 1.0 to a version. */
+export interface Translation {
+  readonly extensionsHeader: string
+  method(operation: OperationMethod): string
+  params(operation: OperationMethod, params: object): unknown
+  /** Converts the result of an operation, or an event of its stream. */
+  result(operation: OperationMethod, result: unknown): unknown
+}
+
+export const asItIs: Translation = { extensionsHeader: 'a2a-extensions', method: operation => operation, params: (_, params) => params, result: (_, result) => result }

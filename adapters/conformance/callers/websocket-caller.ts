@@ -1,12 +1,10 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { SERVICE_PARAMETERS } from '../../../machines/protocol/uris.ts'
-import { unheard, type Caller, type Note, type Terms } from './caller.ts'
+import { type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
 import { FrameSocket } from './frame-socket.ts'
-import { headersOf } from './headers.ts'
-import { resultOf, type RpcResponse } from './rpc-response.ts'
-import { asItIs, type Translation } from './translation.ts'
+import { asItIs, resultOf, type RpcResponse, type Translation } from './rpc-response.ts'
 
-/** A client by WebSocket, as docs/websocket-binding.md has it, in the words of a version. A lost connection is made again by the next call. */
+/** A WebSocket client according to docs/websocket-binding.md, in a version of A2A. The next call restores a lost connection. */
 export function webSocketCaller(url: string, usual: Terms, note: Note = unheard, translation: Translation = asItIs): Caller {
   let lastId = 0
   let socket: FrameSocket | undefined
@@ -54,7 +52,7 @@ export function webSocketCaller(url: string, usual: Terms, note: Note = unheard,
   }
 }
 
-/** The id under which an answer to this text comes. */
+/** The request id of this text. */
 function idIn(text: string): string | number | null {
   try {
     const { id } = { ...(JSON.parse(text) as { id?: unknown }) }
@@ -63,4 +61,3 @@ function idIn(text: string): string | number | null {
     return null
   }
 }
-

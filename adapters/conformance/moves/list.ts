@@ -1,14 +1,14 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
+import { Unanswered } from '../bounds.ts'
 import { SubjectUnderTest } from '../subject-under-test.ts'
 import type { BindingTest } from '../binding-test.ts'
-import { Unanswered } from '../unanswered.ts'
 
-/** How many tasks a list is tried with. */
+/** The number of tasks in the tested list. */
 const TASKS = 3
 
-/** Opens more tasks in the context of one, and lists them: pages, order, filters (§3.1.4). */
+/** Opens more tasks in a context, and lists them: pages, order, filters (§3.1.4). */
 export async function list(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const { contextId = '' } = subject.task
@@ -26,7 +26,7 @@ export async function list(subject: SubjectUnderTest): Promise<void> {
   await filters(trial, contextId, listed)
 }
 
-/** Other tasks in the context, by the same message: they have ended, or wait, so that the list stands still. */
+/** Opens more tasks in the context with the same message, and waits until they stop, so that the list does not change. */
 async function more({ trial, text }: SubjectUnderTest, contextId: string): Promise<string[]> {
   const ids: string[] = []
   while (ids.length < TASKS - 1) {
@@ -93,5 +93,5 @@ async function filters(trial: BindingTest, contextId: string, [newest, ...others
   trial.check(73, later.tasks.length === 0, `no task from ${LATE} on`, later)
 }
 
-/** A time that is not yet. */
+/** A time in the future. */
 const LATE = '2999-01-01T00:00:00.000Z'

@@ -8,14 +8,14 @@ import { outcomeText, refusalText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 import { noteStopped } from './opening.ts'
 
-/** Lets the task go on, with streams that listen. */
+/** Waits for the task, with streams open. */
 export async function follow(subject: SubjectUnderTest): Promise<void> {
   const streams = await witnesses(subject)
   await subject.readUntil(() => subject.isStopped)
   await noteTold(subject, streams)
 }
 
-/** CancelTask of a task that has not ended: the agent tries to, and the task that is given is canceled, then or later (§3.1.5). */
+/** CancelTask of a live task: the returned task is canceled at once or later (§3.1.5). */
 export async function cancel(subject: SubjectUnderTest): Promise<void> {
   const { trial, id } = subject
   const streams = await witnesses(subject)
@@ -23,7 +23,7 @@ export async function cancel(subject: SubjectUnderTest): Promise<void> {
   const outcome = await trial.ask([76], 'CancelTask', { id })
   if ('refusal' in outcome) {
     await subject.read()
-    // It may have ended meanwhile, and an agent need not be able to cancel.
+    // It may have ended meanwhile, and an agent need not support cancellation.
     trial.check(76, outcome.refusal.code === 'TaskNotCancelable', 'the task, or TaskNotCancelable', refusalText(outcome.refusal))
   } else {
     trial.options.ledger.learn('live')
@@ -35,7 +35,7 @@ export async function cancel(subject: SubjectUnderTest): Promise<void> {
   await noteTold(subject, streams)
 }
 
-/** An answer to a task that waits: the context is that of the task (§3.4.3), and it goes on to its next pause, or its end. */
+/** An answer to a question: the context is that of the task (§3.4.3), which continues until it stops again. */
 export async function answer(subject: SubjectUnderTest): Promise<void> {
   const { trial, id } = subject
   const { contextId, status } = subject.task
@@ -44,7 +44,7 @@ export async function answer(subject: SubjectUnderTest): Promise<void> {
   const streams = await witnesses(subject)
   const outcome = await trial.ask([35], 'SendMessage', subject.says(trial.answerFor(subject.text), { taskId: id }))
   if (isAuthorization) trial.check(142, 'result' in outcome, 'a message that is taken', outcomeText(outcome))
-  // An agent need not take every answer.
+  // An agent may refuse an answer.
   if ('refusal' in outcome) return leave(streams)
   const { task, message } = fieldsOf(outcome.result)
   if (isObject(message)) {
@@ -57,7 +57,7 @@ export async function answer(subject: SubjectUnderTest): Promise<void> {
   await noteTold(subject, streams)
 }
 
-/** Three subscriptions, each of which begins with the task as it is (§3.1.6); the first is left again. None if the task has ended meanwhile. */
+/** Opens three subscriptions, which begin with the current task (§3.1.6), and closes the first. Empty if the task has ended. */
 async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
   const { trial, id } = subject
   if (!trial.options.card.streaming) return []
@@ -77,7 +77,7 @@ async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
   return streams
 }
 
-/** What the streams told of a task that has ended: the same, in one order (§3.5.2), to its end, at which they end (§3.1.6), no event missing or twice. */
+/** Checks the streams of an ended task: equal events in one order (§3.5.2), none missing or twice, ending with the task (§3.1.6). */
 async function noteTold(subject: SubjectUnderTest, streams: readonly Listening[]): Promise<void> {
   const { trial, course } = subject
   if (!course.isOver) return leave(streams)
@@ -91,7 +91,7 @@ async function noteTold(subject: SubjectUnderTest, streams: readonly Listening[]
   const [one, other] = streams
   if (!one || !other) return
   const [longer, shorter] = [one.events.slice(1), other.events.slice(1)].toSorted((a, b) => b.length - a.length) as [StreamResponse[], StreamResponse[]]
-  // Who subscribes later hears less.
+  // A later subscription has fewer events.
   const isSame = isDeepStrictEqual(longer.slice(longer.length - shorter.length), shorter)
   trial.check(55, isSame, `the same events: ${JSON.stringify(longer)}`, shorter)
   trial.check(56, one.course.isOver && other.course.isOver, 'the other streams go on when one is left', one.events)

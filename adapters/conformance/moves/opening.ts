@@ -2,17 +2,17 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Artifact, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
+import { Unanswered } from '../bounds.ts'
 import { artifactsTold, noteChunks } from '../chunks.ts'
 import { fieldsOf } from '../fields-of.ts'
 import { stateIn, type Rest } from '../listening.ts'
 import { refusalText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
-import { Unanswered } from '../unanswered.ts'
 
-/** From this time between the first and the last event on one can tell progress from an answer at the end. */
+/** The time between first and last event that distinguishes progress from an answer at the end. */
 const TELLING_MS = 250
 
-/** SendStreamingMessage: reads the stream to its end, a question, or until it is silent. */
+/** SendStreamingMessage: reads the stream to its end, to a question, or until it is silent. */
 export async function stream(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   const { clock, ledger } = trial.options
@@ -58,7 +58,7 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
   noteChunks(trial, 64, artifactsTold(events), task, 'the stream')
 }
 
-/** SendMessage with returnImmediately, in a context of ours. */
+/** SendMessage with returnImmediately, and with the client's own contextId. */
 export async function sendAtOnce(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   const { clock } = trial.options
@@ -76,13 +76,13 @@ export async function sendAtOnce(subject: SubjectUnderTest): Promise<void> {
   trial.check(37, !subject.course.isOver || tookMs < usualMs / 2, `the task while it works: its stream took ${usualMs} ms`, `${answer.task.status.state} after ${tookMs} ms`)
 }
 
-/** SendMessage, which waits. */
+/** SendMessage without returnImmediately. */
 export async function send(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
-  // Where it takes too long, its context is what the task is found by.
+  // After a time-out the task can be found by its context.
   const context = trial.keepsContexts ? { contextId: crypto.randomUUID() } : {}
   const opening = subject.says(text, context, { historyLength: 0 })
-  // A task that takes long is not wrong.
+  // A long-running task is not an error.
   const answer = await answered(subject, trial.answersIn(text), opening).catch(async (error: unknown) => {
     if (trial.keepsContexts) await trial.findTasks(context)
     throw error
@@ -97,17 +97,17 @@ export async function send(subject: SubjectUnderTest): Promise<void> {
   await noteStopped(subject, status.state, artifacts)
 }
 
-/** Sends the message that was answered with a message again, with returnImmediately. */
+/** Resends, with returnImmediately, a message that was answered with a message. */
 export async function replyAgain(subject: SubjectUnderTest): Promise<void> {
   const { trial, text } = subject
   const again = subject.says(text, {}, { returnImmediately: true })
   trial.opens()
   const outcome = await trial.ask([38], 'SendMessage', again)
-  // An agent may answer otherwise the second time: only the same is worth something.
+  // An agent may answer differently the second time, so only an equal kind of answer counts.
   if ('result' in outcome && isObject(outcome.result) && 'message' in outcome.result) trial.check(38, true, '', undefined)
 }
 
-/** A task that SendMessage waited for has to have ended, or to wait for its client, and is given with all of its artifacts. */
+/** After SendMessage has waited, the task must have ended or wait for its client, and have all of its artifacts. */
 export async function noteStopped(subject: SubjectUnderTest, found: string, artifacts: readonly Artifact[] | undefined): Promise<void> {
   const { trial } = subject
   trial.options.ledger.learn('stopped')
@@ -120,7 +120,7 @@ export async function noteStopped(subject: SubjectUnderTest, found: string, arti
 
 type Answer = { readonly task: Task } | { readonly message: Message }
 
-/** Opens by SendMessage. Nothing comes of it where the agent refuses the message. */
+/** Opens a task by SendMessage; `undefined` if the agent refuses the message. */
 async function answered(subject: SubjectUnderTest, ids: readonly number[], request: object): Promise<Answer | undefined> {
   const { trial } = subject
   trial.opens()
@@ -150,7 +150,7 @@ function isNew({ trial, id, task }: SubjectUnderTest): void {
   trial.check(31, typeof contextId === 'string' && contextId !== '', 'a contextId', task)
 }
 
-/** A message in reply is all: no task is opened with it (§3.1.1). */
+/** A message in reply opens no task (§3.1.1). */
 async function replied(subject: SubjectUnderTest, message: Record<string, unknown>): Promise<void> {
   const { trial } = subject
   const { ledger } = trial.options
@@ -164,7 +164,7 @@ async function replied(subject: SubjectUnderTest, message: Record<string, unknow
   if ('result' in listed && isObject(listed.result)) trial.check(26, listed.result.totalSize === 0 || trial.hasTaskIn(contextId), 'no task in a context with a message alone', listed.result)
 }
 
-/** Who asks for an authorization has to say what it is for, and the stream stays open meanwhile (§7.6.1). */
+/** A request for authorization must have a message, and the stream must stay open (§7.6.1). */
 function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamResponse[], end: Rest): void {
   const asked = events.filter(event => 'statusUpdate' in event).find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
   if (!asked) return

@@ -5,7 +5,7 @@ import { fieldsOf, itemsOf } from '../fields-of.ts'
 import { outcomeText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
-/** Reads twice: reading changes nothing of what stands still (§3.3.1). */
+/** Reads a stopped task twice: reading changes nothing (§3.3.1). */
 export async function read(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const one = await subject.read()
@@ -15,7 +15,7 @@ export async function read(subject: SubjectUnderTest): Promise<void> {
   trial.check(79, isDeepStrictEqual(one, other), `the same as before: ${JSON.stringify(one)}`, other)
 }
 
-/** No more history than is asked for (§3.2.4), and what was sent, as it was (§3.7). */
+/** The history has at most the requested length (§3.2.4), and contains the sent messages unchanged (§3.7). */
 export async function readHistory(subject: SubjectUnderTest): Promise<void> {
   const { trial, sent } = subject
   const all = itemsOf((await subject.read()).history)
@@ -30,7 +30,7 @@ export async function readHistory(subject: SubjectUnderTest): Promise<void> {
   if (kept.length > 0) trial.options.ledger.learn('history')
 }
 
-/** A message that names the task with another context than its own (§3.4.3). */
+/** A message with the task's id and another contextId (§3.4.3). */
 export async function nameAnotherContext(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const before = subject.task
@@ -42,23 +42,23 @@ export async function nameAnotherContext(subject: SubjectUnderTest): Promise<voi
   trial.check(34, isDeepStrictEqual(status, before.status), `the task as it was: ${JSON.stringify(before.status)}`, status)
 }
 
-/** A message to a task that has ended (§3.1.1). */
+/** A message to an ended task (§3.1.1). */
 export async function message(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   await subject.trial.refused(27, wanted, 'SendMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
-/** The same as a stream (§3.1.2). */
+/** The same with SendStreamingMessage (§3.1.2). */
 export async function messageByStream(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { trial } = subject
   if (trial.options.card.streaming) await trial.refused(52, wanted, 'SendStreamingMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
-/** A subscription to a task that has ended (§3.1.6). */
+/** A subscription to an ended task (§3.1.6). */
 export async function subscribe({ trial, id }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   if (trial.options.card.streaming) await trial.refused(59, wanted, 'SubscribeToTask', { id })
 }
 
-/** To cancel a task that is canceled changes nothing (§3.3.1): it is given, or refused (§3.1.5). */
+/** Canceling a canceled task changes nothing (§3.3.1): it is returned, or refused (§3.1.5). */
 export async function cancelAgain(subject: SubjectUnderTest): Promise<void> {
   const { trial, id } = subject
   const outcome = await trial.ask([78], 'CancelTask', { id })
@@ -67,15 +67,15 @@ export async function cancelAgain(subject: SubjectUnderTest): Promise<void> {
   await subject.read([78])
 }
 
-/** After all that was tried with it a task that has ended is as it was (§3.1.1). */
+/** Checks that no move has changed the ended task (§3.1.1). */
 export async function readAtLast(subject: SubjectUnderTest): Promise<void> {
   const last = await subject.read([80])
   subject.trial.check(80, isDeepStrictEqual(last, subject.atEnd), `the task as it was: ${JSON.stringify(subject.atEnd)}`, last)
 }
 
 /**
- * Webhooks: refused if the card has none (§3.3.4), else stored, read, listed and deleted (§3.1.7 to §3.1.10). A server may forget
- * them when the task ends (§3.1.7): then nothing more is tried.
+ * Push notification configurations: refused if the card does not offer them (§3.3.4), else stored, read, listed and deleted (§3.1.7 to
+ * §3.1.10). A server may drop them when the task ends (§3.1.7): then the move ends.
  */
 export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
   const { trial, id: taskId } = subject
@@ -89,7 +89,7 @@ export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
     return
   }
   const made = await trial.ask([82], 'CreateTaskPushNotificationConfig', config)
-  // A server may take no address that nobody has.
+  // A server may refuse an unreachable URL.
   if ('refusal' in made) return
   ledger.learn('webhookTaken')
   const { id } = fieldsOf(made.result)
@@ -108,7 +108,7 @@ export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
   await trial.refused(82, 'TaskNotFound', 'CreateTaskPushNotificationConfig', { ...config, taskId: crypto.randomUUID() })
 }
 
-/** An address that nobody can have (RFC 2606). */
+/** A URL that never resolves (RFC 2606). */
 const NOWHERE = 'https://webhook.invalid/'
 
 function textOf(parts: unknown): string {

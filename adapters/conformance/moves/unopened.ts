@@ -4,7 +4,7 @@ import { fieldsOf } from '../fields-of.ts'
 import { outcomeText, refusalText } from '../requirements/wording.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
-/** Asks for tasks that nobody opened, by each operation. */
+/** Requests an unknown task with each operation. */
 export async function askForUnknownTasks({ trial, text }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const id = crypto.randomUUID()
   const message = { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], taskId: id } }
@@ -16,7 +16,7 @@ export async function askForUnknownTasks({ trial, text }: SubjectUnderTest, want
   await trial.refused(52, wanted, 'SendStreamingMessage', message)
 }
 
-/** Uses what the card says is not there (§3.3.4). */
+/** Uses capabilities that the card does not offer (§3.3.4). */
 export async function useWhatIsNotOffered({ trial, text }: SubjectUnderTest): Promise<void> {
   const { card } = trial.options
   if (!card.streaming) {
@@ -26,7 +26,7 @@ export async function useWhatIsNotOffered({ trial, text }: SubjectUnderTest): Pr
   if (!card.extendedAgentCard) await trial.refused(121, 'UnsupportedOperation', 'GetExtendedAgentCard', {})
 }
 
-/** Messages that are none (§5.7), one of a media type that the card does not list (§3.3.2), and one with fields of its own. */
+/** Sends invalid messages (§5.7), one of an unsupported media type (§3.3.2), and one with unknown fields. */
 export async function sendBadRequests({ trial, text }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { message } = opening(text)
   const noParts = await trial.refused(7, wanted, 'SendMessage', atOnce({ ...message, parts: [] }))
@@ -45,13 +45,13 @@ export async function sendBadRequests({ trial, text }: SubjectUnderTest, wanted:
   trial.check(8, !('refusal' in outcome && outcome.refusal.code === 'InvalidParams'), 'no refusal for fields that are not known', outcomeText(outcome))
 }
 
-/** A media type that nobody takes. */
+/** A media type that no agent supports. */
 const NO_TYPE = 'application/x-taskchart-test'
 
-/** A field that nobody knows. */
+/** An unknown field. */
 const UNKNOWN = 'taskchartTest'
 
-/** What is no request, on bindings with an envelope (§9.5). */
+/** Sends invalid envelopes, on bindings that have them (§9.5). */
 export async function sendBadEnvelopes({ trial }: SubjectUnderTest): Promise<void> {
   const codes = [
     ['{"jsonrpc"', -32700],
@@ -68,7 +68,7 @@ export async function sendBadEnvelopes({ trial }: SubjectUnderTest): Promise<voi
   }
 }
 
-/** Versions of A2A (§3.6): one that is not there, none, and one with a patch number. */
+/** Versions of A2A (§3.6): an unknown one, none, and one with a patch number. */
 export async function nameVersions({ trial }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   await trial.refused(104, wanted, 'ListTasks', {}, { version: '99.0' })
   if (trial.options.isOnly10) {
@@ -81,7 +81,7 @@ export async function nameVersions({ trial }: SubjectUnderTest, wanted: ErrorCod
   trial.check(107, 'result' in patched, 'to be served as 1.0, for 1.0.7', outcomeText(patched))
 }
 
-/** Extensions: one that nobody knows, those of the card, and none where one is required (§3.3.4, §4.6). */
+/** Extensions: an unknown one, those of the card, and none although one is required (§3.3.4, §4.6). */
 export async function nameExtensions({ trial, text }: SubjectUnderTest): Promise<void> {
   const { card: { extensions, requiredExtensions }, ledger } = trial.options
   const usual = await trial.ask([], 'ListTasks', { pageSize: 1 })
@@ -100,7 +100,7 @@ export async function nameExtensions({ trial, text }: SubjectUnderTest): Promise
   trial.check(112, extensions.some(uri => named.includes(uri)), `A2A-Extensions: some of ${extensions.join(', ')}`, outcome.extensions)
 }
 
-/** The extended card, if there is one: for those alone who show who they are (§13.3). */
+/** The extended card, if there is one: for authenticated callers only (§13.3). */
 export async function askForExtendedCard({ trial }: SubjectUnderTest): Promise<void> {
   const { card, apiKey } = trial.options
   if (!card.extendedAgentCard) return
@@ -115,7 +115,7 @@ export async function askForExtendedCard({ trial }: SubjectUnderTest): Promise<v
   trial.check(122, 'result' in known || code === 'ExtendedAgentCardNotConfigured' || code === 'Forbidden', 'a card, or ExtendedAgentCardNotConfigured', outcomeText(known))
 }
 
-/** A call without credentials, where the card wants some (§7.4). Those of a WebSocket come with its handshake. */
+/** A call without credentials, if the card requires them (§7.4). Over WebSocket they belong to the handshake. */
 export async function showNoCredentials({ trial }: SubjectUnderTest): Promise<void> {
   if (!trial.options.card.wantsCredentials || trial.binding === 'WEBSOCKET') return
   trial.options.ledger.learn('credentials')
@@ -124,7 +124,7 @@ export async function showNoCredentials({ trial }: SubjectUnderTest): Promise<vo
   trial.check(100, code === 'Unauthenticated' || code === 'Forbidden' || /^(?:40[13]|UNAUTHENTICATED|PERMISSION_DENIED)/.test(native), 'HTTP 401 or 403', outcomeText(outcome))
 }
 
-/** Lists that cannot be (§3.1.4). */
+/** Invalid parameters of lists (§3.1.4). */
 export async function listBadly({ trial }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   for (const pageSize of [0, -1, 101]) await trial.refused(74, wanted, 'ListTasks', { pageSize })
   await badList(trial, 'historyLength', -1, wanted)

@@ -12,18 +12,18 @@ import { fieldsOf, itemsOf } from '../fields-of.ts'
 import type { Ledger } from './ledger.ts'
 import { offeredIn } from './offered.ts'
 
-/** A card as it was found, which may be no card. */
+/** A fetched, unvalidated card. */
 export interface FoundCard {
   readonly url: URL
   readonly card: unknown
   readonly headers: Headers
-  /** The status of the answer to one who has the card already, by its ETag or date; `undefined` without either. */
+  /** The status of a conditional request with its ETag or date; `undefined` without either. */
   readonly again: number | undefined
 }
 
 /**
- * Asks for the card of an agent. Redirects are not followed. Throws TypeError for what is no address, Overloaded when nobody answers,
- * UnsupportedOperation where there is no card, InvalidAgentResponse for what is not JSON.
+ * Fetches the card of an agent, without following redirects. Throws TypeError for an invalid URL, Overloaded if the agent is unreachable,
+ * UnsupportedOperation if there is no card, InvalidAgentResponse for invalid JSON.
  */
 export async function cardAt(url: string, signal: AbortSignal): Promise<FoundCard> {
   const [first, root] = cardAddresses(url)
@@ -51,13 +51,13 @@ async function statusAgain({ href }: URL, headers: Headers, signal: AbortSignal)
   const [etag, date] = [headers.get('etag'), headers.get('last-modified')]
   if (etag === null && date === null) return undefined
   const known: Record<string, string> = etag === null ? { 'if-modified-since': String(date) } : { 'if-none-match': etag }
-  // Without a Cache-Control of its own fetch would ask for a fresh one.
+  // Without its own Cache-Control, fetch would bypass caches.
   const response = await fetch(href, { headers: { accept: 'application/json', 'cache-control': 'max-age=0', ...known }, redirect: 'manual', signal })
   discard(response)
   return response.status
 }
 
-/** Keeps what there is to be said of the card (§8). */
+/** Records findings about the card (§8). */
 export function noteCard({ url, card, headers, again }: FoundCard, ledger: Ledger, binding: Binding): void {
   const check = (id: number, isMet: boolean, wanted: string, found: unknown) =>
     isMet ? ledger.meets(id) : ledger.misses(id, { sent: `GET ${url.href}`, wanted, found: JSON.stringify(found) }, true)

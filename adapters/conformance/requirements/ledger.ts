@@ -1,38 +1,38 @@
 import { NEEDS, NOT_REACHED, type Need } from './needs.ts'
 import { REQUIREMENTS, type Requirement } from './requirements.ts'
 
-/** Where a server does not meet a requirement: what was sent, wanted and found. */
+/** A violation of a requirement: the request, and the expected and actual values. */
 export interface Finding {
   readonly sent: string
   readonly wanted: string
   readonly found: string
 }
 
-/** What came of one requirement on one binding. */
+/** The result of one requirement on one binding. */
 export interface Verdict {
   readonly requirement: Requirement
-  /** `warning`: what it SHOULD do, or what A2A leaves open, is not so. */
+  /** `warning`: a SHOULD, or something that A2A leaves open, is violated. */
   readonly outcome: 'passed' | 'failed' | 'warning' | 'skipped'
   readonly findings: readonly Finding[]
   /** Why it was skipped. */
   readonly reason?: string
 }
 
-/** How often a requirement is told of, on one binding: the rest is alike. */
+/** The maximum number of findings per requirement and binding. */
 const MOST_FINDINGS = 3
 
-/** Keeps what was found of each requirement on one binding. */
+/** Collects the findings about each requirement on one binding. */
 export class Ledger {
   readonly #met = new Set<number>()
   readonly #findings = new Map<number, { finding: Finding; isMust: boolean }[]>()
   readonly #facts: Set<Need>
 
-  /** `facts`: what there is from the beginning. */
+  /** `facts`: what is known at the beginning. */
   constructor(facts: Iterable<Need>) {
     this.#facts = new Set(facts)
   }
 
-  /** Something is there by now that requirements need. */
+  /** Records a fact that requirements need. */
   learn(fact: Need): void {
     this.#facts.add(fact)
   }
@@ -41,7 +41,7 @@ export class Ledger {
     this.#met.add(id)
   }
 
-  /** `isMust`: whether it is what a server MUST do, where a requirement has both. */
+  /** `isMust`: whether the violated part is a MUST, for a requirement with both levels. */
   misses(id: number, finding: Finding, isMust: boolean): void {
     const findings = this.#findings.get(id) ?? []
     this.#findings.set(id, findings)
@@ -49,7 +49,7 @@ export class Ledger {
     if (!isKnown && findings.length < MOST_FINDINGS) findings.push({ finding, isMust })
   }
 
-  /** One for each requirement, in their order. */
+  /** A verdict for each requirement, in order. */
   verdicts(): Verdict[] {
     return REQUIREMENTS.map(requirement => this.#verdict(requirement))
   }

@@ -3,7 +3,7 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Binding } from '../../client/card/bindings.ts'
 import { fieldsOf, itemsOf } from '../fields-of.ts'
 
-/** What a card says, as far as tests go by it; what it gets wrong elsewhere does not stop them. */
+/** The content of a card that tests use. Other errors in the card do not stop them. */
 export interface Offered {
   readonly name: string
   readonly interfaces: readonly AgentInterface[]
@@ -12,18 +12,18 @@ export interface Offered {
   readonly extendedAgentCard: boolean
   readonly extensions: readonly string[]
   readonly requiredExtensions: readonly string[]
-  /** The media types that it takes, of all skills. */
+  /** The accepted media types of all skills. */
   readonly inputModes: readonly string[]
   readonly examples: readonly string[]
   readonly wantsCredentials: boolean
 }
 
-/** An interface that is tested. */
+/** An interface under test. */
 export interface Offer {
   readonly binding: Binding
   readonly url: string
   readonly tenant: string | undefined
-  /** Whether no other version of A2A is served at the same address. */
+  /** Whether the URL serves no other version of A2A. */
   readonly isOnly10: boolean
 }
 

@@ -1,16 +1,16 @@
 import type { Need } from './needs.ts'
 
-/** How much A2A wants it: it MUST be, it SHOULD be, both in parts, or A2A leaves it open. */
+/** The level in A2A: MUST, SHOULD, both in parts, or left open. */
 export type Level = 'M' | 'S' | 'M/S' | 'D'
 
 /** One requirement of A2A 1.0 (docs/conformance.md has them all). */
 export interface Requirement {
   readonly id: number
   readonly level: Level
-  /** The section of A2A that says so. */
+  /** The section of A2A that defines it. */
   readonly section: string
   readonly says: string
-  /** What it takes to try it against a server of which nothing is known; the first that is not there is why it was not tried. */
+  /** The prerequisites for a test of an unknown server. The first missing one is the reason for skipping. */
   readonly needs: readonly Need[]
 }
 
@@ -93,7 +93,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(75, 'M/S', '3.3.2, 6.5', 'A bad page size, status, length of history or page token is refused, and the field is named'),
   row(76, 'M', '3.1.5', 'CancelTask gives the canceled task; streams tell that and close', 'live'),
   row(77, 'M', '3.1.5', 'A task that has ended cannot be canceled: TaskNotCancelable; an unknown one: TaskNotFound', 'ended'),
-  row(78, 'M', '3.3.1', 'Canceling twice is as canceling once', 'live'),
+  row(78, 'M', '3.3.1', 'Canceling twice equals canceling once', 'live'),
   row(79, 'M', '3.3.1', 'Reading changes nothing', 'ended'),
   row(80, 'M', '3.1.1', 'A task that has ended never changes', 'ended'),
   row(81, 'M', '3.3.4', 'Without the capability every operation of push notifications is refused: PushNotificationNotSupported', 'noPush', 'task'),
@@ -101,23 +101,23 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(83, 'M', '3.1.7', 'A configuration lasts at least until the task ends, unless it is deleted before', 'push', 'task', 'webhookTaken'),
   row(84, 'M', '3.1.8', 'A configuration is read again; a missing or foreign one is an error', 'push', 'task', 'webhookTaken'),
   row(85, 'M', '3.1.9', 'All configurations of a task are listed', 'push', 'task', 'webhookTaken'),
-  row(86, 'M', '3.1.10', 'A deleted configuration gets nothing more; deleting twice is as deleting once', 'push', 'task', 'webhookTaken'),
+  row(86, 'M', '3.1.10', 'A deleted configuration gets nothing more; deleting twice equals deleting once', 'push', 'task', 'webhookTaken'),
   row(87, 'M', '4.3.3', 'What is pushed is a StreamResponse with one member', 'webhook'),
   row(88, 'M', '4.3.3, 13.2', 'Credentials are sent as configured', 'webhook'),
-  row(89, 'M', '4.3.3', 'Each update is tried at least once with each webhook', 'webhook'),
+  row(89, 'M', '4.3.3', 'Each update is delivered at least once to each webhook', 'webhook'),
   row(90, 'S', '4.3.3, 13.2', 'It is retried with growing pauses, each attempt for 10 to 30 seconds', 'untried'),
   row(91, 'S', '13.2', 'Private, loopback and link-local addresses are refused', 'untried'),
-  row(92, 'M', '3.5.1', 'Pushing is the same whatever binding it was asked for on', 'webhook'),
-  row(93, 'M', '3.2.2, 6.6', 'A configuration that comes with SendMessage is that of its task', 'webhook'),
+  row(92, 'M', '3.5.1', 'Push notifications are equal whatever binding configured them', 'webhook'),
+  row(93, 'M', '3.2.2, 6.6', 'A configuration in SendMessage belongs to its task', 'webhook'),
   row(94, 'S', '13.2', 'Secrets of configurations are kept safe', 'inside'),
   row(95, 'M', '3.3.2', 'An error has a code and a message, and details that name their types', 'json'),
   row(96, 'M', '5.4', 'Errors have the codes of the binding', 'json'),
   row(97, 'M/S', '9.5, 10.6, 11.6', 'The errors of A2A have an ErrorInfo with reason and domain'),
   row(98, 'M', '11.6', 'An error by REST is { error: { code, status, message, details } } under its HTTP status', 'rest'),
   row(99, 'M/S', '3.3.2', 'Parameters are checked before anything is done, and a refusal says which is wrong and what it has to be'),
-  row(100, 'M/S', '3.3.2, 7.4', 'Without credentials, or with bad ones, nobody gets in, and is told how: 401 with WWW-Authenticate', 'credentials'),
-  row(101, 'M/S', '3.3.2', 'Who lacks a permission gets an authorization error, which may name it', 'callers'),
-  row(102, 'M/S', '3.3.2', 'What belongs to another is as what is not there', 'callers'),
+  row(100, 'M/S', '3.3.2, 7.4', 'Missing or invalid credentials are refused with a challenge: 401 with WWW-Authenticate', 'credentials'),
+  row(101, 'M/S', '3.3.2', 'A caller without permission gets an authorization error, which may name the permission', 'callers'),
+  row(102, 'M/S', '3.3.2', 'Resources of another caller look nonexistent', 'callers'),
   row(103, 'S', '3.3.2', 'Temporary errors differ from permanent ones, and may say when to retry', 'inside'),
   row(104, 'M', '3.6.2', 'An A2A-Version that is not served: VersionNotSupported'),
   row(105, 'M', '3.6.2', 'No version, or an empty one, means 0.3', 'one'),
@@ -125,11 +125,11 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(107, 'M/S', '3.6', 'Patch numbers do not count, and are not told'),
   row(108, 'M', '3.6.1', 'Clients name their version with every request; servers take it from the query too', 'client'),
   row(109, 'M', '3.2.6', 'Names of service parameters are the same in any case, their values are not', 'caseOfNames'),
-  row(110, 'M', '3.3.4', 'Who does not declare a required extension is refused, whatever is asked for: ExtensionSupportRequired', 'requiredExtension'),
+  row(110, 'M', '3.3.4', 'Every request without a required extension is refused: ExtensionSupportRequired', 'requiredExtension'),
   row(111, 'M/S', '4.6.3', 'An unknown extension is ignored, and another version of a known one is unknown'),
   row(112, 'S', '4.6', 'Extensions that are active are named in the answer', 'extension'),
   row(113, 'M', '8.3.2', 'Clients send the tenant of the interface exactly, and none where there is none', 'client'),
-  row(114, 'D', '8.3.2, 13.1', 'What belongs to one tenant is not there for another', 'open'),
+  row(114, 'D', '8.3.2, 13.1', 'Resources of one tenant are invisible to others', 'open'),
   row(115, 'M', '3.6.3', 'Clients speak one version, and do not fall back to another silently', 'client'),
   row(116, 'M', '8.1, 14.3', 'The card is at its well-known place'),
   row(117, 'M', '4.4.1', 'The card has its required fields'),
@@ -138,8 +138,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(120, 'S', '8.6.1', 'The card may be cached, and is asked for again by its ETag or date'),
   row(121, 'M', '3.3.4', 'Without the capability GetExtendedAgentCard is refused: UnsupportedOperation', 'noExtended'),
   row(122, 'M', '3.3.4', 'Declared, GetExtendedAgentCard gives a card or is refused: ExtendedAgentCardNotConfigured', 'extended', 'key'),
-  row(123, 'M', '13.3', 'The extended card is for those alone who have shown who they are, and may see it', 'extended'),
-  row(124, 'S', '13.3', 'The extended card may be kept by its reader, and by nobody on the way', 'untried'),
+  row(123, 'M', '13.3', 'The extended card is only for authenticated and authorised callers', 'extended'),
+  row(124, 'S', '13.3', 'The extended card may be cached privately, but not by proxies', 'untried'),
   row(125, 'M', '8.4', 'A signature is over the canonical card, and verifies', 'signature'),
   row(126, 'M', '8.4.3', 'A verifier rejects expired keys and changed cards', 'client'),
   row(127, 'S', '8.4.3', 'A client checks a signature before it trusts a card', 'client'),
@@ -150,15 +150,15 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(132, 'M', '7.1, 13.4', 'In production there is TLS', 'inside'),
   row(133, 'M', '7.4', 'Every request identifies its caller, every frame of a connection too', 'inside'),
   row(134, 'M', '13.1', 'Each operation is checked for its caller, before anything is looked up or done', 'inside'),
-  row(135, 'M', '13.1', 'What a caller may see is limited without any filter', 'callers'),
+  row(135, 'M', '13.1', 'Results are limited to what the caller may see, even without filters', 'callers'),
   row(136, 'S', '13.4', 'What is too large, nested too deep, or of a media type that is not taken is refused', 'untried'),
   row(137, 'S', '13.4', 'Too much at once is refused with an error that says so', 'inside'),
   row(138, 'M/S', '13.4', 'The log has no credentials; it has what went wrong with them', 'inside'),
   row(139, 'M', '14.1.1', 'Addresses of files are checked before they are fetched', 'inside'),
   row(140, 'M', '7.6.1', 'An authorization is asked for in a task, by its state and a message', 'auth'),
   row(141, 'M', '7.6.1', 'An authorization comes out of band, and the task goes on without a message', 'outOfBand'),
-  row(142, 'S', '7.6.1', 'While an authorization is awaited messages are taken', 'auth'),
-  row(143, 'M', '7.6.4', 'An authorization is for the task that asked: not for another, nor is a message one', 'inside'),
+  row(142, 'S', '7.6.1', 'While an authorization is awaited, messages are accepted', 'auth'),
+  row(143, 'M', '7.6.4', 'An authorization applies only to the task that asked, and a message is not one', 'inside'),
   row(144, 'M', '12.1', 'All eleven operations are there', 'websocket'),
   row(145, 'M', '12.3', 'Service parameters come with the handshake, in headers or query, and with a frame, whose count for it', 'websocket', 'untried'),
   row(146, 'M', '5.4, 12.4', 'All errors of A2A and of JSON-RPC differ, with their details, and are in the text', 'websocket', 'untried'),
@@ -175,7 +175,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(157, 'D', '9.3', 'Files are parts with bytes or a uri, a name and a type inside', 'old'),
   row(158, 'D', '9.6', 'tasks/resubscribe begins with the task, and of one that has ended gives just that', 'old'),
   row(159, 'D', '9.1', 'The four methods of push notifications are there, and refused as not supported', 'old'),
-  row(160, 'D', '9.1', 'agent/getAuthenticatedExtendedCard gives the extended card to who is known', 'old'),
+  row(160, 'D', '9.1', 'agent/getAuthenticatedExtendedCard gives the extended card to authenticated callers', 'old'),
   row(161, 'D', '9.1', 'REST is below /v1, in the JSON of the proto of 0.3', 'old'),
   row(162, 'D', '9.2', 'Extensions are asked for, and named when active, in X-A2A-Extensions', 'old'),
   row(163, 'D', '9.2', 'What is pushed is the object itself', 'old'),

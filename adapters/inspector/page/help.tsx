@@ -14,7 +14,7 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['?', 'this help']
 ]
 
-/** The keys of the page. */
+/** The keyboard shortcuts of the page. */
 export function Help() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {

@@ -1,7 +1,7 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { stateText } from './frame/wording.ts'
 
-/** A task's state, in its colour. */
+/** A task's state, coloured. */
 export function StateBadge({ state }: { readonly state: TaskState }) {
   const text = stateText(state)
   return <span class={`state state-${text}`}>{text}</span>

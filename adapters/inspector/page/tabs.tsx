@@ -16,7 +16,7 @@ const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel
   paths: { label: 'Paths', panel: PathsPanel }
 }
 
-/** The parts beside the list, as tabs (WAI-ARIA): arrows, Home and End go through them. */
+/** The tabs (WAI-ARIA), with arrow keys, Home and End. */
 export function Tabs() {
   const { panel: Panel, label } = PANELS[part.value]
   return (

@@ -2,15 +2,14 @@ import { effect, signal } from '@preact/signals'
 
 const THEMES = ['system', 'light', 'dark'] as const
 
-/** Light, dark, or as the system has it. */
 export type Theme = (typeof THEMES)[number]
 
 const KEY = 'taskchart-theme'
 
-/** How the page looks. */
+/** The theme of the page. */
 export const theme = signal<Theme>(THEMES.find(theme => theme === localStorage.getItem(KEY)) ?? 'system')
 
-/** Has the page look so, now and when it is opened again. */
+/** Applies the theme, and stores it for the next visit. */
 export function keepTheme(): void {
   effect(() => {
     localStorage.setItem(KEY, theme.value)

@@ -1,35 +1,33 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { places, visible } from './frame/row-places.ts'
-import { listMove } from './list-keys.ts'
 
-/** What a list shows, and how. */
+/** The content and behaviour of a list. */
 export interface VirtualListProps<Item> {
-  /** For those who hear the page. */
+  /** For screen readers. */
   readonly label: string
   readonly items: readonly Item[]
   readonly keyOf: (item: Item) => string
   /** In pixels. */
   readonly heightOf: (item: Item) => number
   readonly row: (item: Item) => ComponentChildren
-  /** The key of the row that is chosen. */
+  /** The key of the chosen row. */
   readonly activeKey: string | undefined
   readonly choose: (item: Item) => void
-  /** Rows that head others are passed over by the keys. */
+  /** Whether a row is a heading, which the keys skip. */
   readonly isHeading?: (item: Item) => boolean
-  /** Stays at its end while that is in sight. */
+  /** Whether the list stays scrolled to its end. */
   readonly follows?: boolean
-  /** Stays above the rows, and moves sideways with them. */
+  /** Stays above the rows, and scrolls sideways with them. */
   readonly head?: ComponentChildren
-  /** How wide the rows are at least, in pixels. */
+  /** The minimum width of rows, in pixels. */
   readonly minWidth?: number
-  /** Stands in for rows where there are none. */
+  /** Replaces an empty list. */
   readonly empty: ComponentChildren
 }
 
 /**
- * A list of which only the rows in sight exist, so that ten thousand cost as much as thirty. Arrows, j and k, Home and
- * End move the choice; rows that come in above those in sight do not move them.
+ * A list that renders only visible rows, so that 10,000 rows cost as much as 30. Arrow keys, j and k, Home and End move the choice. Rows
+ * inserted above the visible ones do not move them.
  */
 export function VirtualList<Item>(props: VirtualListProps<Item>) {
   const { items, keyOf, heightOf, row, activeKey, choose, isHeading = () => false, follows = false } = props
@@ -111,4 +109,74 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
       </div>
     </div>
   )
+}
+
+/** The number of extra rows on each side, so that fast scrolling shows no gaps. */
+const BEYOND = 8
+
+/** The top of each row in pixels, and the end of the last one. */
+function places<Item>(items: readonly Item[], heightOf: (item: Item) => number): Float64Array {
+  const tops = new Float64Array(items.length + 1)
+  let top = 0
+  for (const [index, item] of items.entries()) {
+    tops[index] = top
+    top += heightOf(item)
+  }
+  tops[items.length] = top
+  return tops
+}
+
+/** The visible rows, as a half-open range. */
+function visible(tops: Float64Array, top: number, height: number): [from: number, to: number] {
+  const count = tops.length - 1
+  return [Math.max(0, rowAt(tops, top) - BEYOND), Math.min(count, rowAt(tops, top + height) + 1 + BEYOND)]
+}
+
+/** The last row that begins at or above a position. */
+function rowAt(tops: Float64Array, place: number): number {
+  let low = 0
+  let high = tops.length - 1
+  while (low + 1 < high) {
+    const middle = (low + high) >> 1
+    if ((tops[middle] ?? 0) <= place) low = middle
+    else high = middle
+  }
+  return low
+}
+
+/** The position in a list. */
+interface ListPlace {
+  /** The chosen row; -1 for none. */
+  readonly active: number
+  readonly count: number
+  /** The number of visible rows. */
+  readonly page: number
+}
+
+/** The row to move to, and the direction in which headings are skipped. */
+interface ListMove {
+  readonly to: number
+  readonly step: 1 | -1
+}
+
+/** The move for a key in a list; `undefined` for other keys. */
+function listMove(key: string, { active, count, page }: ListPlace): ListMove | undefined {
+  switch (key) {
+    case 'ArrowDown':
+    case 'j':
+      return { to: active + 1, step: 1 }
+    case 'ArrowUp':
+    case 'k':
+      return active < 0 ? { to: 0, step: 1 } : { to: active - 1, step: -1 }
+    case 'Home':
+      return { to: 0, step: 1 }
+    case 'End':
+      return { to: count - 1, step: -1 }
+    case 'PageDown':
+      return { to: Math.min(count - 1, active + page), step: -1 }
+    case 'PageUp':
+      return { to: Math.max(0, active - page), step: 1 }
+    default:
+      return undefined
+  }
 }

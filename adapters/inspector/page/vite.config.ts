@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vite'
 
-/** The page is built into the package beside the hub, which serves it: nothing of it comes from elsewhere. */
+/** Builds the page into the package, beside the hub that serves it. It loads nothing from other origins. */
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   base: '/inspector/',
@@ -10,7 +10,7 @@ export default defineConfig({
     outDir: fileURLToPath(new URL('../../../dist/adapters/inspector/page', import.meta.url)),
     emptyOutDir: true,
     target: 'es2023',
-    // What speaks to agents elsewhere is never loaded here: it would want packages that the page does not have.
+    // Bindings that the page never loads, whose packages it does not have.
     rolldownOptions: { external: [/^@a2a-js\/sdk/, /^@grpc\//, /^@bufbuild\//, 'ws'] }
   }
 })

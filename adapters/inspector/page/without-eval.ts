@@ -1,4 +1,4 @@
 import { config } from 'zod'
 
-// The page may not make code from text; zod tries to when the first schema is made, so that this script is the page's first.
+// The page's policy forbids eval, which zod tries when the first schema is made. So this script must run first.
 config({ jitless: true })

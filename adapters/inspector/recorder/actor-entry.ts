@@ -1,7 +1,7 @@
 import type { AnyActorRef, AnyStateNode } from 'xstate'
 import type { ActorKind, ActorRow, ChartId } from '../feed.ts'
 
-/** An actor as the recorder knows it; it holds on to nothing of the actor itself. */
+/** The recorder's data about an actor, without a reference to the actor. */
 export interface ActorEntry {
   readonly sessionId: string
   readonly name: string
@@ -11,20 +11,20 @@ export interface ActorEntry {
   readonly parent: string | undefined
   status: ActorRow['status']
   nodes: readonly AnyStateNode[]
-  /** Grows with each change within its context. */
+  /** Incremented with each change in its context. */
   version: number
 }
 
 type Relations = Pick<ActorEntry, 'kind' | 'chart' | 'taskId'>
 
-/** What an actor is, by its place below its parent. */
+/** Classifies an actor by its parent. */
 export function entryOf(ref: AnyActorRef, parent: ActorEntry | undefined): ActorEntry {
   const { sessionId, id } = ref
   const { kind, chart, taskId } = relationsOf(ref, parent)
   return { sessionId, name: id, kind, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.sessionId, status: 'active', nodes: [], version: 0 }
 }
 
-/** An actor as pages see it. */
+/** An actor for pages. */
 export function rowOf({ sessionId, name, kind, chart, taskId, parent, status, nodes }: ActorEntry): ActorRow {
   return { sessionId, name, kind, status, states: stateIds(nodes), ...(chart && { chart }), ...(taskId !== undefined && { taskId }), ...(parent !== undefined && { parent }) }
 }
@@ -39,7 +39,7 @@ function relationsOf({ id, src }: AnyActorRef, parent: ActorEntry | undefined): 
   const { kind, taskId } = parent
   if (kind === 'context') return src === 'task' ? { kind: 'task', chart: 'task', taskId: id } : { kind: 'negotiation', chart: 'negotiation', taskId: undefined }
   if (kind === 'task') return { kind: 'work', chart: 'work', taskId }
-  // The charts of agents have names for their actors: others could not be restored.
+  // Invoked actors in an agent's chart have names, since others cannot be restored.
   return { kind: 'child', chart: `child:${src as string}`, taskId }
 }
 

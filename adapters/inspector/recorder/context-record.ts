@@ -8,25 +8,25 @@ import { entryOf, type ActorEntry } from './actor-entry.ts'
 import { Ring } from './ring.ts'
 import type { SeenStep } from './seen-step.ts'
 
-/** Steps of one context that are remembered. */
+/** The number of steps kept per context. */
 export const REMEMBERED_STEPS = 2000
 
-/** Actors of one context that are remembered after their end. */
+/** The number of ended actors kept per context. */
 export const REMEMBERED_ACTORS = 200
 
-/** Who hears of a context that is recorded. */
+/** Receives the events of a recorded context. */
 export interface RecordListener {
   /** There is more to show. Called often. */
   stirred(): void
-  /** What XState told, just as it did. */
+  /** An inspection event, called synchronously. */
   inspected(event: InspectionEvent): void
-  /** Something went wrong here, of which the actors must not know. */
+  /** An error of the recorder, which must not reach the actors. */
   troubled(error: unknown): void
 }
 
 /**
- * What the actors of one context do, as XState tells its inspectors. Nothing is looked into or copied here, which would cost
- * the actors their time: it is kept as it is, and shown when a page asks for it.
+ * Records the actors of one context from XState's inspection events. Events are stored as they are, without copying or formatting, to
+ * save the actors' time; they are formatted when a page requests them.
  */
 export class ContextRecord {
   readonly key: ContextKey
@@ -34,7 +34,7 @@ export class ContextRecord {
   readonly #clock: Clock
   readonly #listener: RecordListener
   readonly #entries = new Map<string, ActorEntry>()
-  /** The ids of the actors that have ended, the oldest first. */
+  /** The ids of ended actors, oldest first. */
   readonly #ended: string[] = []
   readonly #forgotten = new Ring<string>(REMEMBERED_STEPS)
   readonly #listening = new Map<string, Subscription>()
@@ -48,12 +48,12 @@ export class ContextRecord {
     this.#listener = listener
   }
 
-  /** The actors that are recorded, if the context is in memory. */
+  /** The recorded actors, if the context is in memory. */
   get actors(): LiveActors | undefined {
     return this.#actors
   }
 
-  /** Grows with each change of an actor. */
+  /** Incremented with each change of an actor. */
   get version(): number {
     return this.#version
   }
@@ -63,19 +63,19 @@ export class ContextRecord {
     return [...this.#entries.values()].filter(entry => entry.version > version)
   }
 
-  /** The ids of actors that were forgotten, in their order. */
+  /** The ids of dropped actors, in order. */
   get forgotten(): Ring<string> {
     return this.#forgotten
   }
 
-  /** Records these actors from now on. */
+  /** Starts recording these actors. */
   attach(actors: LiveActors): void {
     this.#actors = actors
     this.#enterAll(actors.root)
     this.#inspection = actors.root.system.inspect({ next: event => this.#attempt(event) })
   }
 
-  /** Records nothing more, and holds on to nothing of the actors: a subscription leads to all of them. */
+  /** Stops recording, and drops all references to the actors: one subscription would keep all of them in memory. */
   detach(): void {
     this.#actors = undefined
     this.#inspection?.unsubscribe()
@@ -84,7 +84,7 @@ export class ContextRecord {
     this.#listening.clear()
   }
 
-  /** Notes the generations that the tasks have come to by a commit, for the steps that led to it. */
+  /** Adds the generations of a commit to the steps that led to it. */
   committed({ expected, tasks }: Commit): void {
     for (let at = this.steps.last; at >= this.steps.first; at -= 1) {
       const step = this.steps.at(at)
@@ -94,7 +94,7 @@ export class ContextRecord {
     }
   }
 
-  /** Whatever is thrown here would be the actor's. */
+  /** Catches errors, which would otherwise reach the actor. */
   #attempt(event: InspectionEvent): void {
     try {
       this.#inspected(event)
@@ -148,7 +148,7 @@ export class ContextRecord {
     }))
   }
 
-  /** Sees how an actor is now. */
+  /** Reads the current state of an actor. */
   #look(ref: AnyActorRef): void {
     const entry = this.#entries.get(ref.sessionId)
     const snapshot = ref.getSnapshot() as Pick<AnyMachineSnapshot, 'status'>
@@ -176,7 +176,7 @@ export class ContextRecord {
 
   #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], { from, nodes, transitions }: Partial<SeenStep> = {}): void {
     const to = this.#entries.get(sessionId)
-    /* c8 ignore next -- one that was forgotten hears nothing any more; should it, nobody is shown */
+    /* c8 ignore next -- a dropped actor receives no events */
     if (!to) return
     const { turnNumber: turn } = hostOf(system)
     this.steps.push({ n: this.steps.last + 1, atMs: this.#clock.now(), kind, to, event, turn, from, nodes, transitions, generation: undefined })

@@ -1,17 +1,17 @@
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import type { Direction, Tap } from '../../entry/frame-tap.ts'
+import type { Direction, Tap } from '../../entry/connection.ts'
 import type { Frame } from '../feed.ts'
 import { Ring } from './ring.ts'
 import type { Redact } from './seen-step.ts'
 
-/** Frames that are remembered. */
+/** The number of frames kept. */
 export const REMEMBERED_FRAMES = 1000
 
-/** Characters of a frame that are shown; somewhat more are kept, so that no secret is cut in two and shown by half. */
+/** The number of characters shown of a frame. Twice as many are kept, so that redaction sees secrets at the cut completely. */
 const LONGEST_TEXT = 4096
 const KEPT_TEXT = 2 * LONGEST_TEXT
 
-/** The frames of the agent's connections, while somebody wants to see them. */
+/** Records the frames of the agent's connections, while a page requests them. */
 export class FrameLog {
   readonly frames = new Ring<Frame>(REMEMBERED_FRAMES)
   readonly #tap: Tap
@@ -26,7 +26,7 @@ export class FrameLog {
     }
   }
 
-  /** Listens until the answer is called as often as this. */
+  /** Starts recording. Returns the function that stops it, after as many calls as there were starts. */
   open(): () => void {
     this.#readers += 1
     this.#tap.heard = this.#listen
@@ -37,7 +37,7 @@ export class FrameLog {
   }
 }
 
-/** A frame as pages see it. */
+/** A frame for pages. */
 export function shownFrame(frame: Frame, redact: Redact): Frame {
   const text = redact(frame.text)
   return { ...frame, text: typeof text === 'string' ? text.slice(0, LONGEST_TEXT) : '' }

@@ -4,26 +4,26 @@ import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
 import { contextName, isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 
-/** Contexts that are remembered, the newest. */
+/** The number of contexts kept, the newest. */
 export const REMEMBERED_CONTEXTS = 100
 
-/** Contexts that may begin to be recorded in a second; of the others only those are that somebody watches. So a crowd of new contexts costs no more than these. */
+/** The number of contexts that may start being recorded per second, which bounds the cost of many new contexts. Watched ones always are. */
 export const RECORDED_A_SECOND = 50
 
-/** Who hears of what is recorded. */
+/** Receives the events of all recorded contexts. */
 export interface RecorderListener extends RecordListener {
-  /** A context is recorded from now on, with the actors that are there. */
+  /** A context is recorded from now on, with its present actors. */
   began(actors: LiveActors): void
 }
 
-/** Records what the actors of contexts do. Made when somebody looks, and ended when nobody does. */
+/** Records the actors of contexts, while someone uses the inspector. */
 export class Recorder {
   readonly #clock: Clock
   readonly #listener: RecorderListener
   readonly #live = new ReleasingMap<LiveActors>()
-  /** By the names of their contexts, the oldest first. */
+  /** By context name, oldest first. */
   readonly #records = new ReleasingMap<ContextRecord>()
-  /** The ids of the contexts that are watched, each as often as it is. */
+  /** The ids of watched contexts, once per watcher. */
   readonly #watched: string[] = []
   #second = { beganMs: -Infinity, count: 0 }
 
@@ -32,7 +32,7 @@ export class Recorder {
     this.#listener = listener
   }
 
-  /** The actors that are recorded now. */
+  /** The recorded actors. */
   get recorded(): LiveActors[] {
     return this.#records.values().flatMap(({ actors }) => actors ?? [])
   }
@@ -42,12 +42,12 @@ export class Recorder {
     return this.#live.values()
   }
 
-  /** What is recorded of a context; of several callers' contexts with the same id the newest. */
+  /** The record of a context; if several callers have a context of that id, the newest. */
   find(contextId: string): ContextRecord | undefined {
     return this.#records.values().findLast(({ key }) => key.contextId === contextId)
   }
 
-  /** Records a context from now on, whatever else is recorded. The answer takes that back, once. */
+  /** Records a context regardless of the limit. Returns the function that ends this. */
   watch(contextId: string): () => void {
     this.#watched.push(contextId)
     if (!this.find(contextId)?.actors) {
@@ -79,7 +79,7 @@ export class Recorder {
     }
   }
 
-  /** Records nothing more, and forgets all. */
+  /** Stops recording, and drops everything. */
   stop(): void {
     for (const record of this.#records.values()) record.detach()
     this.#records.clear()

@@ -1,4 +1,4 @@
-/** The newest of a sequence, numbered from 1. */
+/** A ring buffer of the newest items, numbered from 1. */
 export class Ring<T> {
   readonly #capacity: number
   readonly #items: T[] = []
@@ -8,12 +8,12 @@ export class Ring<T> {
     this.#capacity = capacity
   }
 
-  /** The number of the newest; 0 before the first. */
+  /** The number of the newest item; 0 before the first. */
   get last(): number {
     return this.#last
   }
 
-  /** The number of the oldest that is still here. */
+  /** The number of the oldest item kept. */
   get first(): number {
     return Math.max(1, this.#last - this.#capacity + 1)
   }
@@ -23,12 +23,12 @@ export class Ring<T> {
     this.#last += 1
   }
 
-  /** The one of a number from `first` to `last`. */
+  /** The item with a number from `first` to `last`. */
   at(number: number): T | undefined {
     return this.#items[(number - 1) % this.#capacity]
   }
 
-  /** Those that are still here from a number on, oldest first, at most `limit`. */
+  /** The kept items from a number on, oldest first, at most `limit`. */
   from(number: number, limit = Infinity): T[] {
     const items: T[] = []
     for (let at = Math.max(number, this.first); at <= this.#last && items.length < limit; at += 1) {

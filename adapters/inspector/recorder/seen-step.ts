@@ -3,7 +3,7 @@ import { transitionName } from '../../drawing/chart-parts.ts'
 import type { ShownEvent, Step } from '../feed.ts'
 import { stateIds, type ActorEntry } from './actor-entry.ts'
 
-/** A step as it was seen, before anybody asked what is in it. */
+/** A recorded, unformatted step. */
 export interface SeenStep {
   readonly n: number
   readonly atMs: number
@@ -13,20 +13,20 @@ export interface SeenStep {
   readonly event: AnyEventObject
   readonly nodes: readonly AnyStateNode[] | undefined
   readonly transitions: readonly AnyTransitionDefinition[] | undefined
-  /** Which commit of its context it led to, if to any. */
+  /** The number of the context's turn in which it happened. */
   readonly turn: number
   generation: number | undefined
 }
 
-/** Makes a copy of a value, without what nobody is to see. */
+/** Copies a value without secrets. */
 export type Redact = (value: unknown) => unknown
 
-/** Characters of an event's JSON that are shown. */
+/** The maximum length of a shown event's JSON. */
 const LONGEST_EVENT = 4096
 
 const names = new WeakMap<AnyTransitionDefinition, string>()
 
-/** A step as pages see it. */
+/** A step for pages. */
 export function shownStep({ n, atMs, kind, from, to, event, nodes, transitions, generation }: SeenStep, redact: Redact): Step {
   const { sessionId, taskId } = to
   return {
@@ -39,14 +39,14 @@ export function shownStep({ n, atMs, kind, from, to, event, nodes, transitions, 
   }
 }
 
-/** An event without secrets; only its type if it is too long, or cannot be shown. */
+/** An event without secrets; only its type if it is too long or not JSON. */
 export function shownEvent(event: AnyEventObject, redact: Redact): ShownEvent {
   const { type } = event
   try {
     const shown = { ...(redact(event) as object), type }
     if (JSON.stringify(shown).length <= LONGEST_EVENT) return shown
   } catch {
-    // What redacts is its author's code, and may give what JSON has no form for.
+    // The redact function is the user's, and may return something that is not JSON.
   }
   return { type, cut: true }
 }

@@ -1,26 +1,27 @@
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
-import { isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
+import type { Observation } from '../../../runtime/contexts/observers.ts'
+import { type Commit, type Erasure, isErased, type Scope } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
 import type { Redact } from './seen-step.ts'
 
-/** Tasks that are known, those that changed last. */
+/** The number of tasks kept, last changed first. */
 export const KNOWN_TASKS = 10_000
 
-/** Characters of a title. */
+/** The maximum length of a title. */
 const LONGEST_TITLE = 80
 
-/** Who hears of tasks. */
+/** Receives changes of tasks. */
 export interface TaskListener {
   changed(row: TaskRow): void
   removed(taskId: string): void
 }
 
-/** The tasks of all contexts, as commits tell of them. */
+/** The tasks of all contexts, from commits. */
 export class TaskIndex {
-  /** By id, the longest unchanged first, but for those that were read from the store. */
+  /** By id, the longest unchanged first, except tasks that were read from the store. */
   readonly #rows = new Map<string, TaskRow>()
-  /** Those that were there before anybody looked, and of which nobody has read how they began. */
+  /** Tasks from before the observation whose opening was not read yet. */
   readonly #unread = new Set<string>()
   readonly #redact: Redact
   readonly #listener: TaskListener
@@ -34,7 +35,7 @@ export class TaskIndex {
     return this.#rows.get(taskId)
   }
 
-  /** All tasks, the last changed first. */
+  /** All tasks, last changed first. */
   get newest(): TaskRow[] {
     return [...this.#rows.values()].toSorted((a, b) => b.changedMs - a.changedMs)
   }
@@ -55,7 +56,7 @@ export class TaskIndex {
     }
   }
 
-  /** Takes a task as the store has it. Of one that changed since only how it began. */
+  /** Adds a stored task. If it has changed since, only its opening is used. */
   read(row: TaskRow): void {
     const { taskId, openedMs, title } = row
     const known = this.#rows.get(taskId)
@@ -69,7 +70,7 @@ export class TaskIndex {
     }
   }
 
-  /** What a task is called by the message that opened it. */
+  /** The title of a task, from its opening message. */
   title(message: Message): string {
     const title = this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))
     return typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
@@ -85,4 +86,33 @@ export class TaskIndex {
     this.#unread.delete(taskId)
     this.#listener.removed(taskId)
   }
+}
+
+/** The maximum number of tasks that are read per caller. */
+export const EARLIER_TASKS = 1000
+
+const PAGE = 100
+
+/** The stored tasks of some callers, for each caller last changed first. */
+export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[], title: (message: Message) => string): AsyncGenerator<TaskRow, void, undefined> {
+  for (const { tenant, principal } of scopes) {
+    const scope = { tenant, principal }
+    let read = 0
+    let page = await store.listTasks(scope, { limit: PAGE, artifacts: false })
+    for (;;) {
+      for (const { task: { id, contextId, status, history: [opening] = [] }, generation } of page.tasks) {
+        const [first] = await store.readEvents(scope, id, 0, 1)
+        const changedMs = msOf(status.timestamp)
+        const openedMs = first && 'statusUpdate' in first.update ? msOf(first.update.statusUpdate.status.timestamp) : changedMs
+        yield { taskId: id, contextId, owner: scope, state: status.state, generation, openedMs, changedMs, title: opening ? title(opening) : '' }
+      }
+      read += page.tasks.length
+      if (!page.next || read >= EARLIER_TASKS) break
+      page = await store.listTasks(scope, { limit: PAGE, artifacts: false, after: page.next })
+    }
+  }
+}
+
+function msOf(timestamp = ''): number {
+  return Date.parse(timestamp) || 0
 }

@@ -5,17 +5,17 @@ import type { Hub } from '../hub.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 import { StatelySink, type Stately } from './stately-sink.ts'
 
-/** Pauses between tries to connect: doubled each time, from the first to the last. */
+/** The pauses between attempts to connect: doubled from the first to the last. */
 const FIRST_PAUSE_MS = 500
 const LAST_PAUSE_MS = 30_000
 
-/** Bytes that may wait for a receiver; then it is connected anew, and begins with the actors that there are. */
+/** The buffer of a receiver in bytes. Above it, the connection is replaced, and starts with the present actors. */
 export const WAITING_BYTES = 1024 * 1024
 
-/** A connection that does not keep the process. */
+/** Creates a connection that does not keep the process alive. */
 const notHolding: NonNullable<ClientOptions['createConnection']> = options => connect(options as NetConnectOpts).unref()
 
-/** What a link is made with. */
+/** The options of a link. */
 export interface LinkOptions {
   readonly stately: Stately
   readonly redact: Redact
@@ -23,8 +23,8 @@ export interface LinkOptions {
 }
 
 /**
- * Tells a receiver of Stately's (`createInspectorServer`) what the actors do. Connects until it is closed, again and again where
- * it has to, and never keeps the process alive. The answer closes it.
+ * Sends inspection events to a receiver of Stately's (`createInspectorServer`). Reconnects until it is closed, and never keeps the
+ * process alive. Returns the function that closes it.
  */
 export function linkTo(url: string, hub: Hub, { stately, redact, logger }: LinkOptions): () => void {
   let pauseMs = FIRST_PAUSE_MS
@@ -49,7 +49,7 @@ export function linkTo(url: string, hub: Hub, { stately, redact, logger }: LinkO
       timer = setTimeout(open, pauseMs).unref()
       pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)
     })
-    own.on('error', error => logger.info?.('the receiver of the inspection is not there', { url, error }))
+    own.on('error', error => logger.info?.('the receiver of the inspection is unreachable', { url, error }))
   }
   open()
   return () => {

@@ -1,7 +1,7 @@
-/** Where Stately's inspector is. */
+/** The origin of Stately's inspector. */
 export const STATELY_ORIGIN = 'https://stately.ai'
 
-/** The page that hands over what the hub tells to Stately's inspector, which opens no sockets itself. */
+/** The page that passes the hub's events on to Stately's inspector, which opens no sockets itself. */
 export const statelyPage = `<!doctype html>
 <html lang="en">
 <head>
@@ -17,8 +17,8 @@ export const statelyPage = `<!doctype html>
 `
 
 /**
- * The script of that page. The inspector says when it is ready; from then on each frame of the socket goes to it. A socket
- * that closes is opened again, and begins with all actors that there are.
+ * The script of that page. When the inspector is ready, each frame of the socket is posted to it. A closed socket is reopened, and
+ * starts with all present actors.
  */
 export const statelyScript = `const frame = document.querySelector('iframe')
 const { token } = document.body.dataset

@@ -4,26 +4,26 @@ import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import type { Sink } from '../hub.ts'
 import { shownEvent, type Redact } from '../recorder/seen-step.ts'
 
-/** What is taken of Stately's package, an optional peer. */
+/** The used part of Stately's package, an optional peer. */
 export type Stately = Pick<typeof stately, 'createInspector'>
 
-/** Loads it. Throws TypeError that says how to install it. */
+/** Loads it. Throws TypeError with the command that installs it. */
 export async function loadStately(load: () => Promise<Stately> = () => import('@statelyai/inspect')): Promise<Stately> {
   try {
     return await load()
   } catch (cause) {
-    throw new TypeError("Stately's inspector is fed with its package. Install it: npm install --save-dev @statelyai/inspect", { cause })
+    throw new TypeError("Stately's inspector needs its package. Install it: npm install --save-dev @statelyai/inspect", { cause })
   }
 }
 
 /**
- * Speaks Stately's inspection wire: actors with their definitions, events and snapshots, each as JSON text, through Stately's own
- * `createInspector`. That looks at actors only later; what it is given here is what they were then, without secrets.
+ * Sends Stately's inspection protocol: actors with their definitions, events and snapshots, each as JSON text, made by Stately's own
+ * `createInspector`. Since that reads actors later, it gets copies of their present state, without secrets.
  */
 export class StatelySink implements Sink {
   readonly #inspect: (event: InspectionEvent) => void
   readonly #redact: Redact
-  /** Actors that are being made, which have no snapshot yet. */
+  /** New actors, which have no snapshot yet. */
   readonly #unborn = new Map<string, AnyActorRef>()
 
   constructor({ createInspector }: Stately, redact: Redact, send: (text: string) => void) {
@@ -61,7 +61,7 @@ export class StatelySink implements Sink {
     this.#inspect({ type: '@xstate.actor', actorRef, rootId: rootOf(ref).sessionId, system } as unknown as InspectionEvent)
   }
 
-  /** A chart's definition; its first context is data, and treated as such. */
+  /** A chart's definition. Its initial context is data, and is redacted. */
   #config({ logic }: AnyActorRef & { readonly logic?: Partial<AnyStateMachine> }): object | undefined {
     const config = logic?.config
     return config && 'context' in config && typeof config.context !== 'function' ? { ...config, context: this.#redact(config.context) } : config

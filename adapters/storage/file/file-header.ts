@@ -2,25 +2,25 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import type { Database } from '../driver.ts'
 import { StorageError } from '../storage-error.ts'
 
-/** Marks a SQLite file as one of taskchart: "A2AT". SQLite stores it in page 1. */
+/** The application id of taskchart's files: "A2AT". SQLite stores it in page 1. */
 export const APPLICATION_ID = 0x41_32_41_54
 
-/** Where SQLite stores the application id in the file. */
+/** The offset of the application id in the file. */
 export const APPLICATION_ID_OFFSET = 68
 
 const MAGIC = Buffer.from('SQLite format 3\u0000', 'latin1')
 const HEADER_BYTES = 100
-/** 1 for a file that has no log, 2 for one that is written through a log (WAL). */
+/** 1 for a file without a log, 2 for one with a write-ahead log (WAL). */
 const FORMAT_OFFSET = 18
 
 const LOG_HEADER_BYTES = 32
-/** A log's number: SQLite adds 1 whenever it begins the log anew. */
+/** The number of a log: SQLite increments it whenever the log restarts. */
 const SALT_OFFSET = 16
 
 /**
- * The application id in the file while a log with this number has commits that the file has not: "A2" and the last 16 bits of
- * the number. It is written around SQLite, into the file alone. SQLite reads page 1 from the log, where the id is
- * {@link APPLICATION_ID}, and writes that one back with the log.
+ * The application id in the file while the log with this number has commits that the file lacks: "A2" and the last 16 bits of the
+ * number. It is written without SQLite, only into the file. SQLite reads page 1 from the log, where the id is
+ * {@link APPLICATION_ID}, and restores that id at the checkpoint.
  */
 export function idWithLog(salt: number): number {
   return ((APPLICATION_ID & 0xff_ff_00_00) | (salt & 0xff_ff)) >>> 0
@@ -31,40 +31,37 @@ export function logOf(file: string): string {
   return `${file}-wal`
 }
 
-/** The number of a file's log, or `undefined` if the log is not there or is empty. */
+/** The number of a file's log; `undefined` if the log is missing or empty. */
 export function logSalt(file: string): number | undefined {
   return existsSync(logOf(file)) ? startOf(logOf(file), LOG_HEADER_BYTES)?.readUInt32BE(SALT_OFFSET) : undefined
 }
 
-/**
- * Makes an empty file that only its owner can read and write, if there is none of that name. SQLite gives the file's log,
- * index and journal the same rights.
- */
+/** Creates an empty file that only its owner can read and write, unless it exists. SQLite gives the same mode to log, index and journal. */
 export function createPrivately(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600))
   } catch {
-    // It is there, or SQLite says why it cannot be.
+    // It exists, or SQLite will report why it cannot be created.
   }
 }
 
 /**
- * Looks, without SQLite, whether a file is one of taskchart: SQLite would leave traces beside another program's. Throws
- * StorageError if it is not, or if the file and its log are parted. An empty file is as good as none.
+ * Checks, without SQLite, that a file belongs to taskchart: SQLite would create files beside another program's. Throws StorageError if it
+ * does not, or if the file and its log do not match. An empty file counts as missing.
  */
 export function checkHeader(file: string): void {
   throwTwice(() => headerProblem(file))
 }
 
-/** Looks, with SQLite, whether a log has page 1, as the log of a marked file always has. Throws StorageError if not. */
+/** Checks, with SQLite, that the log of a marked file contains page 1. Throws StorageError if not. */
 export function checkPage1(database: Database, file: string): void {
   throwTwice(() => {
     if (database.prepare('PRAGMA application_id').get()?.application_id === APPLICATION_ID) return undefined
-    return `${file} is not whole: the beginning of its log ${logOf(file)} is damaged or cut off. Restore a backup.`
+    return `${file} is incomplete: the beginning of its log ${logOf(file)} is damaged or cut off. Restore a backup.`
   })
 }
 
-/** Throws a problem that is found twice: another process that opens or closes the file changes it and its log one after the other. */
+/** Throws a problem that is found twice in a row: another process changes the file and its log one after the other. */
 function throwTwice(find: () => string | undefined): void {
   const problem = find() && find()
   if (problem !== undefined) throw new StorageError(problem)
@@ -72,25 +69,25 @@ function throwTwice(find: () => string | undefined): void {
 
 function headerProblem(file: string): string | undefined {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (found && !found.isFile()) return `${file} is no file. Choose another name.`
+  if (found && !found.isFile()) return `${file} is not a file. Choose another name.`
   if (!found || found.size === 0) return withoutFile(file)
-  if (found.nlink > 1) return `${file} has ${found.nlink} names (hard links), and a file is safe under one name only, since its log and its lock are found by name. Remove the other names, or use a copy: taskchart db backup FILE TO.`
+  if (found.nlink > 1) return `${file} has ${found.nlink} names (hard links). Only one name is safe, since the log and the lock are found by name. Remove the other names, or use a copy: taskchart db backup FILE TO.`
   const header = startOf(file, HEADER_BYTES)
-  if (header?.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) !== 0) return `${file} is no SQLite file. Choose another name.`
+  if (header?.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) !== 0) return `${file} is not a SQLite file. Choose another name.`
   const id = header.readUInt32BE(APPLICATION_ID_OFFSET)
   if (id === APPLICATION_ID) return header[FORMAT_OFFSET] === 1 ? withForeignLog(file) : undefined
   if (id !== idWithLog(id)) return `${file} is a SQLite file of another program. Choose another name.`
   return withLogNumber(file, id)
 }
 
-/** A file exists before its log, and is never removed here. */
+/** A file is created before its log, and taskchart never deletes it. */
 function withoutFile(file: string): string | undefined {
   const log = logOf(file)
   if (!existsSync(log)) return undefined
-  return `${file} is not there or is empty, but its log ${log} is there, with tasks that only both together hold. Put the file back beside its log. If the file is lost, move the log away, and restore a backup or begin with an empty file.`
+  return `${file} is missing or empty, but its log ${log} is there, and the tasks are in both. Put the file back beside its log. If the file is lost, move the log away, and restore a backup or begin with an empty file.`
 }
 
-/** A file gets a log only after its format says so. */
+/** A log is created only after the file's format says so. */
 function withForeignLog(file: string): string | undefined {
   if (logSalt(file) === undefined) return undefined
   return `${file} has no log yet, so ${logOf(file)} is the log of another file, which was here before this one was restored. Move ${logOf(file)} and ${file}-shm away.`
@@ -99,11 +96,11 @@ function withForeignLog(file: string): string | undefined {
 function withLogNumber(file: string, id: number): string | undefined {
   const salt = logSalt(file)
   if (salt !== undefined && idWithLog(salt) === id) return undefined
-  const what = salt === undefined ? `its log ${logOf(file)}, which is not there or is empty` : `its own log, and ${logOf(file)} is another one`
-  return `${file} is not whole without ${what}. Copy the file and its log together while no server uses them, or make a copy with: taskchart db backup FILE TO.`
+  const what = salt === undefined ? `its log ${logOf(file)}, which is missing or empty` : `its own log, and ${logOf(file)} is another one`
+  return `${file} is incomplete without ${what}. Copy the file and its log together while no server uses them, or make a copy with: taskchart db backup FILE TO.`
 }
 
-/** The first bytes of a file, or `undefined` if it has fewer. */
+/** The first bytes of a file; `undefined` if it is shorter. */
 function startOf(file: string, length: number): Buffer | undefined {
   const bytes = Buffer.alloc(length)
   const descriptor = openSync(file, 'r')

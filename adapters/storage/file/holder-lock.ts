@@ -3,7 +3,7 @@ import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.
 import { reasonOf, StorageError } from '../storage-error.ts'
 import { createPrivately } from './file-header.ts'
 
-/** Who has a file: what another that wants it is told. */
+/** The process that holds a file, for the error of another. */
 export interface Holder {
   readonly pid: number
   readonly host: string
@@ -11,7 +11,7 @@ export interface Holder {
   readonly since: string
 }
 
-/** This process as a holder, from now on. */
+/** This process as the holder, from now on. */
 export function thisHolder(): Holder {
   return { pid: process.pid, host: hostname(), since: new Date().toISOString() }
 }
@@ -22,19 +22,19 @@ interface Held {
 }
 
 /**
- * The files that this process holds. Locks of files are a process's own: two drivers do not see each other's, and whoever
- * opens and closes a file a second time gives its locks up.
+ * The files that this process holds. File locks belong to a process: the drivers do not see each other's, and opening and closing a
+ * file a second time releases them.
  */
 const heldHere = new Map<string, Held>()
 
-/** The driver with which this process holds a file, if it does. */
+/** The entry of a file that this process holds, with its driver. */
 export function holdingHere(file: string): Held | undefined {
   return heldHere.get(file)
 }
 
 /**
- * Holds a file for this process, until the function that it gives is called, which may be called twice, or the process is gone, however it goes: by a
- * transaction on the empty database `FILE-lock`. Throws StorageError, with `holderOf` asked who it is, if another holds it.
+ * Locks a file for this process by a transaction on the empty database `FILE-lock`. The lock ends with the process, or when the returned
+ * function is called, which may be called twice. Throws StorageError if another process holds it; `holderOf` names it.
  */
 export function hold(file: string, holder: Holder, driver: DriverName | undefined, holderOf: () => Holder | undefined): () => void {
   const here = heldHere.get(file)
@@ -49,7 +49,7 @@ export function hold(file: string, holder: Holder, driver: DriverName | undefine
   heldHere.set(file, { holder, driver })
   let isHeld = true
   return () => {
-    // A second time it would let go of what another store has taken since.
+    // A second call would release a lock that another store has taken since.
     if (!isHeld) return
     isHeld = false
     heldHere.delete(file)

@@ -6,10 +6,10 @@ import { checkHeader, checkPage1, createPrivately, logSalt } from './file-header
 import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
 import { migrate, readAsNewest } from './schema.ts'
 
-/** Up to which size a file is looked through when it is opened; that takes 2 ms for each MiB. */
+/** Larger files are not checked for damage when opened; the check takes 2 ms per MiB. */
 const CHECKED_BYTES = 128 * 1024 * 1024
 
-/** The one name of a file, whatever links lead to it. Throws StorageError if its folder is not there. */
+/** The real path of a file, with links resolved. Throws StorageError if its folder does not exist. */
 export function realFile(file: string): string {
   const path = resolve(file)
   try {
@@ -20,9 +20,9 @@ export function realFile(file: string): string {
 }
 
 /**
- * Makes a file ready for this process alone: makes it if it is not there, brings it up to date, and looks whether it is
- * whole if it is no larger than `checkedBytes`. Gives what lets go of it. Throws StorageError for a file that is not ours, held by another, damaged or too new;
- * that file is left as it is.
+ * Prepares a file for exclusive use: creates it if needed, migrates it, and checks a file of up to `checkedBytes` for damage. Returns the
+ * function that releases it. Throws StorageError, and changes nothing, for a file of another program, or one that is in use,
+ * damaged or too new.
  */
 export function prepareFile(file: string, driver: DriverName | undefined, checkedBytes = CHECKED_BYTES): () => void {
   const holder = thisHolder()
@@ -30,10 +30,10 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   const release = hold(file, holder, driver, () => holderOf(file, driver))
   try {
     createPrivately(file)
-    // Read only: the last connection that closes the file removes its log if it may write.
+    // Read-only: the last writer that closes the file would delete its log.
     if (logSalt(file) !== undefined) usingFile(file, () => driverOf(driver)(file, true), database => checkPage1(database, file))
     usingFile(file, () => driverOf(driver)(file, false), database => {
-      // Not yet with a log: the file is marked as ours by one write of its first page, or not at all.
+      // Still without a log: the id in page 1 is written atomically.
       database.exec('PRAGMA synchronous = FULL')
       migrate(database, file)
       if (statSync(file).size <= checkedBytes) checkWhole(database, file)
@@ -46,10 +46,10 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   }
 }
 
-/** The size to which SQLite cuts the file of a log when the log begins anew. */
+/** The size to which SQLite truncates the log file when the log restarts. */
 const LOG_BYTES = 16 * 1024 * 1024
 
-/** Opens a file that is ready: every commit is synced, what is deleted is overwritten, and the log is written back on demand. */
+/** Opens a prepared file: every commit is synced, deleted data is overwritten, and checkpoints are explicit. */
 export function openForWriting(file: string, driver: DriverName | undefined): Database {
   const database = driverOf(driver)(file, false)
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON; PRAGMA cache_size = -32768')
@@ -57,11 +57,11 @@ export function openForWriting(file: string, driver: DriverName | undefined): Da
   return database
 }
 
-/** Opens a file for reading beside whoever holds it, and gives what `prepare` makes of it; whatever is wrong with the file throws StorageError. */
+/** Opens a file for reading while others use it, and returns the result of `prepare`. Throws StorageError for an unusable file. */
 export function openForReading<T>(file: string, prepare: (database: Database) => T): T {
   const here = holdingHere(file)
   if (!here) checkHeader(file)
-  if (!existsSync(file)) throw new StorageError(`${file} is not there.`)
+  if (!existsSync(file)) throw new StorageError(`${file} does not exist.`)
   const database = opened(file, () => driverOf(here?.driver)(file, true))
   try {
     checkPage1(database, file)
@@ -73,7 +73,7 @@ export function openForReading<T>(file: string, prepare: (database: Database) =>
   }
 }
 
-/** Uses a connection and closes it; whatever is wrong with the file throws StorageError. */
+/** Uses a connection and closes it. Throws StorageError for an unusable file. */
 export function usingFile(file: string, open: () => Database, use: (database: Database) => void): void {
   const database = opened(file, open)
   try {
@@ -100,7 +100,7 @@ function unusable(file: string, error: unknown): unknown {
 
 function checkWhole(database: Database, file: string): void {
   const found = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check
-  if (found !== 'ok') throw new StorageError(`${file} is damaged: ${String(found).trim()}. Use a copy of it from before.`)
+  if (found !== 'ok') throw new StorageError(`${file} is damaged: ${String(found).trim()}. Restore a backup.`)
 }
 
 function holderOf(file: string, driver: DriverName | undefined): Holder | undefined {
@@ -112,7 +112,7 @@ function holderOf(file: string, driver: DriverName | undefined): Holder | undefi
       database.close()
     }
   } catch {
-    // The other has just begun, or the file is not ours: it is in use all the same.
+    // The holder has only just started, or the file belongs to another program. It is in use anyway.
     return undefined
   }
 }

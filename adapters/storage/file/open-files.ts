@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { StorageError } from '../storage-error.ts'
 import { APPLICATION_ID_OFFSET, idWithLog, logOf } from './file-header.ts'
 
-/** What a file, its log and its lock are called, after the file's own name. */
+/** The suffixes of a file, its log and its lock. */
 const ENDS = ['', '-wal', '-lock'] as const
 
 const LOG_HEADER_BYTES = 32
@@ -12,10 +12,10 @@ const FRAME_HEADER_BYTES = 24
 const FRAME_SALTS_OFFSET = 8
 const SALTS_BYTES = 8
 
-/** An open store's files as the file system has them, read and written beside SQLite. */
+/** The files of an open store in the file system, accessed without SQLite. */
 export class OpenFiles {
   readonly #file: string
-  /** Closed after SQLite has closed the file: a process that closes a file loses its locks of it. */
+  /** Closed after SQLite has closed the file: closing a file releases the process's locks on it. */
   readonly #main: number
   readonly #log: number
   readonly #identities: readonly string[]
@@ -30,7 +30,7 @@ export class OpenFiles {
     this.#identities = ENDS.map(end => identityOf(file + end))
   }
 
-  /** Throws StorageError if the file, its log or its lock has been removed or replaced. */
+  /** Throws StorageError if the file, its log or its lock was removed or replaced. */
   check(): void {
     const end = ENDS.find((end, i) => identityOf(this.#file + end) !== this.#identities[i])
     if (end === undefined) return
@@ -38,17 +38,14 @@ export class OpenFiles {
     throw new StorageError(`${this.#file}${end} was removed or replaced while the store was open, so nothing more is stored. ${advice}`)
   }
 
-  /**
-   * Marks the file as one that is not whole without its log. The newest frame of the log has to be page 1: so the mark goes
-   * when the whole log is written back, before the log begins anew.
-   */
+  /** Marks the file as incomplete without its log. The newest frame of the log must be page 1, so that a checkpoint removes the mark. */
   markWithLog(): void {
     const id = Buffer.alloc(4)
     id.writeUInt32BE(idWithLog(this.#readLogHeader().readUInt32BE(SALTS_OFFSET)))
     writeSync(this.#main, id, 0, id.length, APPLICATION_ID_OFFSET)
   }
 
-  /** Says whether the log has this many frames. The file of the log says nothing: it stays as it is when the log begins anew. */
+  /** Whether the log has this many frames. The size of its file does not tell, since a restarted log overwrites it. */
   logReaches(frames: number): boolean {
     const header = this.#readLogHeader()
     const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_BYTES_OFFSET)
@@ -67,7 +64,7 @@ export class OpenFiles {
   }
 }
 
-/** A file's device and number there; '' for none. */
+/** A file's device and inode; '' if it does not exist. */
 function identityOf(path: string): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found ? `${found.dev}.${found.ino}` : ''

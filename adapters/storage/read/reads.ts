@@ -6,26 +6,25 @@ import type { Database, Statement } from '../driver.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from '../rows/damage.ts'
 import { originalText, storedText } from '../rows/stored-text.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
-import { openCounts } from './open-counts.ts'
 import { TaskLister } from './task-lister.ts'
 import { fewest, type TaskReader } from './task-reader.ts'
-import { taskSizes } from './task-sizes.ts'
+import { openCounts, taskSizes } from './totals.ts'
 
-/** Hears of what is left out of an answer because it is damaged. */
+/** Receives the error for damaged data that is left out of an answer. */
 export type ReportDamage = (error: Error) => void
 
-/** The reads of a task's rows as JSON text, for whoever passes it on. */
+/** Reads of a task's rows as JSON text, to be passed on unparsed. */
 export interface TaskTexts {
   readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): string
   readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): string
 }
 
-/** The names of the reads that give values. */
+/** The names of reads that return values. */
 export type ReadName = Exclude<keyof Reads, 'texts'>
 
 /**
- * The reads of the store port, on one connection. What is damaged throws A2AError where it was asked for by its name, and
- * is left out, and reported, where it is one of many.
+ * The reads of the store port, on one connection. Damaged data throws A2AError if it was requested by id, and is left out and reported
+ * if it is one of many.
  */
 export class Reads {
   readonly texts: TaskTexts
@@ -101,7 +100,7 @@ export class Reads {
   readWakes(limit: number, after: WakeCursor): Wake[] {
     const wakes: Wake[] = []
     let { atMs, taskId } = { ...after, taskId: storedText(after.taskId) }
-    // Where wakes were left out others take their place: a page that is not full is the last.
+    // Damaged wakes are replaced by later ones, since a page that is not full counts as the last.
     for (;;) {
       const wanted = limit - wakes.length
       const found = this.#wakes.all(atMs, taskId, wanted) as unknown as { task: number; wakeAtMs: number; taskId: string }[]
@@ -176,7 +175,7 @@ export class Reads {
   readOpenWebhooks(limit: number, after: number): StoredWebhook[] {
     const webhooks: StoredWebhook[] = []
     let from = after
-    // As with wakes: what is left out makes no page the last.
+    // As with wakes, damaged rows must not make a page look like the last.
     for (;;) {
       const wanted = limit - webhooks.length
       const found = this.#openWebhooks.all(from, wanted) as { place: number }[]
@@ -204,7 +203,7 @@ export class Reads {
     return scope === undefined ? undefined : reading(`Context ${key.contextId}`, () => this.#find.context.one(scope, storedText(key.contextId)))
   }
 
-  /** Reads something of a task of a scope. */
+  /** Reads data of a task in a scope. */
   #ofTask<T>(scope: Scope, taskId: string, read: (row: StoredTaskRow) => T): T | undefined {
     const number = this.#scopeNumber(scope)
     if (number === undefined) return undefined
@@ -214,7 +213,7 @@ export class Reads {
     })
   }
 
-  /** The row to which an index leads, if it is whole and what the index says. */
+  /** The row that an index refers to, if it is intact and agrees with the index. */
   #rowOf(task: number, expected: Partial<StoredTaskRow>): StoredTaskRow | undefined {
     return this.#safely(`The task with the row ${task}`, () => {
       const row = this.#find.taskByNumber.one(task)
@@ -238,7 +237,7 @@ export class Reads {
     return scope ? [webhookOf({ tenant: originalText(scope.tenant), principal: originalText(scope.principal) }, row, webhook)] : []
   }
 
-  /** A task of a list: none if it is damaged. */
+  /** A task of a list; empty if it is damaged. */
   #shown(scope: Scope, task: number, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
     const row = this.#rowOf(task, expected)
     const stored = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.read(scope, row, options))

@@ -6,18 +6,18 @@ import { originalText, storedText } from '../rows/stored-text.ts'
 
 const STATES = Object.keys(TASK_STATES)
 
-/** Comes after the time of every status. */
+/** Sorts after the time of every status. */
 const NO_END = '~'
 
-/** Where a task stands in a list, and which row it has. */
+/** A task's position in a list, and its row. */
 export interface ListedTask {
   readonly task: number
   readonly time: string
-  /** As the column holds it. */
+  /** In its stored form. */
   readonly taskId: string
 }
 
-/** Finds the pages of lists: of each state the tasks of a scope or context stand in one index by status time and id. */
+/** Finds the pages of lists. One index has the tasks of a scope or context by state, status time and id. */
 export class TaskLister {
   readonly #of
 
@@ -31,7 +31,7 @@ export class TaskLister {
     this.#of = { scope: by('scope'), context: by('context') }
   }
 
-  /** The tasks of the page that a query asks for, how many match in all, and where the next page begins. `number` is that of the scope or context. */
+  /** The tasks on a page, the number of all matches, and the cursor of the next page. `number` is that of the scope or context. */
   page(of: 'scope' | 'context', number: number, { state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: number) => number): { tasks: ListedTask[]; total: number; next?: TaskCursor } {
     const { count, page } = this.#of[of]
     const [time, taskId] = after ? [after.timestamp, storedText(after.taskId)] : [NO_END, '']

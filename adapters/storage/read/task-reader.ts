@@ -6,20 +6,20 @@ import { DamagedRow } from '../rows/damage.ts'
 import { originalText } from '../rows/stored-text.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 
-/** How many tasks are kept as they were read, and with how many events one is. */
+/** The size of the cache, and the number of events from which a task is cached. */
 const KEPT = 32
 const KEPT_FROM = 64
 
-/** A task as it was read, with so many of its messages. */
+/** A cached task, with the number of its messages. */
 interface KeptTask {
   readonly record: TaskRecord
   readonly messages: number
 }
 
-/** The most rows that a piece of a task has. */
+/** The maximum number of rows in a page of a task. */
 const PAGE_ROWS = 1000
 
-/** Reads tasks: makes them of their events and messages, and finds out if one is missing. */
+/** Reads tasks: builds them from their events and messages, and detects missing rows. */
 export class TaskReader {
   readonly #page
   readonly #terms
@@ -31,7 +31,7 @@ export class TaskReader {
   readonly #bytes: Statement
   readonly #eventBytes: Statement
   readonly #messageBytes: Statement
-  /** Tasks with many events, by their ids: a later read adds their new rows. */
+  /** LRU cache of tasks with many events, by id: a later read adds their new rows. */
   readonly #kept = new LruCache<KeptTask>(KEPT)
 
   constructor(database: Database, { events, messages, snapshots }: Tables) {
@@ -47,10 +47,10 @@ export class TaskReader {
       SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes`)
   }
 
-  /** The task of a row. Throws DamagedRow if anything that it is made of is damaged. */
+  /** Reads the task of a row. Throws DamagedRow if any of its rows is damaged. */
   read(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}): StoredTask {
     const { historyLength, artifacts, within } = options
-    // A live task whose actor cannot be restored is damaged, though what it said can be read.
+    // A live task without an intact snapshot cannot be restored, so it counts as damaged.
     if (row.endedAtMs === null) this.snapshotOf(row)
     const key = { tenant: scope.tenant, principal: scope.principal, contextId: originalText(row.contextId) }
     if (historyLength === 0 && artifacts === false) return projectTask(this.#statusOf(key, row), options)
@@ -59,24 +59,24 @@ export class TaskReader {
     return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), large: { messages: row.messages, bytes } }
   }
 
-  /** Forgets what was read: tasks have been removed. */
+  /** Clears the cache after tasks were removed. */
   forget(): void {
     this.#kept.clear()
   }
 
-  /** The snapshot of a task that has not ended. */
+  /** The snapshot of a live task. */
   snapshotOf({ task }: StoredTaskRow): string {
     const row = this.#snapshot.one(task)
     if (!row) throw new DamagedRow('snapshots')
     return row.snapshot
   }
 
-  /** How many bytes the snapshot of a task has, which is not read for it; 0 if it has none. */
+  /** The size of a task's snapshot in bytes, without reading it; 0 without one. */
   snapshotBytesOf(task: number): number {
     return Number(this.#snapshotBytes.get(task)?.bytes ?? 0)
   }
 
-  /** How many bytes a task's events and messages have. None of them is read for it. */
+  /** The size of a task's events and messages in bytes, without reading them. */
   bytesOf(task: number): number {
     return Number(this.#bytes.get(task, task)?.bytes)
   }
@@ -89,7 +89,7 @@ export class TaskReader {
     return listOf(rows)
   }
 
-  /** A task's messages but for the first ones, as JSON. */
+  /** A task's messages after the first `after`, as JSON. */
   readMessages({ task, messages }: StoredTaskRow, after: number, bytes: number): string {
     const most = fewest(this.#messageBytes.all(task, PAGE_ROWS, after), bytes)
     const rows = this.#messagePage.all(task, most, after)
@@ -97,7 +97,7 @@ export class TaskReader {
     return listOf(rows)
   }
 
-  /** What a task is without history and artifacts, of the few rows that say it. */
+  /** A task without history and artifacts, from the few rows that this needs. */
   #statusOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
     const record = newTaskRecord(key, originalText(row.taskId))
     const newest = row.statusAt === 0 ? [] : this.#status.all(row.task, row.statusAt)
@@ -107,10 +107,10 @@ export class TaskReader {
     return record
   }
 
-  /** A task as its rows make it: each message comes at the generation that it met. Of a task that is kept only new rows are read. */
+  /** A task from all of its rows: each message is applied at its generation. For a cached task only new rows are read. */
   #wholeOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
     const { record, messages: known } = this.#kept.get(row.taskId, () => ({ record: newTaskRecord(key, originalText(row.taskId)), messages: 0 }))
-    // It is kept again when all of its rows are applied: a damaged one throws.
+    // Cached again after all rows are applied, since a damaged one throws.
     this.#kept.delete(row.taskId)
     const events = this.#page.all(row.task, record.generation, row.generation)
     const messages = this.#messagePage.all(row.task, row.messages, known).map(({ body }) => JSON.parse(body) as MessageRow)
@@ -130,14 +130,14 @@ export class TaskReader {
   }
 }
 
-/** How many rows to read that have so many bytes together: the fewest, and at least one. */
+/** The smallest number of rows whose sizes add up to `bytes`, at least one. */
 export function fewest(rows: readonly Record<string, Value>[], bytes: number): number {
   let left = bytes
   const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
   return end < 0 ? Math.max(1, rows.length) : end + 1
 }
 
-/** The list of some rows' bodies as JSON. */
+/** The bodies of rows as a JSON array. */
 function listOf(rows: readonly { readonly body: string }[]): string {
   return `[${rows.map(({ body }) => body).join()}]`
 }
@@ -146,7 +146,7 @@ function eventOf({ body }: EventRow): TaskEvent {
   return JSON.parse(body) as TaskEvent
 }
 
-/** Rows that are not there are damage too. */
+/** Missing rows count as damage. */
 function checkCount(rows: readonly unknown[], count: number): void {
   if (rows.length < count) throw new DamagedRow('events and messages')
 }

@@ -3,7 +3,7 @@ import type { NewWebhook } from '../../../runtime/store/rows.ts'
 import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../../runtime/store/store.ts'
 import { storedText } from './stored-text.ts'
 
-/** A task's row; null stands for what it does not have. */
+/** A task's row in a commit; null for absent members. */
 export interface TaskRows {
   readonly taskId: string
   readonly state: string
@@ -12,28 +12,28 @@ export interface TaskRows {
   readonly wakeAtMs: number | null
 }
 
-/** A text of so many characters makes an event large. */
+/** The length of text from which an event is large. */
 const LARGE_CHARACTERS = 1024 * 1024
 
-/** One entry of a commit's log: its JSON, made once, and what its row is found by. */
+/** One entry of a commit's log: its JSON, and the columns of its row. */
 export interface LogRow {
-  /** Empty of a large event: that goes to the thread as it is, which takes less time here than its JSON. */
+  /** Empty for a large event, which is sent to the thread as an object: that takes less time here than its JSON. */
   readonly body: string
   readonly large: TaskEvent | undefined
-  /** How long its JSON is, about. */
+  /** The approximate length of its JSON. */
   readonly characters: number
-  /** The task that it is about, if any. */
+  /** The task of the entry, if any. */
   readonly taskId: string | undefined
-  /** Of an event; 0 of a message. */
+  /** The generation of an event; 0 for a message. */
   readonly generation: number
-  /** Of a status: its state, and its time if it has one. */
+  /** The state and the time of a status. */
   readonly state: string | undefined
   readonly time: string
   /** Whether it is a status with metadata. */
   readonly isTerm: boolean
 }
 
-/** A commit as it goes to the engine: flat, with the JSON of each row, and keys and ids as columns hold them. */
+/** A commit in the form for the engine: flat, with the JSON of each row, and keys and ids in their stored form. */
 export interface CommitRows {
   readonly tenant: string
   readonly principal: string
@@ -48,7 +48,7 @@ export interface CommitRows {
   readonly webhooks: readonly (NewWebhook & { readonly told: number })[]
 }
 
-/** Makes the rows of a commit: of literals, since it is made for every commit, and objects made by spreading cost several times as much. */
+/** Makes the rows of a commit. Written as literals: this runs for every commit, and spreading objects costs several times as much. */
 export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sends, webhooks }: Commit): CommitRows {
   return {
     tenant: storedText(key.tenant), principal: storedText(key.principal), contextId: storedText(key.contextId), expected, atMs, snapshot,
@@ -79,7 +79,7 @@ function eventRow(event: TaskEvent): LogRow {
   return { body, large, characters: large ? largest : body.length, taskId: storedText(taskId), generation, state, time, isTerm }
 }
 
-/** How long the longest text of an artifact is, or the longest file in it. */
+/** The length of the longest text or file of an artifact. */
 function longestIn({ artifact: { parts } }: TaskArtifactUpdateEvent): number {
   let longest = 0
   for (const { text, raw } of parts as readonly { readonly text?: string; readonly raw?: string }[]) longest = Math.max(longest, (text ?? raw ?? '').length)

@@ -1,6 +1,6 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
 
-/** A row that is not as it was written. */
+/** A row that differs from what was written. */
 export class DamagedRow extends Error {
   override readonly name = 'DamagedRow'
 
@@ -9,7 +9,7 @@ export class DamagedRow extends Error {
   }
 }
 
-/** Reads for something that is named to the client, who hears that its data is damaged if a row is; `what` is as in `Task t1`. */
+/** Reads data that a client requested by id. A damaged row throws A2AError; `what` names the data, as in `Task t1`. */
 export function reading<T>(what: string, read: () => T): T {
   try {
     return read()
@@ -19,7 +19,7 @@ export function reading<T>(what: string, read: () => T): T {
   }
 }
 
-/** Reads what may be missing: nothing, after a word to `report`, if a row is damaged. */
+/** Reads data that may be missing. A damaged row is reported, and gives `undefined`. */
 export function unlessDamaged<T>(read: () => T, report: (error: DamagedRow) => void = () => {}): T | undefined {
   try {
     return read()
@@ -30,7 +30,7 @@ export function unlessDamaged<T>(read: () => T, report: (error: DamagedRow) => v
   }
 }
 
-/** What a client gets that asks for what is damaged. */
+/** The error for a client that requests damaged data. */
 export function damaged(what: string, cause: unknown): A2AError {
   return new A2AError('InternalError', `${what} cannot be read: its stored data is damaged.`, { cause })
 }

@@ -5,8 +5,8 @@ import { DamagedRow } from './damage.ts'
 type Cells = Readonly<Record<string, Value>>
 
 /**
- * A table whose rows carry a checksum over all of their cells in the column `sum`, written with every row and verified at
- * every read: a row that is not as it was written throws {@link DamagedRow} and is never given away.
+ * A table whose rows have a checksum over all cells in the column `sum`, written with every row and verified on every read. A row that
+ * differs from what was written throws {@link DamagedRow} and is never returned.
  */
 export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
   readonly #database: Database
@@ -21,20 +21,20 @@ export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
     this.#insert = database.prepare(`INSERT INTO ${name} (${columns.join(', ')}, sum) VALUES (${columns.map(() => '?').join(', ')}, ?)`)
   }
 
-  /** Adds a row whose key is new. */
+  /** Adds a row with a new key. */
   insert(row: Row): void {
     const cells = this.#cellsOf(row)
     this.#insert.run(...cells, sumOf(cells))
   }
 
-  /** Prepares changes of rows: writes the cells of `columns`, and the sum, of the row that has the cells of `key`. */
+  /** Prepares an update of `columns`, and of the sum, in the row with the cells of `key`. */
   updating(columns: readonly (keyof Row & string)[], key: readonly (keyof Row & string)[]): (row: Row) => void {
     const changes = columns.map(column => `${column} = ?`)
     const statement = this.#database.prepare(`UPDATE ${this.#name} SET ${changes.join(', ')}, sum = ? WHERE ${key.map(column => `${column} = ?`).join(' AND ')}`)
     return row => void statement.run(...columns.map(column => row[column]), sumOf(this.#cellsOf(row)), ...key.map(column => row[column]))
   }
 
-  /** Prepares a read of the rows that have the given cells in the columns `by`; `more` is SQL that follows, such as an order. */
+  /** Prepares a read of the rows with the given cells in the columns `by`; `more` is SQL that follows, such as an order. */
   reading(by: readonly (keyof Row & string)[], more = ''): Reading<Row> {
     const condition = by.map(column => `${column} = ?`).join(' AND ')
     const statement = this.#database.prepare(`SELECT ${this.#columns.join(', ')}, sum FROM ${this.#name} WHERE ${condition} ${more}`)
@@ -51,34 +51,33 @@ export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
     return this.#columns.map(column => row[column])
   }
 
-  /** A damaged index that leads to a wrong row is found out too: SQLite takes the key from the index, and the sum knows the row's own. */
+  /** Also detects a damaged index that refers to a wrong row: SQLite takes the key from the index, and the sum covers the row's own. */
   #verified(cells: Cells): Row {
     const row = cells as unknown as Row
     if (cells.sum !== sumOf(this.#cellsOf(row))) throw new DamagedRow(this.#name)
     return row
   }
 
-  /** A cell can be so damaged that the driver cannot make a value of it. */
+  /** A cell may be so damaged that the driver cannot convert it. */
   #safely<T>(read: () => T): T {
     try {
       return read()
     } catch (error) {
-      /* c8 ignore next -- so it is with node:sqlite, which Node 20 does not have */
+      /* c8 ignore next -- only with node:sqlite, which Node 20 does not have */
       if (error instanceof RangeError) throw new DamagedRow(this.#name, { cause: error })
       throw error
     }
   }
 }
 
-/** A prepared read. Both throw DamagedRow if a row is damaged. */
+/** A prepared read. Both methods throw DamagedRow for a damaged row. */
 export interface Reading<Row> {
   /** The first row, if there is one. */
   one(...values: Value[]): Row | undefined
-  /** Every row. */
   all(...values: Value[]): Row[]
 }
 
-/** A checksum over cells: the kind of each counts, and where each ends. */
+/** A checksum over cells, their types and their lengths. */
 function sumOf(cells: readonly Value[]): number {
   return crc32(cells.map(cell => (typeof cell === 'string' ? `${cell.length}:${cell}` : String(cell))).join())
 }

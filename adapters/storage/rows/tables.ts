@@ -1,18 +1,18 @@
 import type { Database } from '../driver.ts'
 import { Table } from './table.ts'
 
-/** A tenant and principal. Its number, like those of contexts and tasks, is this file's own. */
+/** A tenant and principal. Numbers of scopes, contexts and tasks are local to this file. */
 export type ScopeRow = { scope: number; tenant: string; principal: string }
 
 export type ContextRow = {
   context: number
   scope: number
   contextId: string
-  /** Its commit number. */
+  /** The number of its commits. */
   commits: number
-  /** When its newest commit was decided. */
+  /** The time of its newest commit. */
   atMs: number
-  /** How many tasks it has, ended ones too. */
+  /** The number of its tasks, ended ones included. */
   tasks: number
   /** The number of its newest message. */
   messages: number
@@ -26,36 +26,36 @@ export type StoredTaskRow = {
   contextId: string
   taskId: string
   state: string
-  /** The time of its newest status, and its generation; '' and 0 before the first. */
+  /** The time of its newest status, and the status's generation; '' and 0 before the first. */
   time: string
   statusAt: number
   generation: number
-  /** How many messages met it. */
+  /** The number of its messages. */
   messages: number
   wakeAtMs: number | null
-  /** When the commit was decided that ended it; null while it lives. */
+  /** The time of the commit that ended it; null while it is live. */
   endedAtMs: number | null
 }
 
-/** The snapshot of a task that has not ended; apart, so that ended tasks, which are most, take little room. */
+/** The snapshot of a live task, in its own table, so that ended tasks, which are most, take little space. */
 export type SnapshotRow = { task: number; snapshot: string }
 
 /** `isTerm` is 1 for a status with metadata; `body` is the TaskEvent as JSON. */
 export type EventRow = { task: number; generation: number; isTerm: number; body: string }
 
-/** `number` counts a context's messages; `task` is the one that it met, if any; `body` is the MessageRow as JSON. */
+/** `number` counts a context's messages; `task` is the one that received it, if any; `body` is the MessageRow as JSON. */
 export type MessageTableRow = { context: number; number: number; task: number | null; body: string }
 
-/** `entry` gives the order of first writing; `body` is the value as JSON. */
+/** `entry` is the order of first writing; `body` is the value as JSON. */
 export type JournalTableRow = { entry: number; task: number; key: string; body: string }
 
-/** A send outlives its context, so it has that by its id. `body` is the SendRow as JSON. */
+/** Refers to its context by id, since it outlives it. `body` is the SendRow as JSON. */
 export type SendTableRow = { scope: number; key: string; contextId: string; expiresAtMs: number; body: string }
 
-/** `place` gives the order of first writing, `isOpen` is 1 while it is told; `body` is the WebhookRow as JSON. */
+/** `place` is the order of first writing, `isOpen` is 1 until its delivery ends; `body` is the WebhookRow as JSON. */
 export type WebhookTableRow = { place: number; task: number; id: string; isOpen: number; body: string }
 
-/** The tables of a file, each of its rows with a checksum. */
+/** The tables of a file, whose rows have checksums. */
 export function tablesOf(database: Database) {
   return {
     scopes: new Table<ScopeRow>(database, 'scopes', ['scope', 'tenant', 'principal']),
@@ -75,8 +75,8 @@ export function tablesOf(database: Database) {
 export type Tables = ReturnType<typeof tablesOf>
 
 /**
- * Version 1. Keys are texts of `storedText`; lists are read by their indexes alone, a state at a time, and each index has
- * only the rows that it is for.
+ * Version 1. Keys are texts of `storedText`. Lists are read from indexes only, one state at a time; partial indexes contain only the
+ * rows that they serve.
  */
 export const VERSION_1 = `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -138,5 +138,5 @@ export const VERSION_2 = `
   CREATE INDEX webhooks_open ON webhooks (place) WHERE isOpen = 1;
 `
 
-/** What a reader of a file of version 1 has in place of what came after, for itself alone. */
+/** A temporary table that stands for version 2 while a file of version 1 is read. */
 export const AS_VERSION_2 = `CREATE TEMP TABLE webhooks ${WEBHOOKS}`

@@ -1,23 +1,23 @@
-/** A user with items that wait, and what it has cost. */
+/** A user with waiting items, and the accumulated cost. */
 interface User<T> {
   readonly items: T[]
   cost: number
 }
 
 /**
- * Items of several users. The next item is one of the user that has cost the least since it began to wait; the items of one user
- * keep their order. So a user with few cheap items does not wait for another with many or expensive ones.
+ * A fair queue for items of several users. The next item belongs to the user with the lowest cost; each user's items keep their order.
+ * So a user with few cheap items does not wait for another with many or expensive ones.
  */
 export class LeastCostQueue<T> {
   readonly #waiting = new Map<string, User<T>>()
-  /** Of users with nothing that waits: what they have cost more than the others. */
+  /** The costs of users without waiting items. */
   readonly #costs = new Map<string, number>()
   #size = 0
   #least = 0
   readonly #most: number
   #last: { readonly name: string; readonly user: User<T> } | undefined
 
-  /** `most` bounds the cost of one item. A cost that is measured as time contains the time of other processes. */
+  /** `most` bounds the cost of one item, since a measured time may include other processes. */
   constructor(most = Infinity) {
     this.#most = most
   }
@@ -33,7 +33,7 @@ export class LeastCostQueue<T> {
     else this.#waiting.set(name, { items: [item], cost: Math.max(this.#least, this.#costs.get(name) ?? 0) })
   }
 
-  /** Takes the next item, if it is wanted. What it costs is said with {@link charge}. */
+  /** Removes the next item, if it is wanted. {@link charge} then sets its cost. */
   take(isWanted: (item: T) => boolean = () => true): T | undefined {
     this.#last = undefined
     for (const [name, user] of this.#waiting) if (!this.#last || user.cost < this.#last.user.cost) this.#last = { name, user }
@@ -46,7 +46,7 @@ export class LeastCostQueue<T> {
     return item
   }
 
-  /** Charges the user of the item that was taken last. */
+  /** Adds a cost to the user of the last taken item. */
   charge(cost: number): void {
     if (!this.#last) return
     const { name, user } = this.#last

@@ -6,20 +6,20 @@ import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Chan
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
 
-/** How long the reads of one user go on before the answers are sent, in milliseconds, and those of all. Writes and new requests come next. */
+/** The time limits for reads per turn, in milliseconds: of one user, and of all. Then come writes and new requests. */
 const READING_MS = 10
 const READING_ALL_MS = 40
 
-/** What each read costs at least, in milliseconds. */
+/** The minimum cost of a read, in milliseconds. */
 const READ_MS = 0.01
 
-/** The most answers to reads that are on their way to the event loop: it takes only so many in one turn. */
+/** The maximum number of groups of answers in transit: the event loop takes a limited number per turn. */
 const GROUPS_AHEAD = 2
 
-/** From so many characters on, a group of answers takes the place of all of these. */
+/** A group of answers from this length on counts as the maximum. */
 const LARGE_CHARACTERS = 256 * 1024
 
-/** The thread of one store: it works off what it is sent until it is told to close, and then ends by itself. */
+/** The worker thread of one store. It processes messages until `close`, and then ends. */
 const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
 const tell = (told: Told) => port.postMessage(told)
@@ -38,21 +38,21 @@ port.on('message', (sent: Batch | Word) => {
   schedule()
 })
 
-/** Takes all messages that have arrived before a turn begins. */
+/** Schedules a turn after all messages that have arrived. */
 function schedule(): void {
   if (isScheduled) return
   isScheduled = true
   setImmediate(turn)
 }
 
-/** Reads for a few milliseconds, then one batch of writes, then a portion of free pages, so that no caller waits for all requests of another. */
+/** Reads for a few milliseconds, writes one batch, and releases some free pages, so that no caller waits for all requests of another. */
 function turn(): void {
   isScheduled = false
   if (reads.size > 0 && ahead < GROUPS_AHEAD) answerReads()
   const batch = writes.shift()
   if (batch) tell(written(batch))
   const hasRoomToGive = engine.tidy()
-  /* c8 ignore next -- the thread is ended on this word, before it could say what of it has run */
+  /* c8 ignore next -- the link terminates the thread before it could report coverage */
   if (engine.broken) tell({ stopped: engine.broken.message })
   if (writes.length > 0 || (reads.size > 0 && ahead < GROUPS_AHEAD) || (hasRoomToGive && !isClosing)) schedule()
   else if (isClosing && reads.size === 0) close()
@@ -88,7 +88,7 @@ function answerReads(): void {
 
 type Read<Result> = (...args: readonly unknown[]) => Result
 
-/** A read's result as JSON: a text crosses threads at less cost than what it says. */
+/** A read's result as JSON: sending text between threads is cheaper than sending objects. */
 function read({ name, args }: ReadCall): string | undefined {
   return engine.read(reads => {
     if (name === 'readEvents' || name === 'readTaskMessages') return (reads.texts[name] as Read<string>)(...args)

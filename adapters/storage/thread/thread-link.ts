@@ -5,21 +5,21 @@ import type { Batch, Change, Changed, NumberedRead, ReadCall, ThreadData, Told, 
 import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
 
 /**
- * How many batches of writes the thread has at once: one to work on and one to go on with. Whatever comes meanwhile makes
- * the next, so the more there is to do, the more commits share a sync.
+ * The number of batches of writes that the thread has at once: one in progress and the next. Writes that arrive meanwhile form a later
+ * batch, so under load more commits share a sync.
  */
 const BATCHES_AHEAD = 2
 
-/** What the link tells whoever opened it. */
+/** Receives the reports of a link. */
 export interface LinkListener {
   damaged(message: string): void
-  /** Nothing can be written or read any more. */
+  /** The store has failed for good. */
   stopped(error: StorageError): void
 }
 
 /**
- * The way to the thread that has the file. What is asked in one turn of the event loop goes there together; reads go at
- * once, and the thread takes those of each user in turn. Each promise settles when the thread has answered.
+ * The connection to the worker thread that has the file. Calls of one turn of the event loop are sent together. Reads are sent at once,
+ * and the thread schedules them fairly among users. Each promise settles with the thread's answer.
  */
 export class ThreadLink {
   readonly #worker: Worker
@@ -28,7 +28,7 @@ export class ThreadLink {
   readonly #writes = new WriteQueue()
   #calls: NumberedRead[] = []
   #lastRead = 0
-  /** Who waits for the thread: for reads by their numbers, for writes the oldest first. */
+  /** Pending calls: reads by number, writes oldest first. */
   readonly #readers = new Map<number, Waiting<string | undefined>>()
   readonly #sentWrites: WriteBatch[] = []
   #isScheduled = false
@@ -36,11 +36,11 @@ export class ThreadLink {
 
   constructor(data: ThreadData, listener: LinkListener) {
     this.#listener = listener
-    // Preloads of the command line, such as tracers and loaders, are for the process's own code; those of NODE_OPTIONS come along.
+    // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still run.
     this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data, execArgv: [] })
     this.#worker.unref()
     this.#worker.on('message', (told: Told) => this.#hear(told))
-    this.#worker.on('error', error => this.#stop(`${data.file} cannot be used any more: ${error.message}`))
+    this.#worker.on('error', error => this.#stop(`${data.file} can no longer be used: ${error.message}`))
     this.#ended = new Promise(resolve => this.#worker.once('exit', () => resolve()))
   }
 
@@ -52,7 +52,7 @@ export class ThreadLink {
     return this.#asked(waiting => this.#writes.addChange(change, waiting))
   }
 
-  /** Answers with JSON. */
+  /** Resolves with JSON. */
   read({ name, args }: ReadCall, user: string): Promise<string | undefined> {
     return this.#asked(waiting => {
       this.#lastRead += 1
@@ -61,7 +61,7 @@ export class ThreadLink {
     })
   }
 
-  /** Has the thread finish what it was asked, and end. */
+  /** Lets the thread finish its work, and ends it. */
   async close(): Promise<void> {
     if (!this.#end) {
       this.#end = new TypeError('The store is closed.')
@@ -86,12 +86,12 @@ export class ThreadLink {
     setImmediate(() => this.#flush())
   }
 
-  /** The characters of the writes that the thread has. */
+  /** The length of the writes that the thread has. */
   get #charactersSent(): number {
     return this.#sentWrites.reduce((sum, { characters }) => sum + characters, 0)
   }
 
-  /** Sends what has come together, of the writes at most so many batches that the thread has enough to do. */
+  /** Sends pending reads, and writes up to the limits. */
   #flush(ahead = BATCHES_AHEAD, characters = CHARACTERS_A_BATCH): void {
     this.#isScheduled = false
     if (this.#calls.length > 0) {
@@ -106,7 +106,7 @@ export class ThreadLink {
     }
   }
 
-  /** The process lives at least until what is sent is answered. */
+  /** Keeps the process alive until the batch is answered. */
   #post(batch: Batch): void {
     this.#worker.ref()
     this.#say(batch)
@@ -126,19 +126,19 @@ export class ThreadLink {
         this.#readers.delete(number)
         settle(reader, outcome)
       }
-      // Once the answers are parsed, which the promises above lead to.
+      // Sent after the answers are parsed, which the promises above lead to.
       setImmediate(() => this.#say(told.weight))
     } else {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
       for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)
       if (change && told.change) settle(change.waiting, told.change)
-      // Not at once: Node hands over up to 1,000 messages of a thread in one turn of the event loop, so the next batches could take all of it.
+      // Not sent at once: Node delivers up to 1,000 messages of a thread in one turn of the event loop, which the next batches could fill.
       this.#schedule()
     }
     if (!this.#end && this.#readers.size + this.#sentWrites.length === 0) this.#worker.unref()
   }
 
-  /** Ends for good: whoever waits, and whoever comes, hears why. */
+  /** Fails for good: rejects all pending and later calls. */
   #stop(reason: string): void {
     const error = new StorageError(reason)
     this.#end = error

@@ -2,33 +2,33 @@ import type { CommitRows } from '../rows/commit-rows.ts'
 import { LeastCostQueue } from './least-cost-queue.ts'
 import { valueOf, type Change, type Changed, type Outcome } from './thread-messages.ts'
 
-/** Above this no more commits share a batch, so that what comes behind it need not wait long. */
+/** The maximum number of commits in a batch, which bounds the wait of later calls. */
 const COMMITS_A_BATCH = 256
 
-/** The same for their texts, in characters: so much is written and synced in some 5 ms. */
+/** The maximum length of their text, in characters: writing and syncing it takes about 5 ms. */
 export const CHARACTERS_A_BATCH = 256 * 1024
 
-/** Who waits for an outcome. */
+/** A pending call. */
 export interface Waiting<T> {
   readonly resolve: (value: T) => void
   readonly reject: (error: unknown) => void
 }
 
-/** Commits that go to the thread together, what is changed after them, and who waits. */
+/** Commits that are sent to the thread together, a change after them, and the pending calls. */
 export interface WriteBatch {
-  /** Characters of the commits; a change counts like a whole batch. */
+  /** The length of the commits; a change counts as a full batch. */
   characters: number
   readonly commits: CommitRows[]
   readonly waiting: Waiting<boolean>[]
   change: { readonly what: Change; readonly waiting: Waiting<Changed> } | undefined
 }
 
-/** A commit that waits, or a change. Its cost is in characters. */
+/** A waiting commit or change. Its cost is in characters. */
 type Write = { readonly cost: number } & ({ readonly rows: CommitRows; readonly waiting: Waiting<boolean> } | { readonly what: Change; readonly waiting: Waiting<Changed> })
 
 /**
- * The writes that have not gone to the thread. Principals take turns, by the size of their commits. A change is synced by itself, so it
- * counts like a whole batch. The writes of one principal keep their order. Sweeps and notes of webhooks belong to the runtime itself.
+ * The writes that were not yet sent to the thread, scheduled fairly among principals by the size of their commits. A change is synced
+ * separately, so it counts as a full batch. Each principal's writes keep their order. Sweeps and webhook notes count for the runtime.
  */
 export class WriteQueue {
   readonly #writes = new LeastCostQueue<Write>()
@@ -41,10 +41,10 @@ export class WriteQueue {
     this.#writes.add(changerOf(what), { cost: CHARACTERS_A_BATCH, what, waiting })
   }
 
-  /** The next batch, if there is one: commits, and at the most one change after them. */
+  /** The next batch, if any: commits, and at most one change after them. */
   take(): WriteBatch | undefined {
     const batch: WriteBatch = { characters: 0, commits: [], waiting: [], change: undefined }
-    // A large one has a batch of its own: nobody else waits for it.
+    // A large commit gets its own batch, so that others do not wait for it.
     const fits = ({ cost }: Write) => batch.characters === 0 || batch.characters + cost <= CHARACTERS_A_BATCH
     while (batch.commits.length < COMMITS_A_BATCH && !batch.change) {
       const write = this.#writes.take(fits)
@@ -59,7 +59,7 @@ export class WriteQueue {
     return batch.commits.length > 0 || batch.change ? batch : undefined
   }
 
-  /** Every batch that is left. */
+  /** All remaining batches. */
   takeAll(): WriteBatch[] {
     const batches: WriteBatch[] = []
     for (let batch = this.take(); batch; batch = this.take()) batches.push(batch)
@@ -67,12 +67,12 @@ export class WriteQueue {
   }
 }
 
-/** What stands for a principal of a tenant. */
+/** The name of a principal within a tenant. */
 export function userName({ tenant, principal }: { readonly tenant: string; readonly principal: string }): string {
   return `${tenant}\n${principal}`
 }
 
-/** The principal for whom something is changed; empty for what the runtime does by itself. */
+/** The principal of a change; empty for the runtime itself. */
 function changerOf(change: Change): string {
   if ('erase' in change) return userName(change.erase)
   return 'webhooks' in change && 'scope' in change.webhooks ? userName(change.webhooks.scope) : ''
@@ -87,7 +87,7 @@ function charactersIn({ snapshot, log, tasks, journal, sends }: CommitRows): num
   return characters
 }
 
-/** Lets whoever waits know. */
+/** Settles a pending call. */
 export function settle<T>({ resolve, reject }: Waiting<T>, outcome: Outcome<T>): void {
   try {
     resolve(valueOf(outcome))
@@ -96,7 +96,7 @@ export function settle<T>({ resolve, reject }: Waiting<T>, outcome: Outcome<T>):
   }
 }
 
-/** Lets everybody who waits for a batch know why it has come to nothing. */
+/** Rejects all calls of a batch. */
 export function rejectBatch({ waiting, change }: WriteBatch, error: unknown): void {
   for (const { reject } of waiting) reject(error)
   change?.waiting.reject(error)

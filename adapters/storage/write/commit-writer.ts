@@ -3,24 +3,23 @@ import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { CommitRows, LogRow, TaskRows } from '../rows/commit-rows.ts'
 import { reading } from '../rows/damage.ts'
-import { Numbers } from '../rows/numbers.ts'
 import { originalText, storedText } from '../rows/stored-text.ts'
 import type { ContextRow, ScopeRow, SnapshotRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 import { JournalWriter } from './journal-writer.ts'
 import type { WebhookWriter } from './webhook-writer.ts'
 
-/** How many rows of each kind the writer keeps, so that the next commit of a context need not read them. */
+/** The size of each LRU cache of rows, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 2048
 
-/** A task that a commit writes: its row as it becomes, and as it was if it is not new. */
+/** A task in a commit: its new row, and the old one if it exists. */
 interface Written {
   readonly row: StoredTaskRow
   readonly before: StoredTaskRow | undefined
-  /** None for one of which there is no more than events and messages. */
+  /** `undefined` if the commit has only events and messages of it. */
   readonly snapshot: string | null | undefined
 }
 
-/** Writes the rows of commits. Whoever calls has a transaction open, and calls {@link CommitWriter.forget} when it was rolled back. */
+/** Writes the rows of commits. The caller opens the transaction, and calls {@link CommitWriter.forget} after a rollback. */
 export class CommitWriter {
   readonly #tables: Tables
   readonly #journal: JournalWriter
@@ -55,7 +54,7 @@ export class CommitWriter {
     this.#dropSend = database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
   }
 
-  /** Writes a commit and answers true, or, when its race is lost, writes nothing and answers false. Throws A2AError, having written a part, where rows are damaged. */
+  /** Writes a commit and returns true; returns false if it lost its race. Throws A2AError, after a part, for damaged rows. */
   write(commit: CommitRows): boolean {
     const { tenant, principal, contextId, expected, atMs, snapshot, log, journal } = commit
     const scope = this.#scopes.get(nameOf(tenant, principal), () => this.#find.scope.one(tenant, principal))
@@ -77,7 +76,7 @@ export class CommitWriter {
     return true
   }
 
-  /** Forgets what it knows of the tables: they are not as it wrote them. */
+  /** Clears the caches after other writes or a rollback. */
   forget(): void {
     this.#scopes.clear()
     this.#contexts.clear()
@@ -109,13 +108,13 @@ export class CommitWriter {
     }
   }
 
-  /** A task of a context; nothing for one that is unknown or of another context. */
+  /** A task of a context; `undefined` for an unknown one or one of another context. */
   #taskIn({ context }: ContextRow, taskId: string): StoredTaskRow | undefined {
     const row = this.#tasks.get(taskId, () => reading(`Task ${originalText(taskId)}`, () => this.#find.task.one(taskId)))
     return row?.context === context ? row : undefined
   }
 
-  /** The task of a commit's row, as the commit makes it. */
+  /** The task of a commit's row, with the commit applied. */
   #taskFor(context: ContextRow, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): Written {
     const before = this.#taskIn(context, taskId)
     const endedAtMs = snapshot === null ? atMs : null
@@ -131,7 +130,7 @@ export class CommitWriter {
     }
   }
 
-  /** The task that an entry of the log is about, among those that the commit writes from then on. */
+  /** The task of a log entry, which is added to the tasks that the commit writes. */
   #entered(context: ContextRow, tasks: Map<string, Written>, taskId: string | undefined): StoredTaskRow | undefined {
     if (taskId === undefined) return undefined
     const written = tasks.get(taskId)
@@ -172,11 +171,36 @@ export class CommitWriter {
   }
 }
 
-/** Whether no index has to be changed. */
+/** Whether no index changes. */
 function isPlacedAlike(row: StoredTaskRow, before: StoredTaskRow): boolean {
   return row.state === before.state && row.time === before.time && row.wakeAtMs === before.wakeAtMs && row.endedAtMs === before.endedAtMs
 }
 
 function nameOf(tenant: string, principal: string): string {
   return `${tenant.length}.${tenant}${principal}`
+}
+
+type Numbered = 'scope' | 'context' | 'task'
+
+/** Numbers new scopes, contexts and tasks of a file. */
+class Numbers {
+  readonly #newest: Readonly<Record<Numbered, Statement>>
+  readonly #last = new Map<Numbered, number>()
+
+  constructor(database: Database) {
+    const newest = (kind: Numbered, table: string) => database.prepare(`SELECT max(${kind}) AS newest FROM ${table}`)
+    this.#newest = { scope: newest('scope', 'scopes'), context: newest('context', 'contexts'), task: newest('task', 'tasks') }
+  }
+
+  /** The largest number so far plus one. */
+  next(kind: Numbered): number {
+    const number = (this.#last.get(kind) ?? Number(this.#newest[kind].get()?.newest)) + 1
+    this.#last.set(kind, number)
+    return number
+  }
+
+  /** Reads the largest numbers from the file again. */
+  forget(): void {
+    this.#last.clear()
+  }
 }

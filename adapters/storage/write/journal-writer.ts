@@ -2,7 +2,7 @@ import type { Database, Statement } from '../driver.ts'
 import type { Reading } from '../rows/table.ts'
 import type { JournalTableRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 
-/** Writes what works keep: a row takes the place of the one with its key, and a task's rows go when it ends. */
+/** Writes journals: a row replaces the one with its key, and a task's rows are deleted when it ends. */
 export class JournalWriter {
   readonly #tables: Tables
   readonly #find: Reading<JournalTableRow>
@@ -18,7 +18,7 @@ export class JournalWriter {
     this.#newest = database.prepare('SELECT max(entry) AS newest FROM journal')
   }
 
-  /** Writes a row of a task that lives; of others nothing. */
+  /** Writes a row of a live task; ignores other tasks. */
   write(task: StoredTaskRow | undefined, { key, body }: { readonly key: string; readonly body: string }): void {
     if (!task || task.endedAtMs !== null) return
     const before = this.#find.one(task.task, key)
@@ -26,7 +26,7 @@ export class JournalWriter {
     else this.#tables.journal.insert({ entry: Number(this.#newest.get()?.newest) + 1, task: task.task, key, body })
   }
 
-  /** Removes what the work of a task kept. */
+  /** Deletes the journal of a task. */
   forget({ task }: StoredTaskRow): void {
     this.#drop.run(task)
   }

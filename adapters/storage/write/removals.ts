@@ -7,7 +7,7 @@ import type { ContextRow, Tables } from '../rows/tables.ts'
 
 type Numbers = readonly Record<string, unknown>[]
 
-/** Removes what is old or is to be erased. Whoever calls has a transaction open. */
+/** Removes expired rows, and rows to erase. The caller opens the transaction. */
 export class Removals {
   readonly #find
   readonly #size
@@ -30,7 +30,7 @@ export class Removals {
       sendsNamed: database.prepare('SELECT scope, key FROM sends WHERE scope = ? AND contextId = ?'),
       sends: database.prepare('SELECT scope, key FROM sends WHERE scope = ?')
     }
-    // What goes with a task or context, in bytes of text.
+    // The text that a task or context removes, in bytes.
     this.#size = {
       ofTask: database.prepare('SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes'),
       ofContext: database.prepare('SELECT total(octet_length(body)) AS bytes FROM messages WHERE context = ?')
@@ -43,7 +43,7 @@ export class Removals {
     this.#changeContext = contexts.updating(['tasks'], ['context'])
   }
 
-  /** Removes what is due, at most `limit` of it and until `bytes` of text went, and answers how many tasks, contexts and sends went. */
+  /** Removes expired rows: at most `limit`, and about `bytes` of text. Returns the number of tasks, contexts and sends. */
   sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: SweepBounds, limit: number, bytes: number): number {
     let left = bytes
     let removed = 0
@@ -70,7 +70,7 @@ export class Removals {
     return removed + sends.length
   }
 
-  /** Removes everything of a context or scope, and answers whether there was anything. */
+  /** Removes everything of a context or scope. Returns whether there was anything. */
   erase({ tenant, principal, contextId }: Erasure): boolean {
     const scope = this.#find.scope.get(storedText(tenant), storedText(principal))?.scope
     if (typeof scope !== 'number') return false

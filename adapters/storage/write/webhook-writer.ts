@@ -5,13 +5,13 @@ import { reading, unlessDamaged } from '../rows/damage.ts'
 import { storedText } from '../rows/stored-text.ts'
 import type { StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 
-/** What is done with webhooks outside of a commit. */
+/** A change of webhooks outside of a commit. */
 export type WebhookChange =
   | { readonly write: NewWebhook; readonly scope: Scope; readonly limit: number }
   | { readonly notes: readonly WebhookNote[] }
   | { readonly delete: string; readonly scope: Scope; readonly taskId: string }
 
-/** Writes webhooks: one takes the place of that with its task and id. Whoever calls has a transaction open. */
+/** Writes webhooks: one replaces that with its task and id. The caller opens the transaction. */
 export class WebhookWriter {
   readonly #tables: Tables
   readonly #find
@@ -35,7 +35,7 @@ export class WebhookWriter {
     this.#newest = database.prepare('SELECT max(place) AS newest FROM webhooks')
   }
 
-  /** Does what is asked, and gives what the store port answers. */
+  /** Makes a change, and returns the store port's result. */
   change(change: WebhookChange): 'written' | 'absent' | 'full' | boolean | boolean[] {
     if ('notes' in change) return change.notes.map(note => this.#note(note))
     const { scope } = change
@@ -48,7 +48,7 @@ export class WebhookWriter {
     return 'written'
   }
 
-  /** Writes a webhook that came with a message; nothing without its task. */
+  /** Writes a webhook that came with a message; ignores it without its task. */
   writeTold(task: StoredTaskRow | undefined, { told, ...webhook }: NewWebhook & { readonly told: number }): void {
     if (task) this.#write(task, webhook, told)
   }
@@ -61,7 +61,7 @@ export class WebhookWriter {
     else this.#tables.webhooks.insert({ place: Number(this.#newest.get()?.newest) + 1, task, id: storedText(webhook.id), isOpen: 1, body })
   }
 
-  /** One that is damaged is as if it were not there: it is told nothing more. */
+  /** A damaged webhook counts as missing: nothing more is delivered to it. */
   #note({ scope, taskId, id, progress }: WebhookNote): boolean {
     const task = this.#taskOf(scope, taskId)
     const found = task && unlessDamaged(() => this.#find.webhook.one(task.task, storedText(id)))

@@ -9,12 +9,12 @@ import { CONTEXT } from '../run/world.ts'
 import { comparable, type Answer, type Heard } from './model.ts'
 import type { BargainMove } from './moves.ts'
 
-/** A move of the client's. */
+/** A move of the client. */
 export type ClientMove = Exclude<BargainMove, { type: 'response' | 'time' }>
 
-/** The client of a negotiation under test. What has no answer yet it sends again when its agent has begun anew. */
+/** The client of a negotiation under test. After a restart of the agent it resends unanswered messages. */
 export class Bargainer {
-  /** What it has heard, each answer once, in the order in which they came. */
+  /** The answers in order of arrival, each once. */
   readonly heard: Heard[] = []
   readonly #startMs: number
   readonly #waiting = new Map<number, Message>()
@@ -22,7 +22,7 @@ export class Bargainer {
   #offer: Offer | undefined
   #sent = 0
 
-  /** `startMs`: when the path begins, in milliseconds since 1970. */
+  /** `startMs`: the start of the path, in milliseconds since 1970. */
   constructor(caller: Caller, startMs: number) {
     this.#caller = caller
     this.#startMs = startMs
@@ -36,12 +36,12 @@ export class Bargainer {
     this.#put(request, message)
   }
 
-  /** Hears nothing any more: what its process ends with it is no answer. */
+  /** Ignores answers from now on: those that an ending process sends do not count. */
   leave(): void {
     this.#caller = undefined
   }
 
-  /** Goes on with another caller; `settled` resolves when what was sent before has come to rest, so that the order stays. */
+  /** Continues with another caller. `settled` resolves when the last resent message is processed, to keep the order. */
   async goOn(caller: Caller, settled: () => Promise<void>): Promise<void> {
     this.#caller = caller
     for (const [request, message] of this.#waiting) {

@@ -5,17 +5,17 @@ import { checkedTerms } from '../../../runtime/negotiation/proposals.ts'
 import type { ByName } from '../plan/cases.ts'
 import type { BargainMove, Response } from './moves.ts'
 
-/** What may come in a negotiation. */
+/** The inputs of a negotiation. */
 export interface BargainCases {
-  /** What the client may say in free words. */
+  /** Free text that the client may send. */
   readonly requests: ByName<Words>
-  /** What both sides may propose. */
+  /** Terms that both sides may propose. */
   readonly terms: ByName<object>
-  /** How `respond` may end. Default: what it may answer, with these terms, and an error. */
+  /** The results of `respond`. Default: every kind of answer, with these terms, and an error. */
   readonly responses?: ByName<unknown> | undefined
 }
 
-/** Everything that `respond` may answer. */
+/** The answers that `respond` may give. */
 export function responsesOf({ terms, responses }: BargainCases): ByName<Response> {
   if (responses) return responses as ByName<Response>
   const [first = {}, second = first] = Object.values(terms)
@@ -30,7 +30,7 @@ export function responsesOf({ terms, responses }: BargainCases): ByName<Response
   }
 }
 
-/** What the client may do that needs no offer. */
+/** The moves of the client that need no offer. */
 export function requestsOf({ requests, terms }: BargainCases, { terms: schema }: Negotiation): BargainMove[] {
   const said = Object.entries(requests).map(([name, words]): BargainMove => ({ type: 'words', name, words }))
   const all = Object.entries({ ...terms, 'what are no terms': { [NEGOTIATION_EXTENSION]: 'no terms' } })

@@ -6,32 +6,32 @@ import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { opinionOf } from '../../../runtime/negotiation/bargaining.ts'
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
-import { endless } from '../run/with-actors.ts'
+import { endless } from '../run/stub-actors.ts'
 import type { BargainMove, Response } from './moves.ts'
 
-/** What a client hears of one of its messages, without ids that are made; an offer's time is in milliseconds since the path began. */
+/** A client's answer without generated ids. An offer's time is in milliseconds since the start of the path. */
 export type Answer =
   | { readonly message: readonly unknown[] }
   | { readonly task: unknown }
   | { readonly rejected: readonly unknown[] | undefined }
   | { readonly error: ErrorCode }
 
-/** An answer, and to which of the client's messages, by their number. */
+/** An answer, with the number of the client's message. */
 export interface Heard {
   readonly request: number
   readonly answer: Answer
 }
 
-/** A negotiation after one move, as its chart gives it, and what the client hears by it. */
+/** The state of a negotiation after one move, according to its chart, and the answers to the client. */
 export type BargainTurn = Snapshot<unknown> & {
   readonly chart: SnapshotFrom<typeof negotiationMachine>
   readonly nowMs: number
-  /** How many messages the client has sent. */
+  /** The number of messages that the client has sent. */
   readonly sent: number
   readonly heard: readonly Heard[]
 }
 
-/** A negotiation as a function of moves. */
+/** A negotiation as a pure function of moves. */
 export interface BargainModel {
   readonly begin: () => BargainTurn
   readonly take: (turn: BargainTurn, move: BargainMove) => BargainTurn
@@ -39,7 +39,7 @@ export interface BargainModel {
 
 const model = negotiationMachine.provide({ actors: { respond: endless as never } })
 
-/** The model of an agent's negotiation: our own chart, in which moves answer for the author. There is always room for its tasks. */
+/** The model of an agent's negotiation: taskchart's own chart, in which moves replace the author's answers. Tasks are never refused. */
 export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits): BargainModel {
   const begin = (): BargainTurn => ({ status: 'active', output: undefined, error: undefined, chart: initialTransition(model, limits)[0], nowMs: 0, sent: 0, heard: [] })
   const take = (turn: BargainTurn, move: BargainMove): BargainTurn => {
@@ -56,7 +56,7 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
 
 type Hears = NegotiationMachineEvent | DoneActorEvent<Opinion>
 
-/** Lets the chart hear an event, and for each deal that it tells that there is a task. */
+/** Sends an event to the chart, and after each deal the event that a task was opened. */
 function told(turn: BargainTurn, event: Hears): BargainTurn {
   const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
   const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) => (type === 'xstate.emit' ? [params.event as NegotiationFact] : []))
@@ -83,7 +83,7 @@ function answerOf(outcome: NegotiationFact['outcome']): Answer {
   }
 }
 
-/** The parts of a message as they are compared: an offer without its id, its end in milliseconds since the path began. */
+/** The parts of a message for comparison: an offer without its id, with its expiry in milliseconds since the start of the path. */
 export function comparable(parts: readonly Part[], startMs: number): unknown[] {
   return parts.map(part => {
     const offer = 'data' in part ? offerIn({ parts: [part] }) : undefined
@@ -91,7 +91,7 @@ export function comparable(parts: readonly Part[], startMs: number): unknown[] {
   })
 }
 
-/** The end of the author's logic, as the chart hears it. */
+/** The done event of the author's logic. */
 function answered(negotiation: Negotiation, response: Response, nowMs: number): DoneActorEvent<Opinion> {
   const output = response instanceof Error ? failed : opinionIn(negotiation, response, nowMs)
   return { type: 'xstate.done.actor.respond', actorId: 'respond', output }
@@ -99,7 +99,7 @@ function answered(negotiation: Negotiation, response: Response, nowMs: number): 
 
 const failed: Opinion = { decision: 'failed' }
 
-/** What an answer means; of terms that the schema does not take nothing comes, as of an error. */
+/** Converts an answer. Terms that the schema refuses count as an error. */
 function opinionIn(negotiation: Negotiation, response: Response, nowMs: number): Opinion {
   try {
     return opinionOf(response, negotiation, { offerId: `offer at ${nowMs}`, expiresAtMs: nowMs + negotiation.offerMs })

@@ -5,33 +5,33 @@ import { requestsOf, responsesOf, type BargainCases } from './cases.ts'
 import { bargainModel, type BargainTurn, type Heard } from './model.ts'
 import { describeBargainMove, type BargainMove } from './moves.ts'
 
-/** One move of a negotiation, and what the client hears by it. */
+/** One move of a negotiation, and the expected answers. */
 export interface BargainStep {
   readonly move: BargainMove
   readonly heard: readonly Heard[]
-  /** Whether the author is asked for an answer then. */
+  /** Whether `respond` is called then. */
   readonly asks: boolean
 }
 
-/** A test of a negotiation, from its first message on. */
+/** A test of a negotiation, from its first message. */
 export interface BargainPath {
   /** A sentence, unique in its plan. */
   readonly name: string
   readonly steps: readonly BargainStep[]
 }
 
-/** How many offers both sides may make in a test, so that the last is soon there; and how many messages may wait. */
+/** Limits for tests: the rounds of offers, so that the last is reached soon, and the number of waiting messages. */
 const MOST_ROUNDS = 2
 export const WAITING_LIMIT = 1
 
-/** How many rounds a negotiation has in its tests. */
+/** The number of rounds in tests of a negotiation. */
 export function roundsIn({ rounds }: Negotiation): number {
   return Math.min(rounds, MOST_ROUNDS)
 }
 
 /**
- * Plans the tests of a negotiation: everything that the client may do, and that `respond` may answer, in each configuration that it
- * can be in, with two rounds at the most, and one message that waits.
+ * Plans the tests of a negotiation: every move of the client, and every result of `respond`, in each reachable configuration, with at
+ * most two rounds and one waiting message.
  */
 export function bargainPlan(negotiation: Negotiation, cases: BargainCases, kind: PathKind, limit: number): BargainPath[] {
   const { begin, take } = bargainModel(negotiation, { rounds: roundsIn(negotiation), waitingLimit: WAITING_LIMIT })
@@ -63,7 +63,7 @@ function isAsking({ chart }: BargainTurn): boolean {
   return chart.matches({ busy: 'responding' })
 }
 
-/** What tells two configurations apart: whose turn it is, what stands and for how long, and what waits. */
+/** The key of a configuration: the state, the current offer and its remaining time, and the waiting messages. */
 function keyOf({ chart, nowMs }: BargainTurn): string {
   const { round, standing, requests } = chart.context
   const offer = standing && [standing.round, standing.terms, standing.expiresAtMs - nowMs]

@@ -7,17 +7,16 @@ import { newDisk } from '../run/disk.ts'
 import type { Manner } from '../run/path-run.ts'
 import { World } from '../run/world.ts'
 import { Bargainer } from './bargainer.ts'
-import { describeBargainMove } from './moves.ts'
-import { WAITING_LIMIT, type BargainPath, type BargainStep } from './plan.ts'
-import { Respondent, type Bargaining } from './respondent.ts'
+import { describeBargainMove, type Response } from './moves.ts'
+import { type BargainPath, type BargainStep, roundsIn, WAITING_LIMIT } from './plan.ts'
 
-/** How many rests what has to come may take, over a socket too. */
+/** The number of rests to wait for an expected event, also over a socket. */
 const PATIENCE = 20_000
 
-/** Rests in which what should not come would come. */
+/** The number of rests to wait for an unexpected event. */
 const QUIET = 8
 
-/** Walks one path of a negotiation through a runtime. Rejects with PathError at the first step that is not as it should be. */
+/** Walks one path of a negotiation through a runtime. Rejects with PathError at the first unexpected step. */
 export async function walkBargain(agent: Agent, negotiation: Bargaining, { steps }: BargainPath, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
   const respondent = new Respondent(negotiation)
   const world = await World.open({ ...agent, negotiate: respondent.negotiation, work: endlessWork }, { earlier: [] }, await newDisk(disk), { queuedMessages: WAITING_LIMIT })
@@ -46,7 +45,7 @@ export async function walkBargain(agent: Agent, negotiation: Bargaining, { steps
 
 const endlessWork = () => new Promise<never>(() => {})
 
-/** A runtime that tells of each message that arrives. */
+/** A runtime that reports each arriving message. */
 function seen(runtime: Runtime, arrived: () => void): Runtime {
   return {
     ...runtime,
@@ -62,10 +61,10 @@ class BargainRun {
   readonly #respondent: Respondent
   readonly #client: Bargainer
   readonly #arrived: () => number
-  /** How many messages have been sent in all. */
+  /** The number of messages sent. */
   #sent = 0
 
-  /** `arrived`: how many messages have come to the agent. */
+  /** `arrived`: the number of messages that reached the agent. */
   constructor(world: World, respondent: Respondent, caller: Caller, arrived: () => number) {
     this.#world = world
     this.#arrived = arrived
@@ -102,5 +101,41 @@ class BargainRun {
   async #until(isSo: () => boolean): Promise<void> {
     for (let times = 0; !(isSo() && this.#arrived() >= this.#sent) && times < PATIENCE; times += 1) await this.#world.rest()
     for (let times = 0; times < QUIET; times += 1) await this.#world.rest()
+  }
+}
+
+/** An agent's negotiation. */
+type Bargaining = Extract<Agent['negotiate'], { readonly type: 'negotiation' }>
+
+interface Asked {
+  readonly resolve: (response: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Answers for an agent in the test of its negotiation, under the control of the test. */
+class Respondent {
+  readonly negotiation: Bargaining
+  #asked: Asked | undefined
+
+  constructor(negotiation: Bargaining) {
+    const respond = () => new Promise((resolve, reject) => (this.#asked = { resolve, reject }))
+    this.negotiation = { ...negotiation, rounds: roundsIn(negotiation), respond }
+  }
+
+  /** Whether `respond` was called and has not answered. */
+  get isAsked(): boolean {
+    return this.#asked !== undefined
+  }
+
+  respond(response: Response): void {
+    const asked = this.#asked
+    this.#asked = undefined
+    if (response instanceof Error) asked?.reject(response)
+    else asked?.resolve(response)
+  }
+
+  /** Drops a pending call after the process has ended. */
+  clear(): void {
+    this.#asked = undefined
   }
 }

@@ -8,42 +8,40 @@ import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../..
 import type { BargainCases } from '../negotiation/cases.ts'
 import type { MadeCases } from './made-cases.ts'
 
-/** Things that may come, each under a name that stands in the names of the tests. */
+/** Inputs by name. The names appear in the names of tests. */
 export type ByName<T> = Readonly<Record<string, T>>
 
-/** A message that opens a task, and what there is before it in its context: the artifact of an earlier task each. */
+/** A message that opens a task, and the artifacts of earlier tasks in its context. */
 export interface OpeningCase {
   readonly words: Words
   readonly earlier: readonly ArtifactWords[]
-  /** The terms of the deal that it makes, for an agent with a `negotiation(…)`. */
+  /** The terms of its deal, for an agent with a `negotiation(…)`. */
   readonly terms?: object
 }
 
-/**
- * What may happen to an agent in its tests. Give a case for each way in which the agent's chart may take it: a message that a
- * guard lets through, and one that it does not.
- */
+/** The inputs of an agent's tests. Give a case for each branch of the chart: a message that a guard accepts, and one that it refuses. */
 export interface Cases {
-  /** Messages that open a task; each begins paths of its own; `{ words, earlier }` where the context has tasks already. Default:
-   * the examples of the card's skills, or else `start`, whose text is "start", and what is made of the agent's `input`, as far
-   * as they open one. */
+  /**
+   * Messages that open a task; paths begin with each. Use `{ words, earlier }` for a context that already has tasks. Default: the examples
+   * of the card's skills, or else `start`, whose text is "start", and generated values of the agent's `input`, if they open a task.
+   */
   readonly opening?: ByName<Words | OpeningCase>
-  /** What both sides may agree upon, for an agent with a `negotiation(…)`; each opens paths of the work. Default: made from their schema. */
+  /** Terms to agree on, for an agent with a `negotiation(…)`; each opens paths of the work. Default: generated from their schema. */
   readonly terms?: ByName<object>
-  /** What a client may say in free words before there is a task, likewise. Default: `words`, whose text is "words". */
+  /** Free text that a client may send before a task exists, likewise. Default: `words`, whose text is "words". */
   readonly requests?: ByName<Words>
-  /** Messages to the task. Default: `an answer`, whose text is "an answer", and what is made of the schemas of questions. */
+  /** Messages to the task. Default: `an answer`, whose text is "an answer", and values generated from the schemas of questions. */
   readonly messages?: ByName<Words>
-  /** What an authorization brings that arrives out of band. Default: `an authorization`, which brings nothing, and what is made of schemas. */
+  /** The data of out-of-band authorizations. Default: `an authorization` without data, and values generated from schemas. */
   readonly authorizations?: ByName<unknown>
   /**
-   * How the actors end that the chart invokes, by their `src`: an output, or an Error. Default: `done` without an output, and
-   * `fails`. `respond` is that of a negotiation: `offer(…)` and the like. Default: everything that it may answer.
+   * The results of invoked actors, by `src`: an output, or an Error. Default: `done` without an output, and `fails`. `respond` is for a
+   * negotiation: `offer(…)` and the like. Default: every kind of answer.
    */
   readonly results?: Readonly<Record<string, ByName<unknown>>>
-  /** Events that its own actors send to the chart. Default: none. */
+  /** Events that the chart's own actors send to it. Default: none. */
   readonly events?: ByName<EventObject>
-  /** The part of the chart's context that decides where a path may lead. Default: all of it. */
+  /** The part of the chart's context that decides which paths are possible. Default: all of it. */
   readonly memory?: (context: unknown) => unknown
 }
 
@@ -51,7 +49,7 @@ export interface Cases {
 export interface AllCases {
   readonly openings: ByName<OpeningCase>
   readonly bargains: BargainCases
-  /** Whether each of them has to open a task: they were given, not guessed. */
+  /** Whether the opening messages were given, so that each has to open a task. */
   readonly isOpeningGiven: boolean
   readonly messages: ByName<Words>
   readonly authorizations: ByName<unknown>
@@ -60,7 +58,7 @@ export interface AllCases {
   readonly memory: (context: unknown) => unknown
 }
 
-/** Fills in the defaults, and what was made of schemas. Throws TypeError for a member that is none, naming it. */
+/** Adds defaults, and values generated from schemas. Throws TypeError for an unknown member. */
 export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate }: Agent): AllCases {
   const isBargaining = isNegotiation(negotiate)
   checkOptions(given, CASES, 'cases', "cases: { opening: { start: 'start' } }")
@@ -88,7 +86,7 @@ function examplesOf(skills: AgentDescription['skills'] = []): ByName<Words> {
   return Object.fromEntries((examples.length === 0 ? ['start'] : examples).map(example => [example, example]))
 }
 
-/** An opening message on each of the terms. */
+/** An opening message for each of the terms. */
 function dealsOf([name, opening]: [string, OpeningCase], terms: ByName<object>): [string, OpeningCase][] {
   return Object.entries(terms).map(([on, terms]) => [`${name} on ${on}`, { ...opening, terms }])
 }

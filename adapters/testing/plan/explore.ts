@@ -6,22 +6,22 @@ import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { modelOf, type Turn } from './model.ts'
 import { describeMove, type InnerMove } from './moves.ts'
 
-/** A configuration that a chart can be in: the shortest way there, and what its task takes and refuses then. */
+/** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
 export type Configuration = Place<Turn, InnerMove> & { readonly illegal: readonly Refused[] }
 
-/** What is explored: the chart of a work, with what it is given and what may come. */
+/** A chart to explore, with its input and cases. */
 export interface Territory {
   readonly machine: AnyStateMachine
   readonly input: unknown
   readonly cases: AllCases
   readonly policy: MessagePolicy
-  /** How many configurations there may be. */
+  /** The maximum number of configurations. */
   readonly limit: number
 }
 
 /**
- * Finds every configuration of a chart once, those with the shortest ways first. Throws RangeError when there are more than the
- * limit: where the chart's context counts or grows, `memory` has to say what of it matters.
+ * Finds every configuration of a chart once, shortest paths first. Throws RangeError above the limit: if the context counts or grows,
+ * `memory` has to reduce it.
  */
 export function explore({ machine, input, cases, policy, limit }: Territory): Configuration[] {
   const { begin, take } = modelOf(machine)
@@ -35,7 +35,7 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
   return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))
 }
 
-/** What tells two configurations apart: where the chart is, what it remembers, and what is going to happen by itself. */
+/** The key of a configuration: state, relevant context, and pending timers. */
 function keyOf({ status, chart, timers, nowMs }: Turn, { memory }: AllCases): string {
   const waiting = timers.map(({ id, dueMs }) => `${id} in ${dueMs - nowMs}`).toSorted()
   return JSON.stringify([status, chart.value, memory(chart.context), waiting])

@@ -1,37 +1,37 @@
 import { adjacencyMapToArray, getAdjacencyMap } from '@xstate/graph'
 import type { ActorLogic, EventObject, Snapshot } from 'xstate'
 
-/** A move that was taken, and the turn by it. */
+/** A move, and the turn after it. */
 export interface Taken<Turn, Move> {
   readonly move: Move
   readonly turn: Turn
 }
 
-/** A move that leads on, and where. `isWay`: the shortest way there leads over it. */
+/** A move that leads to another place. `isWay`: it belongs to the shortest path there. */
 export type Leading<Turn, Move> = Taken<Turn, Move> & { readonly isWay: boolean; readonly to: Place<Turn, Move> }
 
-/** A configuration that something can be in: the shortest way there, and what it takes then. */
+/** A reachable configuration: the shortest path to it, and its legal moves. */
 export interface Place<Turn, Move> {
   readonly way: readonly Taken<Turn, Move>[]
-  /** The first turn of all. */
+  /** The initial turn. */
   readonly start: Turn
-  /** The turn at the end of the way. */
+  /** The turn at the end of the path. */
   readonly turn: Turn
   readonly legal: readonly Leading<Turn, Move>[]
 }
 
-/** What is explored: something that makes turns by moves, as a function. */
+/** A pure transition function to explore. */
 export interface Terrain<Turn, Move> {
   readonly take: (turn: Turn, move: Move) => Turn
   readonly legalIn: (turn: Turn) => readonly Move[]
-  /** What tells two configurations apart. */
+  /** Identifies a configuration. */
   readonly keyOf: (turn: Turn) => string
   readonly describeMove: (move: Move) => string
-  /** How many configurations there may be. */
+  /** The maximum number of configurations. */
   readonly limit: number
 }
 
-/** Finds every configuration once, by @xstate/graph, those with the shortest ways first. Throws RangeError when there are more than the limit. */
+/** Finds every configuration once with @xstate/graph, shortest paths first. Throws RangeError above the limit. */
 export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(start: Turn, { take, legalIn, keyOf, describeMove, limit }: Terrain<Turn, Move>): Place<Turn, Move>[] {
   const keys = new Set<string>()
   const serializeState = (turn: Turn): string => {
@@ -63,7 +63,7 @@ export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObj
   return [...found.values()]
 }
 
-/** What the graph needs of actor logic: its snapshots are turns, its events moves. */
+/** The part of actor logic that the graph needs: snapshots are turns, events are moves. */
 function logicOf<Turn extends Snapshot<unknown>, Move extends EventObject>(transition: Terrain<Turn, Move>['take']): ActorLogic<Turn, Move, undefined> {
   return { transition } as unknown as ActorLogic<Turn, Move, undefined>
 }

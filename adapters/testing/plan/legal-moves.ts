@@ -5,22 +5,22 @@ import type { AllCases } from './cases.ts'
 import type { Turn } from './model.ts'
 import { eventOf, heardBy, type InnerMove, type Move } from './moves.ts'
 
-/** A move that a task refuses, and with which error. */
+/** A refused move, and its error code. */
 export interface Refused {
   readonly move: Move
   readonly refusal: ErrorCode
 }
 
-/** What may happen after a turn: what the task takes, and what it refuses. */
+/** The moves after a turn that the task accepts, and those that it refuses. */
 export interface LegalMoves {
   readonly legal: readonly InnerMove[]
   readonly illegal: readonly Refused[]
 }
 
-/** What a client finds a task at, by the tags of its chart. */
+/** The state of a task for its client, by the tags of its chart. */
 export type Standing = 'working' | 'input-required' | 'auth-required' | 'over'
 
-/** How the task of a chart stands after a turn. */
+/** The standing of a chart's task after a turn. */
 export function standingOf({ status, chart }: Turn): Standing {
   if (status !== 'active') return 'over'
   if (chart.hasTag('auth-required')) return 'auth-required'
@@ -28,12 +28,12 @@ export function standingOf({ status, chart }: Turn): Standing {
 }
 
 /**
- * Every case as a move, sorted by whether the task takes it after this turn. An actor's end, an event and a timer can only
- * come where there is such an actor or timer, so that they are never illegal; of timers only the next can ring.
+ * Every case as a move, sorted into accepted and refused after this turn. Ends of actors, events and timers are never illegal, since they
+ * occur only if there is such an actor or timer. Of several timers only the next can fire.
  */
 export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): LegalMoves {
   const standing = standingOf(turn)
-  // What is queued is told of only when it is asked for: it is neither taken nor refused.
+  // A queued message has no effect until a question, so it is neither accepted nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
   const authorizations = Object.entries(cases.authorizations).map(([name, data]): InnerMove => ({ type: 'authorization', name, data }))
   const isHeard = standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
@@ -44,7 +44,7 @@ export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy)
   return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases), ...nextTimer(turn)], illegal }
 }
 
-/** Whether the task takes a move, if it hears such moves at all. */
+/** Whether the task accepts a move, if it receives such moves at all. */
 function judged({ chart }: Turn, move: InnerMove, isHeard: boolean): { readonly move: InnerMove; readonly refusal?: ErrorCode } {
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
   const heard = heardBy(chart, move)
@@ -56,9 +56,9 @@ function messagesOf({ messages }: AllCases): InnerMove[] {
   return Object.entries(messages).map(([name, words]) => ({ type: 'message', name, message: { messageId: name, role: 'ROLE_USER', ...messageOf(words) } }))
 }
 
-/** The ends of the actors that live, and the events that they may send. */
+/** The ends of live actors, and the events that they may send. */
 function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases): InnerMove[] {
-  // Only what has a name in the chart's setup may live in it.
+  // Only actors named in the chart's setup may exist.
   const children = Object.entries(chart.children as Record<string, { readonly src: string }>)
   const ends = children.flatMap(([actor, { src }]) =>
     Object.entries(resultsOf(src)).map(([name, result]): InnerMove => ({ type: 'end', name, actor, src, result }))

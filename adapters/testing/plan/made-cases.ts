@@ -9,7 +9,7 @@ import { statesOf } from '../../drawing/chart-parts.ts'
 import type { ByName } from './cases.ts'
 import type * as payloads from './payloads.ts'
 
-/** Cases that are made from schemas, for what the author gives none of. */
+/** Cases generated from schemas, as defaults. */
 export interface MadeCases {
   readonly opening: ByName<Words>
   readonly terms: ByName<object>
@@ -20,16 +20,15 @@ export interface MadeCases {
 type Shown = { readonly schema?: StandardSchema<unknown>; readonly jsonSchema?: Record<string, unknown> }
 type Payloads = typeof payloads
 
-/** How many values are made of each schema. */
+/** The number of values generated per schema. */
 const VALUES = 2
 
-/** Values of other kinds, of which one should be none for a schema. */
+/** Values of various kinds, of which a schema should refuse at least one. */
 const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
 
 /**
- * Makes cases from the schemas of an agent, by fast-check: two values that are taken and one that is not, of what opens a task and
- * of each question; of terms, two that are taken. None for schemas whose library cannot show them as JSON Schema, and none without fast-check, an optional
- * peer.
+ * Generates cases from the schemas of an agent, with fast-check: two valid values and an invalid one for the opening message and for each
+ * question, and two valid ones for terms. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
  */
 export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, machine: AnyStateMachine, load: () => Promise<Payloads> = () => import('./payloads.ts')): Promise<MadeCases> {
   const opening: readonly Shown[] = input ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }] : []
@@ -42,7 +41,7 @@ export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, ma
   return { opening: said(made(opening, [])), terms: made(terms, []) as ByName<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
 }
 
-/** What the questions of a chart want, each schema once. */
+/** The schemas of a chart's questions, without duplicates. */
 function questionsIn({ root }: AnyStateMachine, tag: WorkTag): Shown[] {
   const metas = statesOf(root).flatMap(({ tags, meta }) => (tags.includes(tag) && (meta as WorkMeta | undefined)?.schema ? [meta as Shown] : []))
   return [...new Map(metas.map(meta => [meta.schema, meta])).values()]
@@ -56,7 +55,7 @@ function valuesFor(shown: Shown, strangers: readonly unknown[], { payloadsFor }:
   return [...payloadsFor(json, VALUES, takes), ...strangers.filter(value => !takes(value)).slice(0, 1)]
 }
 
-/** Values under their JSON text; long ones are cut, and told apart. */
+/** Values by their JSON text; long texts are cut and numbered. */
 function named(values: readonly unknown[]): ByName<unknown> {
   const texts = [...new Map(values.map(value => [JSON.stringify(value), value]))]
   return Object.fromEntries(texts.map(([text, value], i) => [text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}… (${i + 1})` : text, value]))

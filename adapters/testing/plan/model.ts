@@ -1,25 +1,25 @@
 import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
-import { endless, withActors } from '../run/with-actors.ts'
+import { endless, withActors } from '../run/stub-actors.ts'
 import { heardBy, type InnerMove } from './moves.ts'
 
-/** A delayed event that is under way. */
+/** A pending delayed event. */
 export interface Timer {
   readonly id: string
   readonly event: EventObject
-  /** Milliseconds since the path began. */
+  /** Milliseconds since the start of the path. */
   readonly dueMs: number
 }
 
-/** A work's chart after one move, as XState's pure functions give it, with what it did in it. */
+/** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
 export type Turn = Snapshot<unknown> & {
   readonly chart: AnyMachineSnapshot
-  /** What it emitted. */
+  /** The events that it emitted. */
   readonly words: readonly unknown[]
   readonly timers: readonly Timer[]
   readonly nowMs: number
 }
 
-/** A work's chart as a function of moves. */
+/** A work's chart as a pure function of moves. */
 export interface Model {
   readonly begin: (input: unknown) => Turn
   readonly take: (turn: Turn, move: InnerMove) => Turn
@@ -28,8 +28,8 @@ export interface Model {
 type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
 
 /**
- * The model of a work: the author's own chart, with actors that never end by themselves, so that only moves end them. Its
- * custom actions do not run. What throws in it is a turn with the status `error`, in the state before.
+ * The model of a work: the author's chart with actors that never end by themselves, so that only moves end them. Custom actions do not
+ * run. An error in the chart is a turn with the status `error`, in the previous state.
  */
 export function modelOf(machine: AnyStateMachine): Model {
   const model = withActors(machine, endless)
@@ -40,7 +40,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     },
     take: (turn, move) => {
       const heard = heardBy(turn.chart, move)
-      /* c8 ignore next -- only moves are taken that the chart takes */
+      /* c8 ignore next -- only legal moves are made */
       if ('violations' in heard) return turn
       const nowMs = turn.nowMs + (move.type === 'time' ? move.delayMs : 0)
       const timers = turn.timers.filter(({ id }) => move.type !== 'time' || id !== move.timer)

@@ -3,7 +3,7 @@ import type { FieldViolation } from '../../../machines/protocol/errors.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { answered, isGiven } from '../../../runtime/work/chart-question.ts'
 
-/** One thing that happens to a task in a test. `type` says what; `name` is that of its case. */
+/** One event of a task under test. `name` is that of its case. */
 export type Move =
   | { readonly type: 'message'; readonly name: string; readonly message: Message }
   | { readonly type: 'authorization'; readonly name: string; readonly data: unknown }
@@ -12,10 +12,10 @@ export type Move =
   | { readonly type: 'time'; readonly name: string; readonly timer: string; readonly event: EventObject; readonly delayMs: number }
   | { readonly type: 'cancel' }
 
-/** A move that the chart of the work hears; of a cancel only its task does. */
+/** A move that the chart of the work receives. A cancel goes to its task only. */
 export type InnerMove = Exclude<Move, { type: 'cancel' }>
 
-/** What a move is for the chart of the work. */
+/** The event of a move for the chart of the work. */
 export function eventOf(move: InnerMove): EventObject {
   switch (move.type) {
     case 'message':
@@ -31,19 +31,19 @@ export function eventOf(move: InnerMove): EventObject {
   }
 }
 
-/** The end of an actor as its parent hears it: by an output, or an Error. */
+/** The done or error event of an actor for its parent. */
 function endOf(actorId: string, result: unknown): EventObject {
   if (result instanceof Error) return { type: `xstate.error.actor.${actorId}`, actorId, error: result } as EventObject
   return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
 }
 
-/** A move as a chart hears it: an answer with what its question's schema makes of it, or what is wrong with that, by field. */
+/** A move as the chart receives it: an answer validated by its question's schema, or its violations by field. */
 export function heardBy(chart: AnyMachineSnapshot, move: InnerMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
   const event = eventOf(move)
   return isGiven(event) ? answered(chart, event) : { event }
 }
 
-/** A move as the clause of a sentence: `the client says "red"`. */
+/** A move as a clause: `the client says "red"`. */
 export function describeMove(move: Move): string {
   switch (move.type) {
     case 'message':

@@ -1,26 +1,25 @@
 import type { Place, Taken } from './graph.ts'
 
 /**
- * Which paths are walked. `cover`: every move in every configuration, a cancel there, and all that has to be refused there.
- * `shortest`: the shortest way to each configuration. `simple`: every way that is nowhere twice.
+ * The paths to walk. `cover`: every move in every configuration, a cancel there, and every refusal there. `shortest`: the shortest path
+ * to each configuration. `simple`: every path without a repeated configuration.
  */
 export const PATH_KINDS = ['cover', 'shortest', 'simple'] as const
 
 /** One of `PATH_KINDS`. */
 export type PathKind = (typeof PATH_KINDS)[number]
 
-/** How many simple paths there may be for one opening message. */
+/** The maximum number of simple paths per opening message. */
 const MOST_SIMPLE = 10_000
 
-/** The shortest ways to all configurations, but for those that are the beginning of another. */
+/** The shortest paths to all configurations, except prefixes of others. */
 export function shortestWays<Turn, Move>(places: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
   return places.filter(({ legal }) => !legal.some(({ isWay }) => isWay)).map(({ way }) => way)
 }
 
 /**
- * All ways that are in no configuration twice, but for those that are the beginning of another. Throws RangeError when there
- * are more than 10,000: in a chart where everything leads everywhere they are without number. (They are looked for one by
- * one, so that there is an end to it; @xstate/graph looks for all.)
+ * All paths without a repeated configuration, except prefixes of others. Throws RangeError above 10,000: a dense chart has exponentially
+ * many. The search stops at the limit, which @xstate/graph cannot do.
  */
 export function simpleWays<Turn, Move>([start]: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
   const ways: (readonly Taken<Turn, Move>[])[] = []

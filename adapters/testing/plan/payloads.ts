@@ -3,28 +3,28 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Where in a schema we are: the whole, for references into it, and how deep. */
+/** The position in a schema: its root, for references, and the depth. */
 interface Place {
   readonly root: JsonSchema
   readonly depth: number
 }
 
-/** How many values are tried to find some that a schema takes. */
+/** The number of generated candidates. */
 const TRIES = 200
 
-/** How deep values go, for schemas that refer to themselves. */
+/** The maximum depth of values, for recursive schemas. */
 const DEEPEST = 5
 
 /**
- * Values that a JSON Schema (draft 2020-12) takes, and `takes` too, which decides what is not known here: the shortest of some
- * hundred, `count` that differ, or fewer where no more were found. The same ones each time.
+ * Generates values that match a JSON Schema (draft 2020-12). `takes` validates them, also against keywords that are unsupported here.
+ * Returns the shortest `count` different values, or fewer if no more are found. Deterministic.
  */
 export function payloadsFor(schema: JsonSchema, count: number, takes: (value: unknown) => boolean): unknown[] {
   const taken = new Map(candidates(schema).filter(takes).map(value => [JSON.stringify(value), value]))
   return [...taken].toSorted(([one], [other]) => one.length - other.length).slice(0, count).map(([, value]) => value)
 }
 
-/** None for a schema that contradicts itself, or has a pattern that cannot be made. */
+/** Empty for a contradictory schema, or an unsupported pattern. */
 function candidates(root: JsonSchema): unknown[] {
   try {
     return fc.sample(valueOf(root, { root, depth: 0 }), { seed: 1, numRuns: TRIES })
@@ -82,7 +82,7 @@ function objectOf(schema: JsonSchema, inside: Place): fc.Arbitrary<unknown> {
   return fc.record(made, { requiredKeys: Array.isArray(required) ? required.filter((name: string) => name in made) : [], noNullPrototype: true })
 }
 
-/** What a reference refers to (`#/$defs/…`); all else is itself. */
+/** Resolves a reference (`#/$defs/…`); returns any other schema unchanged. */
 function resolved(schema: unknown, root: JsonSchema): unknown {
   const reference = isObject(schema) ? schema['$ref'] : undefined
   if (typeof reference !== 'string') return schema
@@ -99,7 +99,7 @@ function integerOf(schema: JsonSchema): fc.Arbitrary<number> {
   return fc.integer({ min: Math.ceil(min), max: Math.floor(max) })
 }
 
-/** From where to where a number goes; a side that is open is a thousand beyond. */
+/** The range of a number; an open side extends 1,000 from the other. */
 function rangeOf({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }: JsonSchema, step: number): { min: number; max: number } {
   const min = typeof exclusiveMinimum === 'number' ? exclusiveMinimum + step : minimum
   const max = typeof exclusiveMaximum === 'number' ? exclusiveMaximum - step : maximum

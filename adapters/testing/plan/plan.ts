@@ -18,55 +18,55 @@ import { describeMove, sentenceOf, type InnerMove, type Move } from './moves.ts'
 import { PATH_KINDS, shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
 import { CANCELED, faultOf, OPENED, toldAfter, type ComparedEvent } from './told.ts'
 
-/** One move of a path, with what the task has to tell of it, or the error with which it has to refuse it, changing nothing. */
+/** One move of a path, with the events that the task must send, or the error with which it must refuse it without a change. */
 export interface Step {
   readonly move: Move
   readonly told: readonly ComparedEvent[]
   readonly refusal?: ErrorCode
-  /** The chart by it; none when the task is canceled, or refuses. */
+  /** The chart after the move; absent if the task is canceled, or refuses. */
   readonly turn?: Turn
 }
 
-/** A test: a task that is opened, and what happens to it. */
+/** A test: an opened task, and its moves. */
 export interface Path {
   /** A sentence, unique in its plan. */
   readonly name: string
   readonly opening: OpeningCase
-  /** What its work is given. */
+  /** The input of its work. */
   readonly input: WorkInput
-  /** What the task has to tell before the first step, and the chart then. */
+  /** The events before the first step, and the chart then. */
   readonly begins: readonly ComparedEvent[]
   readonly start: Turn
   readonly steps: readonly Step[]
 }
 
-/** A way at whose end the chart throws. `guessed`: the actors on it whose result no case gives, by their `src`. */
+/** A path on which the chart throws. `guessed`: the actors on it whose result no case gives, by `src`. */
 interface Crash {
   readonly way: string
   readonly error: unknown
   readonly guessed: readonly string[]
 }
 
-/** Everything that is tested of an agent. */
+/** All tests of an agent. */
 export interface Plan {
-  /** The chart of its work; of work that is none, the model of what such work may do. */
+  /** The chart of its work; for work without a chart, a model of such work. */
   readonly machine: AnyStateMachine
   readonly isChart: boolean
   readonly paths: readonly Path[]
-  /** Of a `negotiation(…)`: what comes before there is a task. */
+  /** The paths of a `negotiation(…)`, before a task exists. */
   readonly bargains: readonly BargainPath[]
-  /** How many configurations there are. */
+  /** The number of configurations. */
   readonly configurations: number
-  /** The ways at whose ends the chart throws, or has an output that is none, which is a fault of it or of the cases. */
+  /** The paths on which the chart throws, or has an invalid output, because of an error in it or in the cases. */
   readonly crashes: readonly Crash[]
 }
 
-/** How to plan. */
+/** The options of a plan. */
 export interface PlanOptions {
   readonly cases?: Cases
-  /** Which paths. Default `cover`. */
+  /** The kind of paths. Default `cover`. */
   readonly kind?: PathKind
-  /** How many configurations the chart may have for one opening message. Default 1,000. */
+  /** The maximum number of configurations per opening message. Default 1,000. */
   readonly limit?: number
 }
 
@@ -77,10 +77,9 @@ export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
 }
 
 /**
- * Plans the tests of an agent: each move that its work takes in each configuration that it can be in, a cancel there, and each
- * move that it has to refuse there. Work that is no statechart is played by scripted work, so that the life of its task is tested,
- * not what it does. Throws TypeError if the agent does no tasks, or an opening message opens none; RangeError when there are
- * too many configurations, or simple paths.
+ * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
+ * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
+ * TypeError if the agent has no tasks, or an opening message opens none; RangeError for too many configurations or simple paths.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   checkAgent(agent, 'planFor')
@@ -112,18 +111,18 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
   return plan
 }
 
-/** The chart that an agent's paths are found in: that of its work, or of work that is none the model. Throws TypeError if it does no tasks. */
+/** The chart of an agent's work, or the model for work without one. Throws TypeError if the agent has no tasks. */
 export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
-  if (!work) throw new TypeError('it does no tasks, so that there is no work to test.')
+  if (!work) throw new TypeError('it has no work to test.')
   return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: work, isChart: true }
 }
 
 function noTerms(): TypeError {
-  return new TypeError("of terms that cannot be made from their schema it is not known what they may be. Say it, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}")
+  return new TypeError("the terms cannot be generated from their schema. Give them, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}")
 }
 
 function noTask(name: string): TypeError {
-  return new TypeError(`the message "${name}" opens no task. Say what opens one, in the agent's module or as the option cases:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
+  return new TypeError(`the message "${name}" opens no task. Give one that does, in the agent's module or as the option cases:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
 }
 
 function guessedIn(moves: readonly InnerMove[], { results = {} }: Cases): string[] {
@@ -138,7 +137,7 @@ function pathsOf(kind: PathKind, configurations: readonly Configuration[], opene
   return configurations.slice(0, 1).flatMap(({ start }) => ways.map(way => pathOf(opened, start, stepsOf(way, start), sentenceOf(opened.name, way.map(({ move }) => move)))))
 }
 
-/** The paths that lead to a configuration and then do something there. What leads on to another is part of the paths there. */
+/** The paths to a configuration, each with one more move. A move to a new configuration is part of the paths there. */
 function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Opened): Path[] {
   const moves = way.map(({ move }) => move)
   const steps = stepsOf(way, start)

@@ -6,29 +6,29 @@ import { chartQuestion, wordsIn } from '../../../runtime/work/chart-question.ts'
 import type { Turn } from './model.ts'
 import type { Move } from './moves.ts'
 
-/** An event of a task as a test compares it: without ids that are made, and without times. */
+/** An event of a task for comparison: without generated ids and times. */
 export type ComparedEvent =
   | { readonly state: TaskState; readonly message?: Content }
   | { readonly artifact: Content & { readonly artifactId?: string }; readonly append: boolean }
 
-/** What a stream tells that goes on where another ended. */
+/** An event of a resumed stream. */
 export type Update = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
 
 type Content = { readonly parts: readonly unknown[]; readonly [member: string]: unknown }
 
-/** What a task tells before its chart has said anything. */
+/** The events of a task before its chart acts. */
 export const OPENED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_SUBMITTED' }, { state: 'TASK_STATE_WORKING' }]
 
-/** What a cancel has a task tell. */
+/** The events of a canceled task. */
 export const CANCELED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_CANCELED' }]
 
-/** What a task has to tell after a turn, by the chart alone: what it resumes, what was emitted, what it asks, how it ends. */
+/** The events that a task must send after a turn, derived from the chart: it resumes, emits, asks, and ends. */
 export function toldAfter(turn: Turn, before?: Turn, move?: Move): ComparedEvent[] {
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before), questionOf(turn)]
   const said = turn.words.map(saidBy)
-  // What it says to an answer is heard, also if it then asks in the same state again.
+  // An emitted status after an answer is visible even if the same question follows.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
   const goesOn = isAnswered && said.some(told => 'state' in told)
   const resumed: ComparedEvent[] = was && (goesOn || was.states !== is?.states) ? [{ state: 'TASK_STATE_WORKING' }] : []
@@ -36,7 +36,7 @@ export function toldAfter(turn: Turn, before?: Turn, move?: Move): ComparedEvent
   return [...resumed, ...said, ...asked, ...(turn.status === 'done' ? endOf(turn) : [])]
 }
 
-/** What the chart has thrown, or what is wrong with its output. */
+/** The error of the chart, or of its output. */
 export function faultOf(turn: Turn): { readonly error: unknown } | undefined {
   if (turn.status === 'error') return { error: turn.error }
   if (turn.status !== 'done') return undefined
@@ -48,7 +48,7 @@ export function faultOf(turn: Turn): { readonly error: unknown } | undefined {
   }
 }
 
-/** An event that a stream or a store gave, as a test compares it. `isOwn`: whether an artifact's id is the author's. */
+/** An event from a stream or a store, for comparison. `isOwn`: whether the author chose an artifact's id. */
 export function toldIn(response: Update, isOwn: (artifactId: string) => boolean): ComparedEvent {
   if ('artifactUpdate' in response) {
     const { artifact, append = false } = response.artifactUpdate
@@ -65,7 +65,7 @@ function saidBy(words: unknown): ComparedEvent {
   return { state: 'TASK_STATE_WORKING', ...('message' in word && word.message && { message: word.message }) }
 }
 
-/** What the chart waits for, as its task tells it. */
+/** The question of the chart, as its task sends it. */
 function questionOf({ status, chart }: Turn): { readonly states: string; readonly words: string; readonly told: ComparedEvent } | undefined {
   const asked = status === 'active' ? chartQuestion(chart) : undefined
   if (!asked || !('message' in asked.event)) return undefined
@@ -81,7 +81,7 @@ function endOf(turn: Turn): ComparedEvent[] {
   return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]
 }
 
-/** A message without what the runtime adds to it. */
+/** A message without the members that the runtime adds. */
 function contentOf({ parts, metadata, extensions }: { parts: readonly unknown[]; metadata?: unknown; extensions?: unknown }): Content {
   return { parts, ...(metadata !== undefined && { metadata }), ...(extensions !== undefined && { extensions }) }
 }

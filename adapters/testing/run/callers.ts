@@ -7,28 +7,28 @@ import type { Runtime } from '../../../runtime/runtime.ts'
 import { connect } from '../../client/connect.ts'
 import { serve, type Served } from '../../serve/serve.ts'
 
-/** Who talks to the agent in a test, as its clients do. */
+/** A client of the agent in a test. */
 export interface Caller {
-  /** Sends a message, and does not wait for the task. */
+  /** Sends a message without waiting for the task. */
   send(message: Message): Promise<SendMessageResponse>
-  /** Everything that a task has told after a generation, and goes on telling. */
+  /** The events of a task after a generation, including future ones. */
   events(taskId: string, after: number, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
   task(taskId: string): Promise<Task>
   cancel(taskId: string): Promise<Task>
   close(): Promise<void>
 }
 
-/** How an agent is reached: in process, or over a binding. */
+/** How an agent is called: in process, or over a binding. */
 export interface Access {
   readonly reach: 'in process' | 'WEBSOCKET' | 'JSONRPC' | 'HTTP+JSON'
-  /** With the official SDK's client. */
+  /** Whether to use the official SDK's client. */
   readonly isOfficial?: true
 }
 
-/** Makes a caller of a runtime; over a binding it is served on a loopback port for that. The official client is loaded only if it is wanted. */
+/** Makes a caller of a runtime. Over a binding, the runtime is served on a loopback port. The official client is loaded on demand. */
 export async function callerOf(runtime: Runtime, { reach, isOfficial }: Access): Promise<Caller> {
   if (reach === 'in process') return inProcess(runtime)
-  // Connections live in real time, whatever passes for the agent.
+  // Connections use real time, since the agent's clock is virtual.
   const served = await serve({ ...runtime, settings: { ...runtime.settings, clock: withLongTimers(systemClock) } }, { port: 0 })
   return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }

@@ -7,15 +7,12 @@ import { PathError } from '../path-error.ts'
 import type { Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type InnerMove } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
-import { endless, withActors } from './with-actors.ts'
+import { endless, withActors } from './stub-actors.ts'
 
-/** How a chart is walked: as a live actor, or as one that is restored from JSON text before every step. */
+/** The actor of a chart: live, or restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
 
-/**
- * Walks one path with an actor of the chart alone. Rejects with PathError where the actor is not what the chart's pure functions
- * say.
- */
+/** Walks one path with an actor of the chart alone. Rejects with PathError if it differs from the chart's pure functions. */
 export function walkChart({ start, steps, input }: Path, liveness: Liveness, log: CoverageLog): void {
   const run = new ChartRun(log, input)
   run.check('the opening', start)
@@ -51,12 +48,12 @@ class ChartRun {
 
   take(move: InnerMove): void {
     const heard = heardBy(this.#actor.getSnapshot(), move)
-    /* c8 ignore next -- a path takes what the chart takes */
+    /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
     this.#actor.send(heard.event)
   }
 
-  /** Has the guards judge what is refused; whether it is, the ways through a runtime show. */
+  /** Evaluates the guards for a refused move. The drivers with a runtime test the refusal itself. */
   refuse(move: InnerMove): void {
     const snapshot = this.#actor.getSnapshot()
     const heard = heardBy(snapshot, move)
@@ -85,11 +82,11 @@ class ChartRun {
       }
     })
     actor.on('*', words => this.#words.push(words))
-    // A turn shows the error; without an observer XState ends the process.
+    // A turn contains the error; without an observer XState would end the process.
     actor.subscribe({ error: () => {} })
     return actor.start()
   }
 }
 
-/** Time passes by moves only. */
+/** Only moves advance the time. */
 const STILL = { setTimeout: () => 0, clearTimeout: () => {} }

@@ -6,25 +6,25 @@ import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { sqliteStore } from '../../storage/sqlite.ts'
 
-/** Where the tasks of a test are kept. */
+/** The storage of a test's tasks. */
 export type DiskName = 'memory' | 'SQLite'
 
-/** What outlives the processes of a test. */
+/** The storage that survives the processes of a test. */
 export interface Disk {
-  /** A store for the next process, which closes it at its end. */
+  /** Opens a store for the next process, which closes it. */
   open(): Store
-  /** Lets everything run that can run without time, once: what the store has been asked before this it has answered. */
+  /** Lets pending work run once: the store answers everything that was asked before. */
   rest(): Promise<void>
-  /** Takes everything away. */
+  /** Deletes everything. */
   discard(): Promise<void>
 }
 
-/** A new disk with nothing on it. A SQLite file is in a folder of its own, below the system's for such. */
+/** Creates an empty disk. A SQLite file is in a new folder for temporary files. */
 export async function newDisk(name: DiskName): Promise<Disk> {
   return name === 'memory' ? memoryDisk() : sqliteDisk(await mkdtemp(join(tmpdir(), 'taskchart-test-')))
 }
 
-/** A store in memory that stays open from one process to the next. */
+/** A store in memory that stays open between processes. */
 function memoryDisk(): Disk {
   const store = memoryStore()
   return {
@@ -38,7 +38,7 @@ function sqliteDisk(folder: string): Disk {
   let store: Store | undefined
   return {
     open: () => (store = sqliteStore(join(folder, 'tasks.db'))),
-    // Its thread answers in order.
+    // The store's thread answers in order.
     rest: async () => {
       await store?.loadContext(NOWHERE)
       await setImmediate()

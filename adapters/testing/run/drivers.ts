@@ -3,7 +3,7 @@ import { driverOf, INSTALL_SQLITE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import type { Manner } from './path-run.ts'
 
-/** What takes the steps of a path: an actor of the chart alone, or a client through a runtime. */
+/** The drivers of paths: an actor of the chart alone, or a client through a runtime. */
 export const DRIVERS = {
   'the chart': 'live',
   'the chart, restored from JSON before every step': 'restored',
@@ -18,19 +18,18 @@ export const DRIVERS = {
   'over REST, with the official client': { reach: 'HTTP+JSON', isOfficial: true, interlude: 'none' }
 } as const satisfies Record<string, Liveness | Manner>
 
-/** What takes the steps of a path, and how. */
+/** The name of a driver. */
 export type Driver = keyof typeof DRIVERS
 
-/** All drivers. */
 export const allDrivers = Object.keys(DRIVERS) as readonly Driver[]
 
-/** The option `drivers`. */
+/** The kind of the option `drivers`. */
 export const SOME_DRIVERS: Kind = [
   value => Array.isArray(value) && value.length > 0 && value.every(driver => allDrivers.includes(driver)),
   `a list of some of these drivers: ${allDrivers.map(driver => `'${driver}'`).join(', ')}`
 ]
 
-/** What some drivers need, as what loads it. */
+/** The loaders of some drivers' dependencies. */
 interface Needs {
   readonly official: () => Promise<unknown>
   readonly sqlite: () => Promise<unknown>
@@ -38,7 +37,7 @@ interface Needs {
 
 const NEEDS: Needs = { official: () => import('./official-caller.ts'), sqlite: async () => driverOf(undefined) }
 
-/** Which drivers can run here, and what the others lack, as lines. */
+/** The drivers that can run here, and lines about missing dependencies of others. */
 export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Promise<{ readonly drivers: readonly Driver[]; readonly lacks: readonly string[] }> {
   const [hasOfficial, hasSqlite] = await Promise.all([official, sqlite].map(load => load().then(() => true, () => false)))
   const lackOf = (driver: Driver): string | undefined => {

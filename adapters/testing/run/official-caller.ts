@@ -5,7 +5,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { officialError } from '../../client/transports/official/errors.ts'
 import type { Caller } from './callers.ts'
 
-/** A caller that is the official SDK's client, over a binding of the agent's card. It tells the agent's errors as ours. */
+/** A caller with the official SDK's client, over a binding of the agent's card. It converts the agent's errors to A2AErrors. */
 export async function officialCaller(url: string, binding: string): Promise<Omit<Caller, 'close'>> {
   const factory = new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] }))
   const client = await factory.createFromUrl(url)
@@ -30,7 +30,7 @@ function activatedWith(parameters: Record<string, string>): RequestOptions {
   return { serviceParameters: { 'a2a-extensions': RELIABILITY_EXTENSION, ...parameters } }
 }
 
-/** Of a code that A2A does not have the official client keeps only what was on the wire. */
+/** For a code outside of A2A, the official client keeps only the number on the wire. */
 function rethrown(error: unknown): never {
   const { envelopeCode, statusCode, message } = error as { readonly envelopeCode?: number; readonly statusCode?: number; readonly message: string }
   if (envelopeCode === ERRORS.RateLimited.code || statusCode === ERRORS.RateLimited.http) throw new A2AError('RateLimited', message, { cause: error })

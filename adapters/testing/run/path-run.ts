@@ -13,14 +13,14 @@ import { Follower } from './follower.ts'
 import type { WorkDouble } from './stub-actors.ts'
 import { agreeing, openingMessage, World, type Interlude } from './world.ts'
 
-/** How a path is walked: how the agent is reached, and what happens to its process between two steps. */
+/** How a path is walked: how the agent is called, and what happens to its process between steps. */
 export interface Manner extends Access {
   readonly interlude: Interlude
-  /** Where its tasks are kept. Default memory. */
+  /** The storage of its tasks. Default memory. */
   readonly disk?: DiskName
 }
 
-/** Walks one path through a runtime. Rejects with PathError at the first step that is not as it should be. */
+/** Walks one path through a runtime. Rejects with PathError at the first unexpected step. */
 export async function walk(agent: Agent, cast: WorkDouble, path: Path, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
   const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
   const caller = await callerOf(world.runtime, access)
@@ -63,7 +63,7 @@ class PathRun {
     await this.#check('the opening', 0)
   }
 
-  /** Ends the process and begins the next. */
+  /** Ends the process and starts the next. */
   async pass(interlude: Interlude): Promise<void> {
     if (interlude === 'none') return
     await this.#follower.pause()
@@ -96,7 +96,7 @@ class PathRun {
     this.#follower.follow((after, signal) => caller.events(this.#taskId, after, signal))
   }
 
-  /** Makes a move. What the client does is answered; everything else happens to the actors of the chart. */
+  /** Makes a move. Moves of the client have an answer; all others go to the actors of the chart. */
   async #perform(move: Move): Promise<unknown> {
     const taskId = this.#taskId
     switch (move.type) {
@@ -132,13 +132,13 @@ class PathRun {
   }
 }
 
-/** What is compared of a task as GetTask gives it. */
+/** The compared parts of a task from GetTask. */
 function summaryOf({ status, artifacts = [], metadata }: Task) {
   const generation = (metadata?.[RELIABILITY_EXTENSION] as { generation?: number } | undefined)?.generation
   return { state: status.state, generation, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
 }
 
-/** What a task is that has told this. */
+/** The same, derived from events. */
 function summaryOfTold(told: readonly ComparedEvent[]) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state

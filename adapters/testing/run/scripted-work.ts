@@ -5,10 +5,9 @@ import { artifact, failed, progress, rejected, type WorkResult } from '../../../
 import type { WorkArguments, WorkEnd } from '../../../runtime/authoring/work-arguments.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
 import type { Cases } from '../plan/cases.ts'
-import type { WorkDouble } from './stub-actors.ts'
-import { endless } from './with-actors.ts'
+import { endless, type WorkDouble } from './stub-actors.ts'
 
-/** What a work as a function or a generator may do, as its tests have it done. */
+/** The actions of a work function or generator in tests. */
 const ACTS = ['progress', 'artifact', 'chunk', 'ask', 'authorize', 'complete', 'fail', 'reject', 'throw'] as const
 
 type Act = (typeof ACTS)[number]
@@ -24,7 +23,7 @@ const REFUSAL = 'Not me.'
 
 const ENDS = { complete: 'completed', fail: 'failed', reject: 'rejected', throw: 'broken' } as const
 
-/** The model of a work that is no chart: whatever it may say, ask, and end with. Its author lives as long as it does. */
+/** A model of work without a chart: it may emit, ask and end in any way. Its actor `author` lives as long as the work. */
 export const scriptedChart = setupWork({
   types: { events: {} as { readonly type: Act } | AuthorizationReceived },
   actors: { author: endless }
@@ -50,13 +49,13 @@ export const scriptedChart = setupWork({
   output: RESULT
 })
 
-/** The cases of the model: what its author may do is what its events are. */
+/** The cases of the model: an event for each action. */
 export const scriptedCases: Pick<Cases, 'events' | 'results'> = {
   events: Object.fromEntries(ACTS.map(type => [type, { type }])),
   results: { author: {} }
 }
 
-/** A work as a function that does what it is told. Started again, it does all of it once more, as work that runs again has to. */
+/** A work function that performs actions on demand. A restarted run performs them all again, as replayed work must. */
 export class ScriptedWork implements WorkDouble {
   readonly #acts: Act[] = []
   #hear = nothing
@@ -70,11 +69,11 @@ export class ScriptedWork implements WorkDouble {
     this.#hear()
   }
 
-  // It has no actors of its own, and nothing of it is lost.
+  // It has no actors, and no state to lose.
   end = nothing
   clear = nothing
 
-  /** What it is told to do as the i-th, as soon as it is told. */
+  /** The i-th action, when it is known. */
   async #act(i: number): Promise<Act> {
     for (;;) {
       const act = this.#acts[i]
@@ -112,13 +111,13 @@ export class ScriptedWork implements WorkDouble {
           throw new Error('It breaks, as its test wants it.')
       }
     }
-    /* c8 ignore next -- it ends within the loop */
+    /* c8 ignore next -- the loop always returns */
   }
 }
 
 function nothing(): void {}
 
-/** Transitions from a state inside to states outside of the one that it is in. */
+/** Transitions from inside a state to states outside of it. */
 function outside<Targets extends Readonly<Record<string, string>>>(targets: Targets): { [Event in keyof Targets]: `#work.${Targets[Event]}` } {
   return Object.fromEntries(Object.entries(targets).map(([event, state]) => [event, `#work.${state}`])) as never
 }

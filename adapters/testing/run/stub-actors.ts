@@ -1,6 +1,5 @@
-import { fromPromise, type AnyActorRef, type AnyStateMachine, type EventObject } from 'xstate'
+import { type AnyActorLogic, type AnyActorRef, type AnyStateMachine, type EventObject, fromPromise } from 'xstate'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import { withActors } from './with-actors.ts'
 
 interface Player {
   readonly self: AnyActorRef
@@ -8,19 +7,18 @@ interface Player {
   readonly reject: (error: unknown) => void
 }
 
-/** Who plays the work of a task in a test. */
+/** Replaces the work of a task in a test. */
 export interface WorkDouble {
-  /** The work that is played. */
   readonly work: Exclude<Agent['work'], undefined>
-  /** Ends an actor: by its output, or by an Error. */
+  /** Ends an actor with its output, or with an Error. */
   end(actor: string, result: unknown): void
-  /** Has an actor send an event to the chart. */
+  /** Lets an actor send an event to the chart. */
   tell(event: EventObject): void
-  /** Everybody leaves: the process has ended. */
+  /** Drops the actors after the process has ended. */
   clear(): void
 }
 
-/** The actors of a chart under test: they do nothing of their own, and end as they are told. */
+/** The actors of a chart under test: they do nothing, and end on demand. */
 export class StubActors implements WorkDouble {
   readonly work: AnyStateMachine
   readonly #players = new Map<string, Player>()
@@ -45,4 +43,12 @@ export class StubActors implements WorkDouble {
   clear(): void {
     this.#players.clear()
   }
+}
+
+/** An actor that never ends. */
+export const endless = fromPromise(() => new Promise(() => {}))
+
+/** A chart with this logic for all of its named actors. */
+export function withActors(machine: AnyStateMachine, logic: AnyActorLogic): AnyStateMachine {
+  return machine.provide({ actors: Object.fromEntries(Object.keys(machine.implementations.actors).map(src => [src, logic])) })
 }

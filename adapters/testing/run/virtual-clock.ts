@@ -16,8 +16,8 @@ class Timer {
 }
 
 /**
- * A clock that stands still until it is told to move. Timers fire in the order of their due times, equal ones as they
- * were set; one with a delay that Node cannot keep fires after 1 ms, as Node's do.
+ * A clock that moves only on demand. Timers fire in the order of their due times, and in the order of creation if those are equal. A delay
+ * beyond Node's limit fires after 1 ms, as in Node.
  */
 export class VirtualClock implements Clock {
   #nowMs: number
@@ -41,17 +41,17 @@ export class VirtualClock implements Clock {
     this.#timers.delete(timer as Timer)
   }
 
-  /** How many timers are set that would keep a process alive. */
+  /** The number of timers that would keep a process alive. */
   get pending(): number {
     return [...this.#timers].filter(({ isHeld }) => isHeld).length
   }
 
-  /** How many timers are set in all. */
+  /** The number of all timers. */
   get size(): number {
     return this.#timers.size
   }
 
-  /** Moves time on from due time to due time, also of timers that are set on the way. */
+  /** Advances the time from timer to timer, including timers that are set meanwhile. */
   increment(ms: number): void {
     const endMs = this.#nowMs + ms
     for (let timer = this.#next(endMs); timer; timer = this.#next(endMs)) {

@@ -14,15 +14,15 @@ import type { OpeningCase } from '../plan/cases.ts'
 import { newDisk, type Disk } from './disk.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
-/** How the process ends and begins again between two steps of a path. */
+/** What happens to the process between two steps of a path. */
 export type Interlude = 'none' | 'restarted' | 'killed'
 
-/** The context in which a path is walked. */
+/** The context of every path. */
 export const CONTEXT = 'context-1'
 
 /**
- * An agent's runtime on a clock that stands still, which may end and begin again on the same disk. Ids count, so that they
- * are the same in every world with the same past.
+ * An agent's runtime with a virtual clock, which can be restarted on the same disk. Ids are counted, so that they are equal in worlds with
+ * the same history.
  */
 export class World {
   readonly clock: VirtualClock
@@ -34,7 +34,7 @@ export class World {
   #runtime: Runtime
 
   private constructor(agent: Agent, { disk, clock, ids }: Past, limits: Partial<Limits>) {
-    // Time stands still, so that nothing is waited for that cleans up; and work that crashes shows it. Paths are followed by streams.
+    // Time does not pass, so there is no cleanup time, and no restart of crashed work. Paths use streams.
     this.#agent = { ...agent, capabilities: {}, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
     this.#disk = disk
     this.#limits = limits
@@ -43,7 +43,7 @@ export class World {
     this.#runtime = this.#begin()
   }
 
-  /** A world in whose context there is what is to be there before the task. */
+  /** Opens a world whose context contains the earlier artifacts. */
   static async open(agent: Agent, { earlier }: Pick<OpeningCase, 'earlier'>, disk: Disk, limits: Partial<Limits> = {}): Promise<World> {
     return new World(agent, await past(agent, earlier, disk), limits)
   }
@@ -52,20 +52,20 @@ export class World {
     return this.#runtime
   }
 
-  /** Ends the process, in order or without a word. */
+  /** Ends the process: closed, or killed. */
   async end(interlude: Exclude<Interlude, 'none'>): Promise<void> {
     this.#isDead = interlude === 'killed'
     await ended(this.#runtime, this.clock)
     this.#isDead = false
   }
 
-  /** Begins the next process. */
+  /** Starts the next process. */
   async begin(): Promise<void> {
     this.#runtime = this.#begin()
     for (let times = 0; times < REST; times += 1) await this.rest()
   }
 
-  /** Lets everything run that can run without time, once. */
+  /** Lets pending work run once, without time passing. */
   rest(): Promise<void> {
     return this.#disk.rest()
   }
@@ -82,15 +82,15 @@ export class World {
   }
 }
 
-/** What a test finds out is not in the log. */
+/** Errors appear in the test, not in a log. */
 const SILENT: Logger = { warn: hush, error: hush }
 
 function hush(): void {}
 
-/** How many rests a process is given to begin in. */
+/** The number of rests for a process to start. */
 const REST = 8
 
-/** What the work of a task is given in a world with this opening; `undefined` if it opens no task. */
+/** The input of the work for this opening; `undefined` if it opens no task. */
 export async function inputFor(agent: Agent, opening: OpeningCase): Promise<WorkInput | undefined> {
   let given: WorkInput | undefined
   const { migrate: _, recovery: __, ...others } = agreeing(agent)
@@ -114,7 +114,7 @@ export function openingMessage({ words, terms }: Pick<OpeningCase, 'words' | 'te
   return { messageId: 'opening', contextId: CONTEXT, role: 'ROLE_USER', ...content, parts: [...parts, ...proposed] }
 }
 
-/** An agent that agrees at once to what is proposed, if it bargains at all: so the paths of its work begin with a deal. */
+/** An agent that accepts every proposal at once, so that the paths of its work begin with a deal. */
 export function agreeing(agent: Agent): Agent {
   const { negotiate } = agent
   return isNegotiation(negotiate) ? { ...agent, negotiate: { ...negotiate, respond: () => accepted() } } : agent
@@ -126,7 +126,7 @@ interface Past {
   readonly ids: () => string
 }
 
-/** A disk with a task that has completed for each artifact. */
+/** A disk with one completed task per artifact. */
 async function past({ card }: Agent, earlier: readonly ArtifactWords[], disk: Disk): Promise<Past> {
   const clock = new VirtualClock()
   let count = 0

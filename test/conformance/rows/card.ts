@@ -70,7 +70,7 @@ export const card: readonly Row[] = [
     const { open } = await serve(t, { authenticate: byName }, { extendedCard: () => undefined })
     t.equal((await (await open({ credentials: 'ann' })).refusal('GetExtendedAgentCard', {})).reason, 'EXTENDED_AGENT_CARD_NOT_CONFIGURED')
   }),
-  row(123, 'M', '13.3', 'The extended card is for those alone who have shown who they are, and may see it', async (t, { serve }) => {
+  row(123, 'M', '13.3', 'The extended card is only for authenticated and authorised callers', async (t, { serve }) => {
     const { open, runtime } = await serve(t, { authenticate: byName, authorize: onlyAnn }, { extendedCard: EXTENDED })
     t.ok(runtime.agentCard(CARD.supportedInterfaces).capabilities.extendedAgentCard)
     const { result } = await (await open({ credentials: 'ann' })).call('GetExtendedAgentCard', {})
@@ -79,7 +79,7 @@ export const card: readonly Row[] = [
     const openToAll = await serve(t, {}, { extendedCard: EXTENDED })
     await t.rejects((await openToAll.open()).call('GetExtendedAgentCard', {}), /for authenticated callers/)
   }),
-  row(124, 'S', '13.3', 'The extended card may be kept by its reader, and by nobody on the way', async (t, { serve }) => {
+  row(124, 'S', '13.3', 'The extended card may be cached privately, but not by proxies', async (t, { serve }) => {
     const { address } = await serve(t, { authenticate: byName }, { extendedCard: EXTENDED })
     const { status, headers } = await fetch(`${address}/extendedAgentCard`, { headers: { authorization: 'Bearer ann', 'a2a-version': '1.0' } })
     t.match({ status, cache: headers.get('cache-control') }, { status: 200, cache: /^private, max-age=\d+$/ })

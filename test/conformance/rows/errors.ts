@@ -48,7 +48,7 @@ export const errors: readonly Row[] = [
     t.match({ reason, message }, { reason: 'INVALID_PARAMS', message: /messageId .*must be/ })
     t.equal(commits(), before)
   }),
-  row(100, 'M/S', '3.3.2, 7.4', 'Without credentials, or with bad ones, nobody gets in, and is told how: 401 with WWW-Authenticate', async (t, { binding, serve }) => {
+  row(100, 'M/S', '3.3.2, 7.4', 'Missing or invalid credentials are refused with a challenge: 401 with WWW-Authenticate', async (t, { binding, serve }) => {
     const { address, open, runtime } = await serve(t, { authenticate: byName })
     for (const credentials of [undefined, 'nobody']) {
       const { status, challenge } = await knock(binding, address, credentials)
@@ -57,13 +57,13 @@ export const errors: readonly Row[] = [
     t.equal((await (await open({ credentials: 'ann' })).task('x')).status.state, 'TASK_STATE_COMPLETED')
     t.equal((await runtime.listTasks({}, { principal: 'ann' })).totalSize, 1)
   }, APP_AUTHENTICATES),
-  row(101, 'M/S', '3.3.2', 'Who lacks a permission gets an authorization error, which may name it', async (t, { serve, binding }) => {
+  row(101, 'M/S', '3.3.2', 'A caller without permission gets an authorization error, which may name the permission', async (t, { serve, binding }) => {
     const { open } = await serve(t, { authenticate: byName, authorize: ({ operation }) => operation !== 'cancelTask' || 'The scope tasks:cancel is missing.' })
     const { native, reason, message } = await (await open({ credentials: 'ann' })).refusal('CancelTask', { id: 'none' })
     t.equal(native, (['-31403', '403 PERMISSION_DENIED', 'PERMISSION_DENIED'] as const)[kindOf(binding)])
     t.match({ reason, message }, { reason: 'FORBIDDEN', message: /tasks:cancel/ })
   }),
-  row(102, 'M/S', '3.3.2', 'What belongs to another is as what is not there', async (t, { serve }) => {
+  row(102, 'M/S', '3.3.2', 'Resources of another caller look nonexistent', async (t, { serve }) => {
     const { open } = await serve(t, { authenticate: byName })
     const [ann, bob] = [await open({ credentials: 'ann' }), await open({ credentials: 'bob' })]
     const { id } = await ann.task('ask')

@@ -68,7 +68,7 @@ export const legacy: readonly Row[] = [
     t.equal(await call('delete', { id: task, pushNotificationConfigId: 'p' }), null)
     t.match(await rpc({ ...column, client }, 'tasks/pushNotificationConfig/get', { id: task }), { error: { code: -32001 } })
   }, OLD_RPC),
-  row(160, 'D', '9.1', 'agent/getAuthenticatedExtendedCard gives the extended card to who is known', async (t, { serve }) => {
+  row(160, 'D', '9.1', 'agent/getAuthenticatedExtendedCard gives the extended card to authenticated callers', async (t, { serve }) => {
     const { open, address } = await serve(t, { authenticate: byName }, { extendedCard: { description: 'For those who are known.' } })
     const { result } = await (await open({ credentials: 'ann' })).call('GetExtendedAgentCard', {})
     t.match(result, { name: 'Obedient', description: 'For those who are known.', protocolVersion: /^0\.3/, url: new RegExp(`^${address}`) })

@@ -67,7 +67,7 @@ export const push: readonly Row[] = [
     for (const id of ['a', 'b']) await client.call(CREATE, { taskId, id, url: URL })
     t.match((await client.call(LIST, { taskId })).result, { configs: [{ id: 'a', url: URL }, { id: 'b', url: URL }] })
   }),
-  row(86, 'M', '3.1.10', 'A deleted configuration gets nothing more; deleting twice is as deleting once', async (t, column) => {
+  row(86, 'M', '3.1.10', 'A deleted configuration gets nothing more; deleting twice equals deleting once', async (t, column) => {
     const { client } = await pushing(t, column)
     const [deleted, kept] = [await httpReceiver(t), await httpReceiver(t)]
     const { id: taskId } = await client.opened('hold', 'working')
@@ -97,7 +97,7 @@ export const push: readonly Row[] = [
     await until(() => got.length > 0)
     t.match(got[0]?.headers, { authorization: 'Basic YTpi', 'x-a2a-notification-token': 'tok' })
   }),
-  row(89, 'M', '4.3.3', 'Each update is tried at least once with each webhook', async (t, column) => {
+  row(89, 'M', '4.3.3', 'Each update is delivered at least once to each webhook', async (t, column) => {
     const { client, store } = await pushing(t, column)
     const [first, second] = [await httpReceiver(t), await httpReceiver(t, (_, response) => response.writeHead(500).end())]
     const { id: taskId } = await client.opened('hold', 'working')
@@ -136,7 +136,7 @@ export const push: readonly Row[] = [
     }
     t.match(await asked(client, CREATE, { taskId, url: 'https://93.184.216.34/' }), { url: 'https://93.184.216.34/' })
   }),
-  row(92, 'M', '3.5.1', 'Pushing is the same whatever binding it was asked for on: the events of the stream, in their order', async (t, column) => {
+  row(92, 'M', '3.5.1', 'Push notifications are equal whatever binding configured them: the events of the stream, in their order', async (t, column) => {
     const { client, store } = await pushing(t, column)
     const { url, got } = await httpReceiver(t)
     const { id } = await client.task('count 3', {}, { taskPushNotificationConfig: { url } })
@@ -144,7 +144,7 @@ export const push: readonly Row[] = [
     const events = await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 0, 100)
     t.same(got.map(({ body }) => JSON.parse(body)), events.map(({ update }) => update))
   }, OWN_BODY),
-  row(93, 'M', '3.2.2, 6.6', 'A configuration that comes with SendMessage is that of its task', async (t, column) => {
+  row(93, 'M', '3.2.2, 6.6', 'A configuration in SendMessage belongs to its task', async (t, column) => {
     const { client } = await pushing(t, column)
     const { url, got } = await httpReceiver(t)
     const { id: taskId } = await client.task('x', {}, { taskPushNotificationConfig: { id: 'p', url } })

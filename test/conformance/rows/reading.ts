@@ -110,7 +110,7 @@ export const reading: readonly Row[] = [
     }
     t.equal((await client.refusal('CancelTask', { id: 'made-up' })).reason, 'TASK_NOT_FOUND')
   }),
-  row(78, 'M', '3.3.1', 'Canceling twice is as canceling once: the second gives the canceled task', async (t, { client }) => {
+  row(78, 'M', '3.3.1', 'Canceling twice equals canceling once: the second gives the canceled task', async (t, { client }) => {
     const { id } = await client.opened('wait', 'working')
     const canceled = await client.cancel(id)
     t.same(await client.cancel(id), canceled)

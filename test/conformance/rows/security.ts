@@ -46,7 +46,7 @@ export const security: readonly Row[] = [
     const own = await bob.task('after', { contextId: 'hers', referenceTaskIds: [asked.id] })
     t.match(own.artifacts, [{ parts: [{ text: 'nothing' }] }], 'a reference to it, in a context of the same name, shows nothing')
   }),
-  row(135, 'M', '13.1', 'What a caller may see is limited without any filter', async (t, { serve }) => {
+  row(135, 'M', '13.1', 'Results are limited to what the caller may see, even without filters', async (t, { serve }) => {
     const { open } = await serve(t, { authenticate: byName })
     await (await open({ credentials: 'ann' })).task('x', { contextId: 'hers' })
     const bob = await open({ credentials: 'bob' })
@@ -96,12 +96,12 @@ export const security: readonly Row[] = [
     })
     t.match(done.artifacts, [{ parts: [{ text: 'got {"grant":"g-1"}' }] }])
   }),
-  row(142, 'S', '7.6.1', 'While an authorization is awaited messages are taken', async (t, { client }) => {
+  row(142, 'S', '7.6.1', 'While an authorization is awaited, messages are accepted', async (t, { client }) => {
     const { id } = await client.task('authorize')
     const done = await client.task('never mind', { taskId: id })
     t.match(done, { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'heard never mind' }] }] })
   }),
-  row(143, 'M', '7.6.4', 'An authorization is for the task that asked: not for another, nor is a message one', async (t, { client, runtime }) => {
+  row(143, 'M', '7.6.4', 'An authorization applies only to the task that asked, and a message is not one', async (t, { client, runtime }) => {
     const [first, second] = [await client.task('authorize', { contextId: 'both' }), await client.task('authorize', { contextId: 'both' })]
     const stream = client.subscribe(first.id)
     await stream.next()

@@ -61,7 +61,7 @@ export const versions: readonly Row[] = [
     }
     await client.cancel(id)
   }, newer('0.3 has no service parameters')),
-  row(110, 'M', '3.3.4', 'Who does not declare a required extension is refused, whatever is asked for: ExtensionSupportRequired', async (t, { serve, binding }) => {
+  row(110, 'M', '3.3.4', 'Every request without a required extension is refused: ExtensionSupportRequired', async (t, { serve, binding }) => {
     const uri = 'urn:example:required'
     const client = await (await serve(t, {}, { extensions: [{ uri, required: true }] })).open()
     t.equal((await client.refusal('SendMessage', say('x'))).reason, 'EXTENSION_SUPPORT_REQUIRED')
@@ -91,7 +91,7 @@ export const versions: readonly Row[] = [
       t.equal((agent.frames.at(-1) as { params: { tenant?: string } }).params.tenant, tenant)
     }
   }, OURS),
-  row(114, 'D', '8.3.2, 13.1', 'What belongs to one tenant is not there for another', async (t, { client }) => {
+  row(114, 'D', '8.3.2, 13.1', 'Resources of one tenant are invisible to others', async (t, { client }) => {
     const { result } = await client.call('SendMessage', { ...say('ask', { contextId: 'shared' }), tenant: 'north' })
     const { id } = taskIn(result as never)
     for (const tenant of [{}, { tenant: 'south' }]) {

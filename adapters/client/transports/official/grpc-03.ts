@@ -3,7 +3,7 @@ import { parameters03, type Calls } from '../../calls.ts'
 import type { ConnectOptions } from '../../options.ts'
 import { openGrpc, type GrpcDialect } from './grpc.ts'
 
-/** Stands in the metadata of a chunk that is appended, on its way through the official client, which loses `append`. */
+/** A marker in the metadata of an appended chunk, which restores `append`: the official client drops it. */
 const APPENDED = 'taskchart-append'
 
 const GRPC_03: GrpcDialect = {
@@ -22,7 +22,7 @@ const GRPC_03: GrpcDialect = {
   }
 }
 
-/** Opens the way to an agent that speaks the gRPC of 0.3, through the official client. Calls and answers are in wire JSON of 1.0. */
+/** Connects to an agent over the gRPC of 0.3, through the official client. Calls and answers are in wire JSON of 1.0. */
 export async function openGrpc03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
   return openGrpc(url, options, isReliable, GRPC_03)
 }

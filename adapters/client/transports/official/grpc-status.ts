@@ -1,12 +1,12 @@
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { BAD_REQUEST, ERROR_INFO, RETRY_INFO } from '../../../../machines/protocol/errors.ts'
 
-/** The fields of a message by their numbers, in the order that they came in: bytes, or a whole number. */
+/** The fields of a protobuf message by number, in order: bytes or integers. */
 type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
 
 /**
- * The details of a `google.rpc.Status` in binary form, which gRPC sends as `grpc-status-details-bin`, as the JSON that
- * other bindings have. Those that A2A does not use (§5.4) come with their `@type` alone. Throws for what is no such message.
+ * Converts the details of a binary `google.rpc.Status`, which gRPC sends as `grpc-status-details-bin`, to their JSON form. A detail
+ * that A2A does not use (§5.4) keeps only its `@type`. Throws for a malformed message.
  */
 export function detailsIn(status: Uint8Array): object[] {
   return allBytes(read(status), 3).map(detail => {
@@ -40,7 +40,7 @@ function allBytes(fields: Fields, field: number): Uint8Array[] {
   return (fields.get(field) ?? []).filter(value => value instanceof Uint8Array)
 }
 
-/** Messages whose first two fields are text: the entries of a map, violations. */
+/** Messages whose first two fields are strings: map entries and field violations. */
 function pairs(fields: Fields, field: number): [string, string][] {
   return allBytes(fields, field).map(read).map(pair => [text(pair, 1), text(pair, 2)])
 }

@@ -10,39 +10,39 @@ import { ConnectionLost } from '../../retries/lost-errors.ts'
 import { CarriedCalls } from '../../retries/retried-calls.ts'
 import { TransportState } from '../../retries/transport-state.ts'
 import type { AgentTransport, ResponseSink } from '../transport.ts'
+import { fromRpcStatus } from './errors.ts'
 import { detailsIn } from './grpc-status.ts'
 import { perform } from './official.ts'
-import { fromRpcStatus } from './rpc-status.ts'
 
-/** Names a request to the interceptor, which takes it away again: it never leaves this process. */
+/** The metadata key of a request's id for the interceptor, which removes it before the request is sent. */
 const REQUEST = 'taskchart-request'
 
-/** A `google.rpc.Status` in binary form. */
+/** The metadata key of a binary `google.rpc.Status`. */
 const DETAILS = 'grpc-status-details-bin'
 
 const NO_MESSAGE = { $case: 'message', value: Message.fromJSON({}) }
 
-/** A request under way, and the details of the error that it ended with. */
+/** A pending request, and the details of its error. */
 interface Exchange {
   readonly hearer: ResponseSink
   details: readonly object[]
 }
 
-/** The options of the official client's transports. */
+/** The options for transports of the official client. */
 export interface ChannelOptions {
   readonly grpcChannelCredentials: ChannelCredentials
   readonly grpcCallOptions: { interceptors: Interceptor[] }
 }
 
-/** How a version of A2A is spoken by gRPC through the official client. */
+/** The differences between versions of A2A over gRPC. */
 export interface GrpcDialect {
-  /** The official client's transport to this target of gRPC. */
+  /** Creates the official client's transport for a gRPC target. */
   open(target: string, options: ChannelOptions): Transport | Promise<Transport>
   /** The service parameters of a request, as metadata. */
   metadata(parameters: Record<string, string>): Record<string, string>
-  /** Prepares an event or an answer for the official client, which is about to read it. */
+  /** Prepares an event or an answer before the official client decodes it. */
   received(event: object): object
-  /** Corrects an event or an answer that the official client has read, in wire JSON of 1.0. */
+  /** Corrects an event or an answer after the official client has decoded it, in wire JSON of 1.0. */
   result(value: unknown): unknown
 }
 
@@ -54,9 +54,9 @@ const CURRENT: GrpcDialect = {
 }
 
 /**
- * Opens the way to an agent that speaks gRPC (§10), through the official client. Nothing is sent before the first call.
- * `url` is `host:port`, spoken to with TLS unless the host is this machine, or has a scheme that says so: `grpc:` and
- * `http:` are plain, `grpcs:` and `https:` have TLS. Requests and streams that are cut off go on as those of JSON-RPC do.
+ * Connects to an agent over gRPC (§10), through the official client. Nothing is sent before the first call. `url` is `host:port`, with
+ * TLS unless the host is this machine, or with a scheme: `grpc:` and `http:` without TLS, `grpcs:` and `https:` with TLS.
+ * Requests and streams are retried as over JSON-RPC.
  */
 export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
   return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
@@ -85,15 +85,15 @@ async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDi
         exchanges.delete(request)
       }
     },
-    // The official client keeps its channel to itself, and does not close it.
+    // The official client does not close its channel, and has no method for it.
     close: () => (Reflect.get(transport, 'grpcClient') as Client | undefined)?.close()
   }
 }
 
 /**
- * Hears what the official client does not tell: when an answer begins, and what the details of an error are. Malformed
- * details and an answer without content never get there, for it would throw where nobody can catch it: an answer gets
- * content that is refused later.
+ * Intercepts what the official client does not expose: the start of an answer, and the details of an error. It also hides malformed
+ * details and answers without content from that client, which would throw outside of any call. Such an answer gets
+ * content that validation refuses later.
  */
 function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect): Interceptor {
   return (options, nextCall) =>
@@ -120,7 +120,7 @@ function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect
     })
 }
 
-/** The details in a status; none where they cannot be read, for an agent may send anything there. */
+/** The details of a status; empty if they are malformed. */
 export function detailsOf(status: Uint8Array): object[] {
   try {
     return detailsIn(status)
@@ -129,7 +129,7 @@ export function detailsOf(status: Uint8Array): object[] {
   }
 }
 
-/** What the official client threw, as an error of ours. It puts words before those of the agent. */
+/** Converts an error of the official client, without the prefix that it adds to the agent's message. */
 function grpcError(error: unknown, details: readonly object[]): unknown {
   const { status, message } = error as Error & { readonly status: STATUS }
   const text = message.replace(/^gRPC error for \w+: \d+ ?/, '')
@@ -140,7 +140,7 @@ function grpcError(error: unknown, details: readonly object[]): unknown {
   return fromRpcStatus({ status: STATUS[status], message: text, details })
 }
 
-/** Headers as metadata, which has stricter names. Throws for those that it cannot carry. */
+/** Validates headers as metadata, whose names are stricter. Throws for those that it cannot carry. */
 function checked(headers: Readonly<Record<string, string>>): Record<string, string> {
   const metadata = new Metadata()
   for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
@@ -148,12 +148,12 @@ function checked(headers: Readonly<Record<string, string>>): Record<string, stri
 }
 
 /**
- * What gRPC calls, and whether without TLS. The host is given to DNS by name, for a target of gRPC may be much else,
- * and headers go only to the origin that was checked. Throws InvalidAgentResponse for what is no address.
+ * The gRPC target of a URL, and whether it is used without TLS. The target names DNS explicitly, since gRPC supports other resolvers,
+ * and headers may only go to the checked origin. Throws InvalidAgentResponse for an invalid URL.
  */
 export function addressOf(url: string): { target: string; isPlain: boolean } {
   const [, scheme = '', host = '', port] = /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
-  if (host === '') throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(url)}, which is no address for gRPC. Those are host:port.`)
+  if (host === '') throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(url)}, which is not an address for gRPC. Write host:port.`)
   const isPlain = scheme === '' ? isPlainHost(host) : /^(?:grpc|http)$/i.test(scheme)
   return { target: `dns:${host}:${port ?? (isPlain ? 80 : 443)}`, isPlain }
 }

@@ -19,10 +19,7 @@ const UNARY: Readonly<Record<string, Unary>> = {
     sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
 }
 
-/**
- * Has the official client perform a request, and tells `hearer` what comes as wire JSON. Throws what that client throws,
- * in which `officialError` finds the agent's error.
- */
+/** Performs a request with the official client, and passes results to `hearer` as wire JSON. Throws errors for `officialError`. */
 export async function perform(transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
   if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sdk.SendMessageRequest.fromJSON(params), options), hearer)
   if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options), hearer)

@@ -12,14 +12,12 @@ import { chunksOf, discard, isJsonType, mediaType, wholeBody } from '../body.ts'
 import { failureOf } from '../http-errors.ts'
 import { sendRequest } from '../http-request.ts'
 import type { AgentTransport, ResponseSink } from '../transport.ts'
-import { officialError } from './errors.ts'
+import { fromRpcStatus, officialError } from './errors.ts'
 import { perform } from './official.ts'
-import { fromRpcStatus } from './rpc-status.ts'
 
 /**
- * Opens the way to an agent that speaks REST (§11), through the official client. Nothing is sent before the first call.
- * Requests and streams that are cut off go on as those of JSON-RPC do. Redirects are refused; an event may have 4 Mi
- * characters, as the official client has it.
+ * Connects to an agent over REST (§11), through the official client. Nothing is sent before the first call. Requests and streams are
+ * retried as over JSON-RPC. Redirects are refused. The official client limits an event to 4 Mi characters.
  */
 export async function openRest(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
   return new CarriedCalls({ carrier: restCarrier(httpAddress(url), options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
@@ -40,7 +38,7 @@ function restCarrier(url: string, options: ConnectOptions): AgentTransport {
   }
 }
 
-/** Sends a request of the official client's. What it gets is a good answer, of the right kind; all else is thrown here. */
+/** Sends a request of the official client. Returns OK responses of the expected type; throws for all others. */
 async function answerTo(url: string, init: RequestInit | undefined, hearer: ResponseSink): Promise<Response> {
   const response = await sendRequest(url, { ...init })
   const type = mediaType(response)

@@ -9,37 +9,37 @@ import { BackOff } from '../../retries/back-off.ts'
 import { cutOff, inDoubt, mayPass } from '../../retries/lost-errors.ts'
 import { Link, type LinkOptions, type LinkUser } from './link.ts'
 
-/** A request under way. */
+/** A pending request. */
 interface Pending {
   readonly request: ClientRequest
-  /** The connection that its newest frame was sent on; 0 before it was. */
+  /** The number of the connection that its newest frame was sent on; 0 if it was not sent. */
   readonly sentOn: number
-  /** An earlier frame was cut off, and may have reached the agent. */
+  /** An earlier frame lost its connection, and may have reached the agent. */
   readonly wasCut: boolean
-  /** The waits of one that the agent was not ready for when it was sent again, and what ends the present one. */
+  /** The back-off and the timer of a resent request that the agent answered with a temporary error. */
   readonly waits?: BackOff
   readonly timer?: unknown
 }
 
 /**
- * The calls and streams of one client, told apart by the ids of their requests. When the connection was lost, each is
- * sent again on the next one as it says itself, or fails with an error that says what happened.
+ * The calls and streams of one client over a WebSocket, identified by request id. After a lost connection, each is sent again with
+ * the frame from `again`, or fails with an error.
  */
 export class ClientCalls implements Calls, LinkUser {
   readonly link: Link
   readonly url: string
   readonly #options: LinkOptions
   readonly #extensions: readonly string[]
-  /** Requests under way, by the ids of their newest frames. */
+  /** Pending requests, by the ids of their newest frames. */
   readonly #pending = new Map<number, Pending>()
   #nextId = 1
   #connection = 0
-  /** The id of the ping whose answer tells whether the agent has the reliability extension. */
+  /** The id of the ping whose answer shows whether the agent has the reliability extension. */
   #greeting = 0
   #isReliable = false
   #end: { error: unknown } | undefined
 
-  /** `extensions` are activated beside the reliability extension, which always is. */
+  /** `extensions` are activated in addition to the reliability extension. */
   constructor(options: LinkOptions, extensions: readonly string[]) {
     this.link = new Link(options, this)
     this.#options = options
@@ -98,7 +98,7 @@ export class ClientCalls implements Calls, LinkUser {
     else request.result(frame.result)
   }
 
-  /** Asks for a sign of life; the answer also tells whether the agent has the reliability extension. */
+  /** Sends a ping. Its answer also shows whether the agent has the reliability extension. */
   silent(): void {
     this.#write({ id: this.#nextId++, method: 'ping' })
   }
@@ -116,7 +116,7 @@ export class ClientCalls implements Calls, LinkUser {
     else this.#send(request, request.frame)
   }
 
-  /** Sends requests of before this connection: as if for the first time, or where the lost one left off. */
+  /** Sends requests of earlier connections again: from the start, or where the lost one stopped. */
   #sendAgain(which: (pending: { readonly sentOn: number }) => boolean): void {
     for (const [id, pending] of [...this.#pending].filter(([, pending]) => which(pending))) {
       const { request, sentOn } = pending
@@ -127,13 +127,13 @@ export class ClientCalls implements Calls, LinkUser {
     }
   }
 
-  /** The agent answered with an error. If it may pass and the request was cut off before, the request is retried. */
+  /** Handles an error of the agent: retries a resent request if the error is temporary, else fails it. */
   #failed({ request, wasCut, sentOn, waits = new BackOff(this.#options) }: Pending, error: A2AError): void {
     const waitMs = wasCut && mayPass(error) ? waits.next(error.retryAfterMs) : undefined
     if (waitMs === undefined) return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
     const id = this.#nextId++
     const timer = this.#options.clock.setTimeout(() => {
-      // The next connection takes it up.
+      // The request is resent on the next connection.
       if (this.link.state !== 'open') return
       this.#drop(id)
       const frame = request.again(this.#isReliable)
@@ -142,7 +142,7 @@ export class ClientCalls implements Calls, LinkUser {
     this.#pending.set(id, { request, sentOn, wasCut, waits, timer })
   }
 
-  /** Sends a request under a new id; without a connection it waits for the next one. */
+  /** Sends a request under a new id. Without a connection, it waits for the next one. */
   #send(request: ClientRequest, frame: RequestFrame, before: Pick<Pending, 'wasCut' | 'waits'> = { wasCut: false }): void {
     const { method, params } = frame
     const id = this.#nextId++
@@ -155,7 +155,7 @@ export class ClientCalls implements Calls, LinkUser {
     if (id !== undefined && stream.isOpenThere) this.#write({ method: 'cancelStream', params: { id } })
   }
 
-  /** Takes a request off the list. Gives its id, if it was there. */
+  /** Removes a request. Returns its id, if it was pending. */
   #forget(forgotten: ClientRequest): number | undefined {
     for (const [id, { request }] of this.#pending) {
       if (request !== forgotten) continue

@@ -4,35 +4,34 @@ import { closedHere, mayPass, nobodyAnswers, wasLost } from '../../retries/lost-
 import { LinkWatch, type LinkState } from '../../retries/transport-state.ts'
 import type { ClientSocket } from './socket.ts'
 
-/** What a link is made of. */
 export interface LinkOptions extends BackOffOptions {
   readonly url: string
-  /** Opens a socket; rejects when nobody answers, and when the signal aborts. */
+  /** Opens a socket. Rejects if the agent is unreachable, and when the signal aborts. */
   readonly open: (signal: AbortSignal) => Promise<ClientSocket>
 }
 
-/** What uses a link. */
+/** The owner of a link. */
 export interface LinkUser {
-  /** The connection is there, for the first time or again. */
+  /** The connection is open, for the first time or again. */
   opened(): void
   received(text: string): void
-  /** Nothing came for a while: something has to be sent that the other side answers. */
+  /** Nothing has arrived for a while: send something that the agent answers. */
   silent(): void
-  /** The link is at its end. */
+  /** The link is closed for good. */
   closed(error: unknown): void
 }
 
-/** How long opening a socket may take. */
+/** Time limit for opening a socket. */
 const OPENING_MS = 10_000
 
-/** Silence after which the other side is asked for a sign of life, and how long that may take. */
+/** Silence after which a ping is sent, and the time limit for its answer. */
 const SILENCE_MS = 25_000
 const SIGN_OF_LIFE_MS = 10_000
 
-/** Close codes after which trying again is of no use: the client broke a rule, or is not let in any more. */
+/** Close codes after which retrying is pointless: the client broke a rule, or has no access any more. */
 const FINAL_CODES: readonly number[] = [1002, 1003, 1007, 1008, 1009, 4401, 4403]
 
-/** A connection that is made again whenever it is lost, until it is closed or has been lost for too long. */
+/** A connection that is reopened when it is lost, until it is closed or the time limit for retries has passed. */
 export class Link {
   readonly #options: LinkOptions
   readonly #user: LinkUser
@@ -53,12 +52,12 @@ export class Link {
     return this.#watch.state
   }
 
-  /** Hears when the link comes into a state. The answer stops that. */
+  /** Calls `watcher` on every change to a state. Returns its removal. */
   on(state: LinkState, watcher: () => void): () => void {
     return this.#watch.on(state, watcher)
   }
 
-  /** Connects for the first time. Rejects, and is at its end, if nobody answers or the signal aborts. */
+  /** Opens the first connection. Rejects, and closes for good, if the agent is unreachable or the signal aborts. */
   async start(signal?: AbortSignal): Promise<void> {
     try {
       this.#opened(await this.#open(signal))
@@ -68,12 +67,12 @@ export class Link {
     }
   }
 
-  /** Sends a frame, if the connection is there. */
+  /** Sends a frame if the connection is open. */
   send(text: string): void {
     if (this.state === 'open') this.#socket?.send(text)
   }
 
-  /** Closes the connection for good, and resolves when it is closed. */
+  /** Closes the connection for good. Resolves when it is closed. */
   async close(): Promise<void> {
     const socket = this.#socket
     this.#end(closedHere(this.#options.url))
@@ -81,7 +80,7 @@ export class Link {
     await this.#closed
   }
 
-  /** Opens a socket. Nothing waits for it once it has taken too long, or the link is at its end. */
+  /** Opens a socket. The attempt is abandoned after the time limit, or when the link closes. */
   async #open(signal?: AbortSignal): Promise<ClientSocket> {
     const { clock, open, url } = this.#options
     const opening = new AbortController()
@@ -99,7 +98,7 @@ export class Link {
     this.#socket = socket
     socket.addEventListener('message', ({ data }) => {
       if (this.#socket !== socket) return
-      // Not when it opens: what takes connections and drops them would be tried for ever.
+      // Not reset on open: a server that accepts connections and drops them would be retried for ever.
       this.#backOff.reset()
       this.#listen(SILENCE_MS)
       this.#user.received(String(data))
@@ -115,12 +114,12 @@ export class Link {
     this.#user.opened()
   }
 
-  /** Waits for the next frame: in silence a sign of life is asked for, and without one the connection is lost. */
+  /** Waits for the next frame. After silence a ping is sent; without an answer the connection is lost. */
   #listen(waitMs: number): void {
     const { clock } = this.#options
     clock.clearTimeout(this.#timer)
     this.#timer = clock.setTimeout(() => {
-      if (waitMs === SIGN_OF_LIFE_MS) return this.#dropped(1006, 'no sign of life')
+      if (waitMs === SIGN_OF_LIFE_MS) return this.#dropped(1006, 'no answer to a ping')
       this.#listen(SIGN_OF_LIFE_MS)
       this.#user.silent()
     }, waitMs)

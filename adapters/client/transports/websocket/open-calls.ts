@@ -5,7 +5,7 @@ import { backOffOptions, currentHeaders, type ConnectOptions } from '../../optio
 import { ClientCalls } from './calls.ts'
 import { openSocket } from './socket.ts'
 
-/** Connects to an agent over WebSocket, for calls by the names of their methods. `url` is its address, or that of its card. */
+/** Connects to an agent over WebSocket. `url` is a `ws:` URL, or the URL of its card. */
 export async function openCalls(url: string, options: ConnectOptions): Promise<ClientCalls> {
   if (isSocketAddress(url) && !options.verifyCard) return openSocketCalls(url, options)
   checkOrigins(options.credentialOrigins)
@@ -15,7 +15,7 @@ export async function openCalls(url: string, options: ConnectOptions): Promise<C
   return openSocketCalls(address, options)
 }
 
-/** Connects to the WebSocket at a `ws:` address. */
+/** Connects to a `ws:` URL. */
 export async function openSocketCalls(url: string, options: ConnectOptions): Promise<ClientCalls> {
   const { extensions = [], signal } = options
   const open = async (signal: AbortSignal) => openSocket(url, currentHeaders(options), signal)

@@ -3,29 +3,28 @@ import type { WebSocket } from 'ws'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
-import { inBrowser } from '../../in-browser.ts'
+import { inBrowser } from '../../card/bindings.ts'
 import { nobodyAnswers } from '../../retries/lost-errors.ts'
-import { passingError } from '../http-errors.ts'
-import { jsonRpcErrorIn } from '../json-rpc-error.ts'
+import { jsonRpcErrorIn, passingError } from '../http-errors.ts'
 
-/** What both a browser's WebSocket and that of `ws` can do. */
+/** The common part of a browser's WebSocket and that of `ws`. */
 export interface ClientSocket {
   readonly readyState: number
   send(text: string): void
   close(code?: number, reason?: string): void
   addEventListener(type: 'open', listener: () => void): void
-  /** A browser does not tell what went wrong. */
+  /** A browser does not expose the cause. */
   addEventListener(type: 'error', listener: (event: { error?: unknown }) => void): void
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void
   addEventListener(type: 'close', listener: (event: { code: number; reason: string }) => void): void
 }
 
-/** How much of the body of a refused handshake is read. */
+/** The maximum length of a refused handshake's body that is read. */
 const REFUSAL_BYTES = 16 * 1024
 
 /**
- * Opens a WebSocket: the browser's own, elsewhere that of `ws`, which can also send headers. Rejects if nobody answers, and when
- * the signal aborts. Overloaded and RateLimited may pass; every other A2AError is a refusal, which a browser cannot tell apart.
+ * Opens a WebSocket: the browser's own, or that of `ws`, which can also send headers. Rejects if the agent is unreachable, and when
+ * the signal aborts. Overloaded and RateLimited are temporary; any other A2AError is a refusal. A browser does not distinguish them.
  */
 export async function openSocket(url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ClientSocket> {
   const ws = inBrowser() ? undefined : await import('ws')
@@ -48,12 +47,12 @@ export async function openSocket(url: string, headers: Readonly<Record<string, s
   })
 }
 
-/** Has `refused` hear why, if the handshake is answered with anything but 101. */
+/** Calls `refused` with the error if the handshake is answered with anything but 101. */
 function nodeSocket(socket: WebSocket, url: string, refused: (error: A2AError) => void): WebSocket {
   const refuse = async (request: ClientRequest, response: IncomingMessage) => {
     refused(await refusalIn(response, url))
     request.destroy()
-    // The request may have ended by itself, and the socket would wait for it.
+    // If the request has already ended, the socket would wait for it.
     socket.terminate()
   }
   socket.on('unexpected-response', (request, response) => void refuse(request, response))
@@ -65,14 +64,14 @@ async function refusalIn(response: IncomingMessage, url: string): Promise<A2AErr
   const { headers } = response
   const passing = passingError({ url, status, headers: { get: name => headers[name.toLowerCase()]?.toString() ?? null } })
   if (passing) return passing
-  if (status === 401) return new A2AError('Unauthenticated', `The agent at ${url} wants credentials. Connect with { headers: { authorization: … } }.`)
-  if (status === 403) return new A2AError('Forbidden', `The agent at ${url} does not let this client in.`)
+  if (status === 401) return new A2AError('Unauthenticated', `The agent at ${url} requires credentials. Connect with { headers: { authorization: … } }.`)
+  if (status === 403) return new A2AError('Forbidden', `The agent at ${url} refuses access.`)
   const error = jsonRpcErrorIn(await textOf(response))
   if (error !== undefined) return fromWireError(error)
   return new A2AError('UnsupportedOperation', `The agent at ${url} refused the WebSocket handshake with HTTP ${status}.`)
 }
 
-/** The body of an answer, as far as it comes and is read. */
+/** The body of a response, up to the limit or to where it is cut off. */
 async function textOf(response: IncomingMessage): Promise<string> {
   let text = ''
   try {
@@ -81,7 +80,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
       if (text.length > REFUSAL_BYTES) break
     }
   } catch {
-    // The status alone says enough.
+    // The status alone is enough.
   }
   return text
 }

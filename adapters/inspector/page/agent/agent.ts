@@ -4,16 +4,16 @@ import { hello } from '../feed/feed.ts'
 import { errorText } from '../frame/wording.ts'
 import { agentUrl } from '../page-settings.ts'
 
-/** The agent, once the page is connected to it. */
+/** The client of the agent, once connected. */
 export const agent = signal<AgentClient | undefined>(undefined)
 
-/** How the connection to the agent stands. */
+/** The state of the connection to the agent. */
 export const agentState = signal<LinkState>('connecting')
 
-/** Why the agent does not let the page in, though the hub beside it does: it wants credentials. */
+/** Why the agent refuses the page although the hub does not: it requires credentials. */
 export const agentRefusal = signal<string | undefined>(undefined)
 
-/** Connects to the agent that the hub names, again whenever the hub names one and there is no connection. */
+/** Connects to the agent whenever `hello` names one and there is no connection. */
 export function openAgent(): void {
   let isOpening = false
   effect(() => {
@@ -24,12 +24,12 @@ export function openAgent(): void {
   })
 }
 
-/** Connects with a key: over HTTP, for a browser's WebSocket takes no headers. The page keeps the key in its memory alone. */
+/** Connects with a key: over HTTP, since a browser's WebSocket has no headers. The key stays in memory only. */
 export async function openWithKey(key: string): Promise<void> {
   const url = agentUrl(hello.peek()?.url ?? '').replace(/^ws/, 'http')
   await open(async () => {
     const client = await connect(url, { giveUpAfterMs: Infinity, bindings: ['JSONRPC'], headers: { authorization: `Bearer ${key}` } })
-    // The first call tells whether the key is good.
+    // The first call shows whether the key is valid.
     await client.listTasks({ pageSize: 1 })
     return client
   })

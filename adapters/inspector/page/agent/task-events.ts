@@ -3,13 +3,13 @@ import type { Message } from '../../../../machines/protocol/parts.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import { applyEvent, ArtifactList, copyOf as copyOfArtifact, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/store/task-record.ts'
 
-/** How many events of a task are kept one by one. */
+/** The maximum number of separate events of a task. */
 const MOST_EVENTS = 5000
 
-/** How many are folded into one when there are more. */
+/** The number of events that are folded at once above it. */
 const FOLDED_AT_ONCE = 1000
 
-/** What a task was told by generation: `folded` is the task after the events that are no longer kept one by one. */
+/** The events of a task: `folded` is the task after the oldest events. */
 export interface TaskEvents {
   readonly taskId: string
   readonly contextId: string
@@ -18,12 +18,12 @@ export interface TaskEvents {
   readonly events: readonly TaskEvent[]
 }
 
-/** A task of which nothing is known yet. */
+/** An unknown task. */
 export function noEvents(taskId: string, contextId: string): TaskEvents {
   return { taskId, contextId, folded: newTaskRecord({ tenant: '', principal: '', contextId }, taskId), events: [] }
 }
 
-/** The same with more events; those that are known already count for nothing. */
+/** The same with more events; known ones are ignored. */
 export function withEvents(before: TaskEvents, more: readonly TaskEvent[]): TaskEvents {
   const last = lastGeneration(before)
   const events = [...before.events, ...more.filter(({ generation }) => generation > last)]
@@ -38,12 +38,12 @@ export function lastGeneration({ folded, events }: TaskEvents): number {
   return events.at(-1)?.generation ?? folded.generation
 }
 
-/** The earliest generation that the task can be shown at. */
+/** The earliest generation at which the task can be shown. */
 export function firstGeneration({ folded, events }: TaskEvents): number {
   return folded.generation > 0 ? folded.generation : (events[0]?.generation ?? 0)
 }
 
-/** The task as it was with a generation. Its history is that of the agent alone; `historyAt` has the client's messages too. */
+/** The task at a generation. Its history has only the agent's messages; `historyAt` adds the client's. */
 export function taskAt({ folded, events }: TaskEvents, generation: number): Task {
   const record = copyOf(folded)
   for (const event of events) if (event.generation <= generation) applyEvent(record, event)
@@ -51,8 +51,8 @@ export function taskAt({ folded, events }: TaskEvents, generation: number): Task
 }
 
 /**
- * All that was said until a generation. `said` is what the task holds now, oldest first. A client's message carries no
- * generation: it is shown from the one after the agent's word that it follows, which is the first that can come of it.
+ * The messages up to a generation. `said` is the current history, oldest first. A client's message has no generation: it is shown from the
+ * generation after the agent's message before it.
  */
 export function historyAt({ folded, events }: TaskEvents, said: readonly Message[], generation: number): Message[] {
   const saidAt = new Map<string, number>()

@@ -10,16 +10,16 @@ import { contextId, taskId } from '../selection.ts'
 import { agent } from './agent.ts'
 import { noEvents, withEvents, type TaskEvents } from './task-events.ts'
 
-/** The events of the task that is looked at, from its first one on. */
+/** The events of the chosen task. */
 export const log = signal<TaskEvents | undefined>(undefined)
 
-/** What was said in the task that is looked at, by both sides, oldest first. */
+/** The messages of the chosen task, of both sides, oldest first. */
 export const said = signal<readonly Message[]>([])
 
-/** Why the task that is looked at cannot be read. */
+/** Why the chosen task cannot be read. */
 export const logError = signal<string | undefined>(undefined)
 
-/** Keeps the log of the task that is looked at, also when another one is chosen. */
+/** Loads the log whenever a task is chosen. */
 export function followTask(): void {
   effect(() => {
     const client = agent.value
@@ -47,7 +47,7 @@ async function follow(client: AgentClient, id: string, signal: AbortSignal): Pro
     const before = log.peek()
     if (signal.aborted || !before) return
     log.value = withEvents(before, taken)
-    // The client's messages are in no event: only the task has them.
+    // The client's messages are not in events, only in the task.
     if (taken.some(({ update }) => 'statusUpdate' in update)) readSaid().catch(error => !signal.aborted && (logError.value = errorText(error)))
   })
   for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
@@ -57,7 +57,7 @@ async function follow(client: AgentClient, id: string, signal: AbortSignal): Pro
   }
 }
 
-/** Has `work` done; while it is under way, once more after that, however often it is asked for. */
+/** Runs `work`. Calls during a run lead to exactly one more run. */
 function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let isUnderWay = false
   let isDue = false

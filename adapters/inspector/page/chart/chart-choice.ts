@@ -1,25 +1,25 @@
 import { computed, signal } from '@preact/signals'
 import type { ActorRow, Chart } from '../../feed.ts'
 import { hello } from '../feed/feed.ts'
-import { actors, steps } from '../feed/watched-context.ts'
+import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
 import { statesIn } from './chart-picture.tsx'
 import { stepsOf } from './chart-path.ts'
 
-/** Something to look at: a chart, run by an actor if there is one. */
+/** A chart to show, with the actor that runs it, if any. */
 export interface ChartChoice {
   readonly key: string
   readonly chart: Chart
   readonly actor?: ActorRow
 }
 
-/** The key of what was chosen by hand; none: the work of the task that is looked at. */
+/** The key of the user's choice; without one, the work of the chosen task is shown. */
 export const chosenKey = signal<string | undefined>(undefined)
 
-/** The ids of each chart's states. */
+/** The state ids of each chart. */
 const chartStates = computed(() => new Map(hello.value?.charts.map(({ id, svg }) => [id, statesIn(svg)])))
 
-/** What can be looked at in this context: the actors of the chosen task and of the context, then charts that none of them runs. */
+/** The choices in this context: the actors of the chosen task and of the context, then charts without an actor. */
 export const choices = computed<readonly ChartChoice[]>(() => {
   const charts = hello.value?.charts ?? []
   const here = actors.value.filter(({ taskId: of }) => of === undefined || of === taskId.value)
@@ -31,14 +31,14 @@ export const choices = computed<readonly ChartChoice[]>(() => {
   return [...running, ...idle]
 })
 
-/** What is looked at. */
+/** The shown chart. */
 export const choice = computed<ChartChoice | undefined>(() => {
   const all = choices.value
   const work = all.filter(({ chart }) => chart.id === 'work')
   return all.find(({ key }) => key === chosenKey.value) ?? work.find(({ actor }) => actor?.status === 'active') ?? work.at(-1) ?? all.find(({ chart }) => chart.id === 'task') ?? all[0]
 })
 
-/** The steps of what is looked at, in its chart. */
+/** The steps of the shown actor, in its chart. */
 export const chosenSteps = computed(() => {
   const { chart, actor } = choice.value ?? {}
   const states = (chart && chartStates.value.get(chart.id)) ?? new Set<string>()
@@ -46,7 +46,7 @@ export const chosenSteps = computed(() => {
   return taskId.value === undefined ? [] : stepsOf(steps.value, { taskId: taskId.value }, states)
 })
 
-/** How a choice is called. */
+/** The label of a choice. */
 export function choiceText({ chart, actor }: ChartChoice): string {
   if (!actor) return `${chart.title} (no actor)`
   const ended = actor.status === 'active' ? '' : `, ${actor.status}`

@@ -1,11 +1,10 @@
 import { computed } from '@preact/signals'
-import { missedSteps } from '../feed/watched-context.ts'
 import { hello } from '../feed/feed.ts'
+import { missedSteps } from '../feed/known.ts'
+import { eventText } from '../frame/wording.ts'
 import { choice, chosenKey, chosenSteps, choices, choiceText } from './chart-choice.ts'
 import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
 import { pathOf, stateName, innermost, type ChartPath } from './chart-path.ts'
-import { eventText } from '../frame/event-text.ts'
-import { save } from './save.ts'
 
 const path = computed(() => {
   const { actor } = choice.value ?? {}
@@ -13,7 +12,7 @@ const path = computed(() => {
 })
 const marks = computed(() => pathMarks(path.value))
 
-/** How a path is marked in its chart. */
+/** The marks of a path in its chart. */
 export function pathMarks({ active, visited, taken, last }: ChartPath): ChartMarks {
   return {
     states: id => [...(active.includes(id) ? ['active'] : []), ...(visited.has(id) ? ['visited'] : [])],
@@ -21,7 +20,7 @@ export function pathMarks({ active, visited, taken, last }: ChartPath): ChartMar
   }
 }
 
-/** The statechart of the actor that is chosen, with where it is and which way it came. */
+/** The statechart of the chosen actor, with its state and its path. */
 export function ChartPanel() {
   const chosen = choice.value
   if (!chosen) return <p class="empty">{hello.value ? 'This agent has no charts: its work is a function.' : 'Waiting for the hub…'}</p>
@@ -49,7 +48,7 @@ export function ChartPanel() {
   )
 }
 
-/** The picture as it is on the page, with its marks. */
+/** The picture as shown, with its marks. */
 function shownSvg(svg: string): string {
   const shown = document.querySelector<SVGSVGElement>('.chart-panel .chart-sheet > svg')
   return shown ? new XMLSerializer().serializeToString(shown) : svg
@@ -60,12 +59,12 @@ function activeText({ active }: ChartPath): string {
   return names.length === 0 ? 'not seen' : names.join(', ')
 }
 
-/** How many of the last stops are told in words. */
+/** The number of stops that are listed. */
 const LAST_STOPS = 12
 
 function Trail() {
   const { stops } = path.value
-  if (stops.length === 0) return <span class="quiet">No step of it was seen. What happens from now on is.</span>
+  if (stops.length === 0) return <span class="quiet">No steps were recorded yet. New ones appear here.</span>
   return (
     <ol class="trail" aria-label="The path so far">
       {(stops.length > LAST_STOPS || missedSteps.value > 0) && <li class="quiet">…</li>}
@@ -74,4 +73,14 @@ function Trail() {
       ))}
     </ol>
   )
+}
+
+/** Saves a text as a file. */
+function save(name: string, mediaType: string, content: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type: mediaType }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
 }

@@ -1,26 +1,25 @@
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { PanZoom } from './pan-zoom.ts'
 
-/** What is marked in a picture: classes by the ids of states and the names of transitions. */
+/** The marks in a picture: CSS classes by state id and by transition name. */
 export interface ChartMarks {
   readonly states: (id: string) => readonly string[]
   readonly transitions: (name: string) => readonly string[]
 }
 
-/** What to show. */
 export interface ChartPictureProps {
-  /** For those who hear the page. */
+  /** For screen readers. */
   readonly label: string
   readonly svg: string
   readonly marks: ChartMarks
-  /** Whether it stands in something that the wheel scrolls: then only Ctrl and the wheel zoom. */
+  /** Whether a scrolling box surrounds it: then the wheel zooms only with Ctrl. */
   readonly scrolls?: boolean
 }
 
-/** Every class that the page puts on a part of a chart; all but `last` are known to the picture's own style, too. */
+/** The CSS classes of marks; the picture's own style knows all but `last`. */
 const MARKS = ['active', 'visited', 'taken', 'last', 'uncovered']
 
-/** A chart that can be moved by dragging and by the arrows, and zoomed by the wheel, + and −; 0 fits it in. */
+/** A chart that is moved by dragging and by arrow keys, and zoomed by the wheel, + and −; 0 fits it. */
 export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictureProps) {
   const box = useRef<HTMLDivElement>(null)
   const sheet = useRef<HTMLDivElement>(null)
@@ -54,7 +53,7 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
   )
 }
 
-/** The ids of the states in a picture. */
+/** The state ids in a picture. */
 export function statesIn(svg: string): ReadonlySet<string> {
   return new Set(Array.from(parsed(svg)?.querySelectorAll('[data-state]') ?? [], element => element.getAttribute('data-state') ?? ''))
 }

@@ -1,6 +1,6 @@
 const SMALLEST = 0.2
 const LARGEST = 4
-/** A chart with few states is not blown up to fill the part. */
+/** The maximum scale of a fitted chart, so that a small one is not blown up. */
 const LARGEST_FIT = 1.15
 const MARGIN = 16
 const KEY_STEP = 60
@@ -14,10 +14,10 @@ export class PanZoom {
   #x = 0
   #y = 0
   #scale = 1
-  /** Until somebody moves it, the sheet is fitted whenever the box changes. */
+  /** Whether the sheet is fitted whenever the box changes: until the user moves it. */
   #isFitted = true
 
-  /** `scrolls`: the wheel alone is left to what is around the box. */
+  /** `scrolls`: without Ctrl, the wheel scrolls the surrounding box. */
   constructor(box: HTMLElement, sheet: HTMLElement, scrolls: boolean) {
     this.#box = box
     this.#sheet = sheet
@@ -30,7 +30,7 @@ export class PanZoom {
     this.fit()
   }
 
-  /** Shows all of it, in the middle. */
+  /** Fits the whole sheet, centred. */
   fit(): void {
     this.#isFitted = true
     const { clientWidth, clientHeight } = this.#box
@@ -51,7 +51,7 @@ export class PanZoom {
     this.#moved()
   }
 
-  /** Lets go of the box. */
+  /** Removes all listeners. */
   close(): void {
     this.#leave.abort()
     this.#watch.disconnect()

@@ -1,15 +1,16 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Part } from '../../../../machines/protocol/parts.ts'
-import { jsonText, sizeText } from '../frame/wording.ts'
+import type { Artifact } from '../../../../machines/protocol/objects.ts'
+import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import { jsonText, shortId, sizeText } from '../frame/wording.ts'
 import { contentsOf, type Content } from './whole-parts.ts'
 
-/** Pictures that browsers show. As the source of an `img` none of them can run anything. */
+/** Image types that browsers show. An `img` element never runs scripts. */
 const PICTURES: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/svg+xml', 'image/bmp']
 
-/** How much of a text is shown; all of it can be saved. */
+/** The maximum length of shown text; the whole can be saved. */
 const LONGEST_TEXT = 100_000
 
-/** Parts as what they are: text, pictures, JSON, links, files to save. Never as HTML. */
+/** Parts by their type: text, pictures, JSON, links, files to save. Never as HTML. */
 export function PartsView({ parts }: { readonly parts: readonly Part[] }) {
   return <div class="parts">{contentsOf(parts).map((content, i) => <ContentView key={i} content={content} />)}</div>
 }
@@ -30,7 +31,7 @@ function TextView({ text, name, mediaType }: Extract<Content, { kind: 'text' }>)
   )
 }
 
-/** Only the web’s own addresses are links: others could be anything. */
+/** Only http: and https: URLs become links. */
 function UrlView({ url, name }: Extract<Content, { kind: 'url' }>) {
   const isWeb = URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol)
   return <p>{isWeb ? <a href={url} target="_blank" rel="noopener noreferrer">{name || url}</a> : <code>{url}</code>}</p>
@@ -50,7 +51,7 @@ function BytesView({ bytes, name, mediaType }: Extract<Content, { kind: 'bytes' 
 }
 
 function SaveLink({ bytes, name, mediaType }: { readonly bytes: Uint8Array<ArrayBuffer>; readonly name: string; readonly mediaType: string }) {
-  // Not under its own type: opened in a tab it would be a page of this origin.
+  // Not with its own type: opened in a tab, it would be a page of this origin.
   const url = useBlobUrl(bytes, 'application/octet-stream')
   return (
     <span>
@@ -59,7 +60,7 @@ function SaveLink({ bytes, name, mediaType }: { readonly bytes: Uint8Array<Array
   )
 }
 
-/** An address for bytes, for as long as they are shown. */
+/** A blob URL for bytes, while they are shown. */
 function useBlobUrl(bytes: Uint8Array<ArrayBuffer>, type: string): string | undefined {
   const [url, setUrl] = useState<string>()
   useEffect(() => {
@@ -80,4 +81,34 @@ function prettyJson(text: string): string {
   } catch {
     return text
   }
+}
+
+/** One message. */
+export function MessageView({ message: { role, parts } }: { readonly message: Message }) {
+  const isAgent = role === 'ROLE_AGENT'
+  return (
+    <article class={isAgent ? 'message message-agent' : 'message message-client'}>
+      <header class="quiet">{isAgent ? 'agent' : 'client'}</header>
+      <PartsView parts={parts} />
+    </article>
+  )
+}
+
+/** The artifacts of a task. */
+export function ArtifactsView({ artifacts }: { readonly artifacts: readonly Artifact[] }) {
+  return <>{artifacts.map(artifact => <ArtifactView key={artifact.artifactId} artifact={artifact} />)}</>
+}
+
+function ArtifactView({ artifact: { artifactId, name, description, parts } }: { readonly artifact: Artifact }) {
+  const shown = useMemo(() => <PartsView parts={parts} />, [parts])
+  return (
+    <article class="artifact">
+      <header>
+        <b>{name || 'artifact'}</b>
+        <span class="quiet mono" title={`Artifact ${artifactId}`}>{shortId(artifactId)}</span>
+      </header>
+      {description && <p class="quiet">{description}</p>}
+      {shown}
+    </article>
+  )
 }

@@ -1,13 +1,13 @@
 import type { Part } from '../../../../machines/protocol/parts.ts'
 
-/** Something that an agent or a client gave, whole. */
+/** A complete content of a message or an artifact. */
 export type Content =
   | { readonly kind: 'text'; readonly text: string; readonly name: string; readonly mediaType: string }
   | { readonly kind: 'data'; readonly data: unknown }
   | { readonly kind: 'url'; readonly url: string; readonly name: string; readonly mediaType: string }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; readonly name: string; readonly mediaType: string }
 
-/** What parts hold: text that follows text, and pieces of one file that follow each other, are one, as they come in chunks. */
+/** The contents of parts: consecutive texts are joined, and so are chunks of one file. */
 export function contentsOf(parts: readonly Part[]): Content[] {
   const groups: Part[][] = []
   for (const part of parts) {

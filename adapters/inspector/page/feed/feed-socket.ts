@@ -2,16 +2,16 @@ import { systemClock } from '../../../../runtime/ports/clock.ts'
 import { BackOff } from '../../../client/retries/back-off.ts'
 import type { FromHub, FromPage } from '../../feed.ts'
 
-/** How the feed stands: being opened, there, or lost and tried again. */
+/** The state of the feed: being opened, open, or lost and about to be retried. */
 export type FeedState = 'connecting' | 'open' | 'lost'
 
-/** What hears of the feed. */
+/** Receives the feed's messages and states. */
 export interface FeedUser {
   received(frame: FromHub): void
   entered(state: FeedState): void
 }
 
-/** The socket of the feed, opened again whenever it is lost, for as long as the page is there. */
+/** The socket of the feed, reopened whenever it is lost. */
 export class FeedSocket {
   readonly #url: string
   readonly #user: FeedUser
@@ -24,7 +24,7 @@ export class FeedSocket {
     this.#open()
   }
 
-  /** Asks the hub for something, if it is there; what has to be asked again after a loss, the user asks when it hears `hello`. */
+  /** Sends a request if the feed is open. After a loss, the user repeats its requests on `hello`. */
   send(frame: FromPage): void {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame))
   }

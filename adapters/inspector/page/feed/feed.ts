@@ -5,30 +5,28 @@ import { onNextFrame } from '../frame/next-frame.ts'
 import { feedUrl } from '../page-settings.ts'
 import { contextId } from '../selection.ts'
 import { FeedSocket, type FeedState } from './feed-socket.ts'
-import { forgetFrames, missedFrames, noteFrames } from './known-frames.ts'
-import { noteTasks } from './known-tasks.ts'
-import { forgetWatched, missedSteps, noteActors, noteSteps, steps } from './watched-context.ts'
+import { forgetFrames, forgetWatched, missedFrames, missedSteps, noteActors, noteFrames, noteSteps, noteTasks, steps } from './known.ts'
 
-/** What the hub said of itself and the agent, once it has. */
+/** The hub's last greeting. */
 export const hello = signal<Hello | undefined>(undefined)
 
-/** What the last `taskchart test` reached. */
+/** The coverage of the last `taskchart test`. */
 export const coverage = signal<Coverage | undefined>(undefined)
 
-/** What came of the last authorization. */
+/** The result of the last authorization. */
 export const authorized = signal<Authorized | undefined>(undefined)
 
-/** How the feed stands. */
+/** The state of the feed. */
 export const feedState = signal<FeedState>('connecting')
 
-/** Why the agent's file could not be loaded again. */
+/** Why the agent's file could not be reloaded. */
 export const reloadError = signal<string | undefined>(undefined)
 
-/** Whether the frames are asked for. */
+/** Whether frames are requested. */
 export const wantsFrames = signal(false)
 
 let waiting: FromHub[] = []
-/** What comes next says all there is. */
+/** Whether the next message replaces everything known. */
 const next = { tasksAreAll: false, actorsAreAll: false }
 let socket: FeedSocket | undefined
 
@@ -38,7 +36,7 @@ const takeAll = onNextFrame(() => {
   batch(() => taken.forEach(take))
 })
 
-/** Opens the feed, and keeps asking it for what the page shows. */
+/** Opens the feed, and requests what the page shows. */
 export function openFeed(): void {
   socket = new FeedSocket(feedUrl(), {
     entered: state => (feedState.value = state),
@@ -55,7 +53,7 @@ export function openFeed(): void {
   effect(() => socket?.send({ type: 'frames', on: wantsFrames.value }))
 }
 
-/** Asks the hub for something once, if it is there. */
+/** Sends a single request to the hub, if the feed is open. */
 export function askHub(frame: FromPage): void {
   socket?.send(frame)
 }
@@ -104,7 +102,7 @@ function greet(frame: Hello): void {
   hello.value = frame
   setClock(frame.nowMs)
   next.tasksAreAll = true
-  // If the file still cannot be loaded, the hub says so again.
+  // If the file still cannot be loaded, the hub reports it again.
   reloadError.value = undefined
   if (isNew) {
     noteTasks([], [], true)

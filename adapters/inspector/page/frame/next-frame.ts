@@ -1,9 +1,9 @@
-/** Longest wait where nothing is painted, as in a tab that is not looked at. */
+/** The interval in a background tab, which has no animation frames. */
 const UNSEEN_MS = 250
 
 /**
- * Gives back a function that has `work` done once, with the next picture that the browser paints, however often it is called
- * before that; a tab in the background does it a few times a second, so that nothing piles up there.
+ * Returns a function that runs `work` once in the next animation frame, however often it is called before. In a background tab it runs a
+ * few times a second, so that nothing accumulates.
  */
 export function onNextFrame(work: () => void): () => void {
   let isDue = false

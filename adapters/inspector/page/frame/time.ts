@@ -1,14 +1,14 @@
 import { signal } from '@preact/signals'
 
-/** How far the hub's clock is ahead of this one, in milliseconds. */
+/** The difference between the hub's clock and this one, in milliseconds. */
 let aheadMs = 0
 
-/** The hub's time, in milliseconds since 1970; it moves once a second. */
+/** The hub's time in milliseconds since 1970, updated every second. */
 export const nowMs = signal(Date.now())
 
 setInterval(() => (nowMs.value = Date.now() + aheadMs), 1000)
 
-/** Notes what time it is at the hub. */
+/** Sets the hub's time. */
 export function setClock(hubNowMs: number): void {
   aheadMs = hubNowMs - Date.now()
   nowMs.value = hubNowMs
@@ -21,7 +21,7 @@ const UNITS = [
   { name: 's', ms: 1000 }
 ] as const
 
-/** How long ago something was, in its largest unit: `12 s`. */
+/** The age of something in its largest unit: `12 s`. */
 export function ageText(sinceMs: number, now: number): string {
   const passed = Math.max(0, now - sinceMs)
   const unit = UNITS.find(({ ms }) => passed >= ms)

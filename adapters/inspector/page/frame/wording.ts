@@ -1,27 +1,28 @@
 import type { TaskState } from '../../../../machines/protocol/states.ts'
+import { eventName } from '../../../drawing/chart-words.ts'
 
-/** A task's state as people read it: `input-required`. */
+/** A task's state for people: `input-required`. */
 export function stateText(state: TaskState): string {
   return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
 }
 
-/** The beginning of an id, enough to tell it from others. */
+/** The beginning of an id, long enough to recognise it. */
 export function shortId(id: string): string {
   return id.length > 12 ? `${id.slice(0, 10)}…` : id
 }
 
-/** A size that people can read: `12.3 kB`. */
+/** A number of bytes for people: `12.3 kB`. */
 export function sizeText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`
   return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
-/** A value as JSON on several lines; what is no JSON as it is. */
+/** A value as indented JSON, or as text if JSON cannot represent it. */
 export function jsonText(value: unknown): string {
   return JSON.stringify(value, undefined, 2) ?? String(value)
 }
 
-/** What went wrong, for people. */
+/** The message of an error. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
@@ -29,4 +30,14 @@ export function errorText(error: unknown): string {
 /** A number with its noun, as in `1 task` and `2 tasks`. */
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** Names for XState's own events that charts do not name. */
+const OWN: ReadonlyMap<string, string> = new Map([
+  ['', 'by itself'], ['xstate.init', 'starts'], ['xstate.stop', 'stop'], ['xstate.promise.resolve', 'resolves'], ['xstate.promise.reject', 'rejects']
+])
+
+/** The name of an event as in charts; ids in it are shortened. */
+export function eventText(type: string): string {
+  return OWN.get(type) ?? eventName(type).replaceAll(/[\w-]{18,}\??/g, id => `${id.slice(0, 8)}…`)
 }

@@ -1,12 +1,11 @@
 import { computed, effect, signal } from '@preact/signals'
 import type { Frame } from '../../feed.ts'
 import { wantsFrames } from '../feed/feed.ts'
-import { forgetFrames, frames, missedFrames } from '../feed/known-frames.ts'
+import { forgetFrames, frames, missedFrames } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
 import { counted, jsonText, sizeText } from '../frame/wording.ts'
 import { part } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
-import { factsOf, shownFrames } from './frame-facts.ts'
 
 const ROW_HEIGHT = 28
 
@@ -19,7 +18,7 @@ const chosen = signal<Frame | undefined>(undefined)
 const connections = computed(() => [...new Set(frames.value.map(({ connection }) => connection))])
 const shown = computed(() => shownFrames(frames.value, { connection: connection.value, direction: direction.value, search: search.value }))
 
-/** Asks for frames from when they are first looked at, so that what is said under another part is seen; not while paused. */
+/** Requests frames once the tab was opened, and then also while others are shown; not while paused. */
 export function askForFrames(): void {
   let isWanted = false
   effect(() => {
@@ -50,7 +49,7 @@ export function FramesPanel() {
       </div>
       <VirtualList label="Frames" items={shown.value} keyOf={frameKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && frameKey(chosen.value)} follows
         choose={frame => (chosen.value = frame)} row={frame => <FrameLine frame={frame} />}
-        empty={<p>{isPaused.value ? 'Paused: no frames are asked for.' : 'What goes over the agent’s connections from now on appears here.'}</p>} />
+        empty={<p>{isPaused.value ? 'Paused: no frames are asked for.' : 'New frames on the agent’s connections appear here.'}</p>} />
       {chosen.value && <FrameDetail frame={chosen.value} />}
     </div>
   )
@@ -97,4 +96,41 @@ function pretty(text: string): string {
   } catch {
     return text
   }
+}
+
+/** A summary of a frame. */
+interface FrameFacts {
+  /** The method, or the kind of answer. */
+  readonly what: string
+  readonly id: string
+  readonly isError: boolean
+}
+
+const known = new WeakMap<Frame, FrameFacts>()
+
+/** Summarises a frame, whose text may be cut. Cached. */
+function factsOf(frame: Frame): FrameFacts {
+  const before = known.get(frame)
+  if (before) return before
+  const facts = read(frame.text)
+  known.set(frame, facts)
+  return facts
+}
+
+/** Filters frames by connection, direction, and text. */
+function shownFrames(frames: readonly Frame[], { connection, direction, search }: { readonly connection: string; readonly direction: string; readonly search: string }): Frame[] {
+  const wanted = search.toLowerCase()
+  return frames.filter(frame => {
+    if (connection !== '' && frame.connection !== connection) return false
+    if (direction !== '' && frame.direction !== direction) return false
+    return wanted === '' || frame.text.toLowerCase().includes(wanted)
+  })
+}
+
+function read(text: string): FrameFacts {
+  const isError = /"error"\s*:\s*\{/.test(text)
+  const method = /"method"\s*:\s*"([^"]*)"/.exec(text)?.[1]
+  const id = /"id"\s*:\s*("[^"]*"|\d+)/.exec(text)?.[1] ?? ''
+  const kind = /"(statusUpdate|artifactUpdate|task|message|streamEnd)"\s*:/.exec(text)?.[1]
+  return { what: isError ? 'error' : (method ?? kind ?? 'result'), id, isError }
 }

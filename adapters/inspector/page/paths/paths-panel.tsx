@@ -14,7 +14,7 @@ const marks = computed<ChartMarks>(() => {
   return { states: of(states), transitions: of(transitions) }
 })
 
-/** What the last `taskchart test` reached of the work's chart, drawn on it. */
+/** The coverage of the work's chart by the last `taskchart test`. */
 export function PathsPanel() {
   if (!chart.value) return <p class="empty">{hello.value ? 'The work of this agent is a function: only charts have paths.' : 'Waiting for the hub…'}</p>
   if (!coverage.value) {
@@ -22,7 +22,7 @@ export function PathsPanel() {
       <div class="empty">
         <p>The chart’s paths have not been tested yet. In a terminal:</p>
         <pre class="paste">npx taskchart test AGENT.ts</pre>
-        <p class="quiet">When it is done, what it reached is drawn here.</p>
+        <p class="quiet">Its coverage then appears here.</p>
       </div>
     )
   }

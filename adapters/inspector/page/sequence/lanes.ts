@@ -1,9 +1,14 @@
 import type { ActorRow, Step } from '../../feed.ts'
-import { CLIENT, RUNTIME, senderOf } from './sender.ts'
 
-/** A column of the sequence: an actor, or what is outside of the actors. */
+/** The lane of the client. */
+const CLIENT = 'client'
+
+/** The lane of the runtime: starting tasks, deadlines, recovery. */
+const RUNTIME = 'runtime'
+
+/** A column of the sequence: an actor, the client, or the runtime. */
 export interface Lane {
-  /** The actor's sessionId; `client` and `runtime` for what is outside. */
+  /** The actor's sessionId, `client`, or `runtime`. */
   readonly key: string
   readonly title: string
   readonly kind: typeof CLIENT | typeof RUNTIME | ActorRow['kind']
@@ -11,24 +16,24 @@ export interface Lane {
 
 const ORDER: readonly Lane['kind'][] = [CLIENT, RUNTIME, 'context', 'negotiation', 'task', 'work', 'child']
 
-/** What the sequence is narrowed to. */
+/** A filter of steps. */
 export interface SequenceFilter {
-  /** Only what concerns this task. */
+  /** Only steps of this task. */
   readonly taskId: string | undefined
-  /** The steps that actors take in their charts, too. */
+  /** Includes microsteps. */
   readonly withMicrosteps: boolean
-  /** What the event's type or JSON has to have in it. */
+  /** Text that the event's JSON contains. */
   readonly search: string
 }
 
-/** The steps that are shown. */
+/** The filtered steps. */
 export function shownSteps(steps: readonly Step[], { taskId, withMicrosteps, search }: SequenceFilter, actors: readonly ActorRow[]): Step[] {
   const wanted = search.toLowerCase()
   const concerned = taskId === undefined ? steps : stepsAbout(taskId, steps, actors)
   return concerned.filter(({ kind, event }) => (kind !== 'microstep' || withMicrosteps) && (wanted === '' || JSON.stringify(event).toLowerCase().includes(wanted)))
 }
 
-/** The steps of a task's actors, with those of the context meanwhile, from the message on that led to them. */
+/** The steps of a task's actors, and those of the context meanwhile, beginning with the message that led to them. */
 function stepsAbout(taskId: string, steps: readonly Step[], actors: readonly ActorRow[]): Step[] {
   const taskOf = new Map(actors.map(actor => [actor.sessionId, taskOfActor(actor)]))
   const tasksOf = ({ taskId, from, to }: Step) => [taskId, taskOf.get(to), from === undefined ? undefined : taskOf.get(from)].filter(id => id !== undefined)
@@ -39,12 +44,12 @@ function stepsAbout(taskId: string, steps: readonly Step[], actors: readonly Act
   return steps.slice(message < 0 ? Math.max(0, first) : message, last + 1).filter(step => isAbout(step) || tasksOf(step).length === 0)
 }
 
-/** A negotiation that was a function is called after the task that it may open. */
+/** A negotiation by a function is named after the task that it may open. */
 function taskOfActor({ taskId, kind, name }: ActorRow): string | undefined {
   return taskId ?? (kind === 'negotiation' && name.endsWith('?') ? name.slice(0, -1) : undefined)
 }
 
-/** The columns for steps: the client, the runtime, then the actors that have a part in them, from the context to what the work invokes. */
+/** The columns for steps: the client, the runtime, then the involved actors, from the context to invoked actors. */
 export function lanesOf(steps: readonly Step[], actors: readonly ActorRow[]): Lane[] {
   const present = new Set(steps.flatMap(step => [senderOf(step, actors), step.to]))
   const known = new Map(actors.map(actor => [actor.sessionId, actor]))
@@ -55,4 +60,20 @@ export function lanesOf(steps: readonly Step[], actors: readonly ActorRow[]): La
 function laneOf(key: string, actor: ActorRow | undefined): Lane {
   if (key === CLIENT || key === RUNTIME) return { key, title: key, kind: key }
   return { key, title: actor?.name ?? key, kind: actor?.kind ?? 'child' }
+}
+
+/** The events that a client's requests become. */
+const SAID: ReadonlySet<string> = new Set(['request.received', 'message.received', 'message.steered', 'message.queued', 'task.cancel', 'authorization.received'])
+
+/**
+ * The sender of a step's event: an actor's sessionId, or a lane. An event from outside of the actors belongs to the client or the runtime.
+ * It may also be a word of work to its task, or be passed on from a task to its work, or from work to an invoked actor.
+ */
+export function senderOf({ kind, from, to, event: { type }, taskId }: Step, actors: readonly ActorRow[]): string {
+  if (kind !== 'event') return to
+  if (from !== undefined) return from
+  const receiver = actors.find(({ sessionId }) => sessionId === to)
+  if (receiver?.kind === 'work' || receiver?.kind === 'child') return receiver.parent ?? RUNTIME
+  if (type.startsWith('work.')) return actors.findLast(actor => actor.kind === 'work' && actor.taskId === taskId)?.sessionId ?? RUNTIME
+  return SAID.has(type) ? CLIENT : RUNTIME
 }

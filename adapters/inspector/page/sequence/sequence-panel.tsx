@@ -1,13 +1,11 @@
 import { computed, signal } from '@preact/signals'
 import type { Step } from '../../feed.ts'
-import { actors, missedSteps, steps } from '../feed/watched-context.ts'
-import { eventText } from '../frame/event-text.ts'
+import { actors, missedSteps, steps } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
-import { counted, jsonText, shortId } from '../frame/wording.ts'
+import { counted, eventText, jsonText, shortId } from '../frame/wording.ts'
 import { taskId } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
-import { lanesOf, shownSteps } from './lanes.ts'
-import { senderOf } from './sender.ts'
+import { lanesOf, senderOf, shownSteps } from './lanes.ts'
 import { StepArrow, LANE_WIDTH, TIME_WIDTH } from './step-arrow.tsx'
 
 const ROW_HEIGHT = 30
@@ -20,7 +18,7 @@ const chosen = signal<Step | undefined>(undefined)
 const shown = computed(() => shownSteps(steps.value, { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value }, actors.value))
 const lanes = computed(() => lanesOf(shown.value, actors.value))
 
-/** What the actors of the context said to each other, as a sequence. */
+/** The events between the actors of the context, as a sequence diagram. */
 export function SequencePanel() {
   return (
     <div class="panel sequence-panel">
@@ -33,7 +31,7 @@ export function SequencePanel() {
       </div>
       <VirtualList label="Steps" items={shown.value} keyOf={stepKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && stepKey(chosen.value)} follows
         choose={step => (chosen.value = step)} row={step => <StepArrow step={step} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
-        head={<Heads />} empty={<p>Nothing happened here since the hub began to look. Send a message, and see what the actors say to each other.</p>} />
+        head={<Heads />} empty={<p>No steps were recorded yet. Send a message to see the events between the actors.</p>} />
       {chosen.value && <StepDetail step={chosen.value} />}
     </div>
   )

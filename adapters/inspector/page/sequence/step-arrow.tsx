@@ -1,18 +1,18 @@
 import type { Step } from '../../feed.ts'
-import { eventText } from '../frame/event-text.ts'
 import { timeText } from '../frame/time.ts'
 import { stateName, innermost } from '../chart/chart-path.ts'
+import { eventText } from '../frame/wording.ts'
 import type { Lane } from './lanes.ts'
 
-/** How wide a lane is, and the column of the time, in pixels. */
+/** The width of a lane, in pixels. */
 export const LANE_WIDTH = 136
-/** How wide the column of the time is, in pixels. */
+/** The width of the time column, in pixels. */
 export const TIME_WIDTH = 96
 
 const HEIGHT = 30
 const LINE = 21
 
-/** One step: an arrow from the lane of its sender to another, or what an actor did by itself. */
+/** One step: an arrow from the sender's lane to another, or a dot within one lane. */
 export function StepArrow({ step, sender, lanes }: { readonly step: Step; readonly sender: string; readonly lanes: readonly Lane[] }) {
   const { kind, to, event, states = [] } = step
   const place = (key: string) => lanes.findIndex(lane => lane.key === key) * LANE_WIDTH + LANE_WIDTH / 2
@@ -39,7 +39,7 @@ export function StepArrow({ step, sender, lanes }: { readonly step: Step; readon
   )
 }
 
-/** Above the arrow, in its middle; beside the dot of what an actor did by itself. */
+/** Above the middle of the arrow, or beside the dot. */
 function wordsPlace(isWithin: boolean, source: number, target: number, lanes: number): Record<string, string> {
   if (!isWithin) {
     const left = Math.min(source, target)

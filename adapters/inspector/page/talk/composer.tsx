@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
+import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
 import { sizeText } from '../frame/wording.ts'
 import { isSending, sendError, sendParts, type Destination } from './sending.ts'
-import { dataPart, filePart } from './given-parts.ts'
 
 const text = signal('')
 const json = signal('')
@@ -11,17 +11,17 @@ const wantsJson = signal(false)
 const files = signal<readonly File[]>([])
 const wrong = signal<string | undefined>(undefined)
 
-/** Where the next message goes. */
+/** The destination of the next message. */
 export type Target = 'task' | 'about' | 'context' | 'new'
 
-/** Which of the targets there are now, with what people call them. */
+/** The available destinations, with labels. */
 export interface ComposerProps {
   readonly targets: readonly { readonly name: Target; readonly label: string; readonly destination: Destination }[]
   readonly chosen: Target
   readonly choose: (target: Target) => void
 }
 
-/** Where a message is written: text, files and JSON data together. */
+/** Composes a message: text, files and JSON data together. */
 export function Composer({ targets, chosen, choose }: ComposerProps) {
   const picker = useRef<HTMLInputElement>(null)
   const target = targets.find(({ name }) => name === chosen) ?? targets[0]
@@ -65,7 +65,7 @@ function take(input: HTMLInputElement): void {
   input.value = ''
 }
 
-/** The parts of what is written; `undefined` if there is nothing to send, which is said. */
+/** The parts of the message; `undefined`, with an error shown, if there are none. */
 async function written(): Promise<Part[] | undefined> {
   wrong.value = undefined
   const data = wantsJson.peek() && json.peek().trim() !== '' ? dataPart(json.peek()) : undefined
@@ -82,4 +82,24 @@ function clear(): void {
   text.value = ''
   json.value = ''
   files.value = []
+}
+
+/** The number of bytes encoded at once: the limit of arguments for `String.fromCharCode`. */
+const AT_ONCE = 0x8000
+
+/** A file as a part. */
+async function filePart(file: File): Promise<Part> {
+  const bytes = new Uint8Array(await file.arrayBuffer())
+  let binary = ''
+  for (let at = 0; at < bytes.length; at += AT_ONCE) binary += String.fromCharCode(...bytes.subarray(at, at + AT_ONCE))
+  return { raw: btoa(binary), filename: file.name, ...(file.type !== '' && { mediaType: file.type }) }
+}
+
+/** JSON text as a data part, or the error for invalid JSON. */
+function dataPart(json: string): Part | string {
+  try {
+    return { data: JSON.parse(json) as JsonValue }
+  } catch (error) {
+    return `The data has to be JSON: ${error instanceof Error ? error.message : ''}`
+  }
 }

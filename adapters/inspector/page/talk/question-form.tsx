@@ -2,16 +2,15 @@ import { useMemo, useState } from 'preact/hooks'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { TaskStatus } from '../../../../machines/protocol/objects.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
-import { answerSchemaOf } from '../../../client/answer-schema.ts'
+import { answerSchemaOf } from '../../../client/messages.ts'
 import { hello } from '../feed/feed.ts'
 import { jsonText } from '../frame/wording.ts'
-import { authorize } from './authorize.ts'
 import { SchemaField } from './schema-field.tsx'
 import { fieldOf, startOf } from './schema-fields.ts'
 import { formValue } from './schema-values.ts'
-import { sendParts, isSending } from './sending.ts'
+import { authorize, isSending, sendParts } from './sending.ts'
 
-/** The form for what a task waits for: made from the schema of its question, or from the choices in it, else for text. */
+/** The form for a task's question: from its schema, or its choices, else for text. */
 export function QuestionForm({ taskId, status }: { readonly taskId: string; readonly status: TaskStatus }) {
   const { message, state } = status
   const schema = useMemo(() => answerSchemaOf(message), [message])
@@ -45,7 +44,7 @@ export function QuestionForm({ taskId, status }: { readonly taskId: string; read
       <SchemaField field={field} draft={draft} change={setDraft} title={field.kind === 'object' ? '' : choices.length > 0 ? 'or in words' : isOutOfBand ? 'Credential' : 'Your answer'} description={description} />
       {schema && field.kind === 'json' && (
         <details>
-          <summary>What is wanted, as JSON Schema</summary>
+          <summary>The JSON Schema of the answer</summary>
           <pre class="part-data">{jsonText(schema)}</pre>
         </details>
       )}
@@ -55,7 +54,7 @@ export function QuestionForm({ taskId, status }: { readonly taskId: string; read
   )
 }
 
-/** What a choice is called: its name, if it has one. */
+/** The label of a choice: its name, if it has one. */
 function choiceText(part: Part): string {
   const value = 'data' in part ? part.data : undefined
   const name = isObject(value) ? (value.name ?? value.title ?? value.label) : value

@@ -2,7 +2,7 @@ import { h } from 'preact'
 import { useId } from 'preact/hooks'
 import { startOf, type Draft, type Field } from './schema-fields.ts'
 
-/** A field of a form, and where what is put in goes. */
+/** A field of a form, and the handler of its changes. */
 export interface SchemaFieldProps {
   readonly field: Field
   readonly draft: Draft
@@ -12,7 +12,7 @@ export interface SchemaFieldProps {
   readonly isRequired?: boolean
 }
 
-/** A field for what a schema wants, with its name and what it is for. */
+/** A field for a schema, with its title and description. */
 export function SchemaField({ field, draft, change, title, description = '', isRequired = false }: SchemaFieldProps) {
   const id = useId()
   if (field.kind === 'object') {
@@ -96,7 +96,7 @@ function FieldInput({ id, label, field, draft, change, isRequired }: FieldInputP
   }
 }
 
-/** An input whose type follows from the schema: preact's types want it to be known. */
+/** An input whose type depends on the schema, which preact's types do not allow in JSX. */
 function TextInput({ field: { input, min, max, pattern }, text, isRequired, take, ...common }: TextInputProps) {
   const attributes: Readonly<Record<string, unknown>> = { ...common, type: input, value: text, required: isRequired, onInput: take, minLength: min, maxLength: max, pattern }
   return h('input', attributes)

@@ -1,6 +1,6 @@
 import { isObject, type JsonValue } from '../../../../machines/protocol/codec/json.ts'
 
-/** A JSON Schema as a form shows it. What a form has nothing for is `json`, a box for JSON text. */
+/** The form field of a JSON Schema. `json`, a box for JSON text, is for everything else. */
 export type Field =
   | { readonly kind: 'choice'; readonly options: readonly JsonValue[] }
   | { readonly kind: 'const'; readonly value: JsonValue }
@@ -11,7 +11,7 @@ export type Field =
   | { readonly kind: 'object'; readonly members: readonly Member[] }
   | { readonly kind: 'json' }
 
-/** How text is put in. */
+/** The type of a text input. */
 export type TextInput = 'text' | 'date' | 'time' | 'datetime-local' | 'email' | 'url'
 
 /** A member of an object. */
@@ -24,15 +24,15 @@ export interface Member {
   readonly start: Draft
 }
 
-/** What stands in a form so far: text for all that is typed, else as it is built up. */
+/** The current input of a form: text for typed values, else a structure. */
 export type Draft = string | boolean | Draft[] | { readonly [name: string]: Draft }
 
-/** Deeper than this, people write JSON. */
+/** The depth from which a value is entered as JSON. */
 const DEEPEST = 4
 
 const INPUTS: ReadonlyMap<unknown, TextInput> = new Map([['date', 'date'], ['time', 'time'], ['date-time', 'datetime-local'], ['email', 'email'], ['uri', 'url']])
 
-/** The form of a schema. It comes from outside, so that nothing in it is taken for what it should be. */
+/** The form field of a schema, which is untrusted. */
 export function fieldOf(schema: unknown, depth = 0): Field {
   if (!isObject(schema)) return { kind: 'json' }
   if ('const' in schema) return { kind: 'const', value: schema.const as JsonValue }
@@ -57,7 +57,7 @@ export function fieldOf(schema: unknown, depth = 0): Field {
   }
 }
 
-/** What stands in a field at first: its default, else nothing. */
+/** The initial input of a field: its default, or empty. */
 export function startOf(field: Field, given?: unknown): Draft {
   switch (field.kind) {
     case 'boolean':
@@ -81,7 +81,7 @@ export function startOf(field: Field, given?: unknown): Draft {
   }
 }
 
-/** The choices of an enumeration, also where it is written as a union of constants. */
+/** The choices of an enumeration, or of a union of constants. */
 function optionsOf(schema: Readonly<Record<string, unknown>>): readonly JsonValue[] | undefined {
   if (Array.isArray(schema.enum)) return schema.enum as JsonValue[]
   const union = Array.isArray(schema.anyOf) ? schema.anyOf : schema.oneOf
@@ -95,7 +95,7 @@ function textField(schema: Readonly<Record<string, unknown>>): Field {
   return { kind: 'text', input, ...bounds(schema, 'minLength', 'maxLength'), ...pattern }
 }
 
-/** Bounds that somebody has set: libraries bound whole numbers by what they can hold. */
+/** Numeric bounds. Libraries add ±MAX_SAFE_INTEGER to integers, which is left out. */
 function bounds(schema: Readonly<Record<string, unknown>>, least: string, most: string): { min?: number; max?: number } {
   const isSet = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER
   return { ...(isSet(schema[least]) && { min: schema[least] }), ...(isSet(schema[most]) && { max: schema[most] }) }

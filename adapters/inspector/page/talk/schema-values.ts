@@ -1,12 +1,12 @@
 import { isObject, type JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Draft, Field } from './schema-fields.ts'
 
-/** What a form says: a value, nothing, or what is wrong with it and where. */
+/** The result of a form: a value, nothing, or an error. */
 export type FormValue = { readonly value: JsonValue } | { readonly nothing: true } | { readonly wrong: string }
 
 const NOTHING = { nothing: true } as const
 
-/** What a field says with what stands in it. `name` is what the field is called where something is wrong. */
+/** The value of a field's input. `name` is the field's name in errors. */
 export function formValue(field: Field, draft: Draft, name: string): FormValue {
   switch (field.kind) {
     case 'const':
@@ -42,7 +42,7 @@ function numberValue(text: string, isWhole: boolean, name: string): FormValue {
   return { value }
 }
 
-/** Dates and times as RFC 3339 writes them, where browsers leave seconds and zone out. */
+/** Dates and times as in RFC 3339: browsers omit seconds and time zone. */
 function written(input: string, text: string): string {
   if (input === 'datetime-local') return new Date(text).toISOString()
   return input === 'time' && text.length === 5 ? `${text}:00` : text

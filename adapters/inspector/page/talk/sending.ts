@@ -1,35 +1,36 @@
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
+import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Message, Part } from '../../../../machines/protocol/parts.ts'
 import { agent } from '../agent/agent.ts'
+import { askHub, authorized } from '../feed/feed.ts'
 import { errorText } from '../frame/wording.ts'
 import { choose, contextId } from '../selection.ts'
-import { spokenContexts } from '../tasks/spoken-contexts.ts'
 
-/** How many messages without a task are kept. */
+/** The maximum number of kept messages without a task. */
 const MOST_SPOKEN = 200
 
-/** What was said to the agent, and by it, without a task, by the page; oldest first. */
+/** Messages between this page and the agent without a task, oldest first. */
 export const spoken = signal<readonly Message[]>([])
 
-/** Whether a message is under way. */
+/** Whether a message is being sent. */
 export const isSending = signal(false)
 
-/** Why the last message was not taken. */
+/** Why the last message was refused. */
 export const sendError = signal<string | undefined>(undefined)
 
-/** Where a message goes: to a task, to a context, or, with neither, to a new one. */
+/** The destination of a message: a task, a context, or, with neither, a new context. */
 export interface Destination {
   readonly taskId?: string | undefined
   readonly contextId?: string | undefined
-  /** A task that it is about. */
+  /** A task that the message refers to. */
   readonly reference?: string | undefined
 }
 
-/** Sends a message, and looks at what it led to. Resolves with whether the agent took it. */
+/** Sends a message, and chooses the resulting task. Resolves with whether the agent accepted it. */
 export async function sendParts(parts: Part[], { taskId, contextId: to, reference }: Destination): Promise<boolean> {
   const client = agent.peek()
   if (!client) {
-    sendError.value = 'The agent is not there. The page tries again by itself.'
+    sendError.value = 'The agent is not connected. The page reconnects automatically.'
     return false
   }
   const message: Message = {
@@ -55,7 +56,7 @@ export async function sendParts(parts: Part[], { taskId, contextId: to, referenc
   }
 }
 
-/** A page that is not on loopback by name has no `randomUUID`. */
+/** `randomUUID` exists only in secure contexts, which a remote http: page is not. */
 function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), byte => byte.toString(16).padStart(2, '0')).join('')
 }
@@ -67,3 +68,15 @@ function keep(sent: Message, reply: Message): void {
   spokenContexts.value = [...new Set([...spokenContexts.peek(), context])].slice(-MOST_SPOKEN)
   if (contextId.peek() !== context) choose(context)
 }
+
+/** Why the last authorization was refused. */
+export const authorizeError = computed(() => authorized.value?.error)
+
+/** Reports through the hub that a task was authorized out of band (§7.6.1): A2A has no operation for that. */
+export function authorize(taskId: string, data: JsonValue | undefined): void {
+  authorized.value = undefined
+  askHub({ type: 'authorize', taskId, ...(data !== undefined && { data }) })
+}
+
+/** Contexts that this page opened and that have no task yet. */
+export const spokenContexts = signal<readonly string[]>([])

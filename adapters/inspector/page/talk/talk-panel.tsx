@@ -1,31 +1,29 @@
 import { computed, signal } from '@preact/signals'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
 import { agent } from '../agent/agent.ts'
 import { lastGeneration, taskAt } from '../agent/task-events.ts'
 import { log, logError, said } from '../agent/task-log.ts'
-import { ArtifactsView } from '../content/artifacts-view.tsx'
-import { MessageView } from '../content/message-view.tsx'
+import { ArtifactsView, MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { useStayAtEnd } from '../frame/stay-at-end.ts'
 import { errorText, shortId } from '../frame/wording.ts'
 import { contextId, taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
-import { authorizeError } from './authorize.ts'
 import { Composer, type ComposerProps, type Target } from './composer.tsx'
 import { QuestionForm } from './question-form.tsx'
-import { sendError, spoken } from './sending.ts'
+import { authorizeError, sendError, spoken } from './sending.ts'
 
-/** The task as it is now, by its events. */
+/** The current task, from its events. */
 const task = computed(() => {
   const events = log.value
   return events && lastGeneration(events) > 0 ? taskAt(events, lastGeneration(events)) : undefined
 })
 const spokenHere = computed(() => spoken.value.filter(message => message.contextId === contextId.value))
 
-/** Where the person wants the next message to go, until the task changes its state. */
+/** The user's choice of destination, until the task changes its state. */
 const wanted = signal<{ readonly target: Target; readonly of: string } | undefined>(undefined)
 
-/** Speaks to the agent: messages, questions, artifacts as they come, cancel. */
+/** A conversation with the agent: messages, questions, artifacts, cancel. */
 export function TalkPanel() {
   const { box, content } = useStayAtEnd()
   const events = log.value
@@ -54,7 +52,7 @@ export function TalkPanel() {
   )
 }
 
-/** Where a message can go now. What a task waits for goes to it; else the context goes on. */
+/** The possible destinations. The default is the task if it waits, else its context. */
 function targetsNow(): ComposerProps {
   const [context, id, state] = [contextId.value, taskId.value, task.value?.status.state]
   const isOpen = id !== undefined && state !== undefined && !isTerminal(state)
@@ -82,4 +80,26 @@ function Beginning() {
       <p class="quiet">Write a message below. Its task, with its questions and artifacts, appears here.</p>
     </div>
   )
+}
+
+/** The distance in pixels that still counts as the end. */
+const NEAR = 60
+
+/** Keeps a box scrolled to its end while its content grows, even by late pictures, until the user scrolls away. */
+function useStayAtEnd() {
+  const box = useRef<HTMLDivElement>(null)
+  const content = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    const { current: outer } = box
+    const leave = new AbortController()
+    let isAtEnd = true
+    outer?.addEventListener('scroll', () => (isAtEnd = outer.scrollTop + outer.clientHeight >= outer.scrollHeight - NEAR), { signal: leave.signal })
+    const watch = new ResizeObserver(() => isAtEnd && outer?.scrollTo({ top: outer.scrollHeight }))
+    for (const element of [outer, content.current]) if (element) watch.observe(element)
+    return () => {
+      leave.abort()
+      watch.disconnect()
+    }
+  }, [])
+  return { box, content }
 }

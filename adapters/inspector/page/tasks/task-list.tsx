@@ -1,12 +1,12 @@
 import { computed, effect, signal } from '@preact/signals'
+import { taskChanges, tasks } from '../feed/known.ts'
 import { ageText, nowMs } from '../frame/time.ts'
 import { counted, shortId, stateText } from '../frame/wording.ts'
 import { hello } from '../feed/feed.ts'
-import { taskChanges, tasks } from '../feed/known-tasks.ts'
 import { choose, contextId, taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
+import { spokenContexts } from '../talk/sending.ts'
 import { VirtualList } from '../virtual-list.tsx'
-import { spokenContexts } from './spoken-contexts.ts'
 import { listRows, rowKey, STATE_GROUPS, type ListRow, type StateGroup } from './task-rows.ts'
 
 const CONTEXT_HEIGHT = 26
@@ -28,7 +28,7 @@ const counts = computed(() => {
   return (wanted: StateGroup) => [...byState].reduce((sum, [state, count]) => sum + (STATE_GROUPS[wanted].has(state) ? count : 0), 0)
 })
 
-/** Where nothing is chosen yet, the first task that comes is. */
+/** Chooses the first task that arrives, unless one is chosen. */
 export function chooseFirst(): void {
   effect(() => {
     const first = rows.value.find(row => row.kind === 'task')
@@ -94,10 +94,10 @@ function TaskLine({ task: { title, state, generation, openedMs, taskId } }: Extr
 }
 
 function NoTasks() {
-  if (tasks.size > 0) return <p>No task is like that. Search for something else, or show all states.</p>
+  if (tasks.size > 0) return <p>No task matches. Change the search, or show all states.</p>
   return (
     <>
-      <p>No task yet. Say something under <b>Talk</b>, or in a terminal:</p>
+      <p>No task yet. Send a message under <b>Talk</b>, or in a terminal:</p>
       <pre class="paste">{`npx taskchart send ${hello.value?.url ?? 'ws://…'} 'hello'`}</pre>
     </>
   )

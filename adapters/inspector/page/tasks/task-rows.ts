@@ -1,20 +1,20 @@
 import type { TaskRow } from '../../feed.ts'
 import { stateText } from '../frame/wording.ts'
 
-/** A row of the list: the head of a context, or one of its tasks. */
+/** A row of the list: the heading of a context, or one of its tasks. */
 export type ListRow =
   | { readonly kind: 'context'; readonly contextId: string; readonly count: number }
   | { readonly kind: 'task'; readonly task: TaskRow }
 
-/** What the list is narrowed to. */
+/** A filter of tasks. */
 export interface ListFilter {
-  /** Words of which each has to be in a task's title, ids, state or owner. */
+  /** Words that must all occur in a task's title, ids, state or owner. */
   readonly search: string
-  /** Which states. */
+  /** The states to show. */
   readonly group: StateGroup
 }
 
-/** Which states people look for together. */
+/** Groups of states. */
 export const STATE_GROUPS = {
   all: { label: 'All', has: () => true },
   active: { label: 'Active', has: (state: string) => state === 'submitted' || state === 'working' },
@@ -23,13 +23,9 @@ export const STATE_GROUPS = {
   undone: { label: 'Failed, canceled', has: (state: string) => state === 'failed' || state === 'canceled' || state === 'rejected' }
 } as const
 
-/** One of the groups. */
 export type StateGroup = keyof typeof STATE_GROUPS
 
-/**
- * The rows of the list: contexts by their newest task, the newest first, each with its tasks below it. `others` are contexts
- * without tasks that are to be seen, too.
- */
+/** The rows of the list: contexts by their newest task, newest first, each with its tasks. `others` are contexts without tasks. */
 export function listRows(tasks: Iterable<TaskRow>, { search, group }: ListFilter, others: readonly string[]): ListRow[] {
   const words = search.toLowerCase().split(/\s+/).filter(word => word !== '')
   const byContext = new Map<string, TaskRow[]>(others.map(contextId => [contextId, []]))
@@ -44,7 +40,7 @@ export function listRows(tasks: Iterable<TaskRow>, { search, group }: ListFilter
   return sorted.flatMap(({ contextId, all }) => [{ kind: 'context', contextId, count: all.length }, ...all.map(task => ({ kind: 'task', task }) as const)])
 }
 
-/** Names a row among all. */
+/** A unique key of a row. */
 export function rowKey(row: ListRow): string {
   return row.kind === 'context' ? `context ${row.contextId}` : row.task.taskId
 }

@@ -1,22 +1,21 @@
 import { computed, effect, signal } from '@preact/signals'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
+import type { Step } from '../../feed.ts'
 import { firstGeneration, historyAt, lastGeneration, taskAt } from '../agent/task-events.ts'
 import { log, logError, said } from '../agent/task-log.ts'
 import { choice, chosenSteps } from '../chart/chart-choice.ts'
 import { pathMarks } from '../chart/chart-panel.tsx'
 import { pathOf } from '../chart/chart-path.ts'
 import { ChartPicture } from '../chart/chart-picture.tsx'
-import { ArtifactsView } from '../content/artifacts-view.tsx'
-import { MessageView } from '../content/message-view.tsx'
+import { ArtifactsView, MessageView } from '../content/parts-view.tsx'
 import { stateText } from '../frame/wording.ts'
 import { taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
 import { VirtualList } from '../virtual-list.tsx'
-import { seenUntil } from './seen-until.ts'
 
 const EVENT_HEIGHT = 30
 
-/** The generation that was chosen; without one, the newest, whichever that is. */
+/** The chosen generation; `undefined` for the newest. */
 const chosen = signal<number | undefined>(undefined)
 
 const range = computed(() => (log.value ? { first: firstGeneration(log.value), last: lastGeneration(log.value) } : { first: 0, last: 0 }))
@@ -26,7 +25,7 @@ const history = computed(() => (log.value ? historyAt(log.value, said.value, gen
 const seen = computed(() => seenUntil(chosenSteps.value, generation.value, generation.value === range.value.last))
 const marks = computed(() => pathMarks(pathOf(seen.value)))
 
-/** Another task begins at its newest generation. */
+/** Resets to the newest generation when another task is chosen. */
 export function startAtNewest(): void {
   effect(() => {
     void taskId.value
@@ -34,10 +33,10 @@ export function startAtNewest(): void {
   })
 }
 
-/** The task by its generations: chart, status, artifacts and history as they were. */
+/** The task by generation: chart, status, artifacts and history at that time. */
 export function TimelinePanel() {
   if (logError.value !== undefined) return <p class="empty" role="alert">{logError.value}</p>
-  if (!log.value || range.value.last === 0) return <p class="empty">Choose a task on the left: here it can be looked at as it was at any of its generations.</p>
+  if (!log.value || range.value.last === 0) return <p class="empty">Choose a task on the left to see it at any of its generations.</p>
   const { first, last } = range.value
   const move = (to: number) => (chosen.value = to >= last ? undefined : Math.max(first, to))
   return (
@@ -72,7 +71,7 @@ export function TimelinePanel() {
 function ThenChart() {
   const { chart } = choice.value ?? {}
   if (!chart) return null
-  if (seen.value.length === 0) return <p class="quiet then-unseen">{`Where ${chart.title} was at generation ${generation.value} was not seen: the hub looks only while a page is open, and keeps the newest 2,000 steps.`}</p>
+  if (seen.value.length === 0) return <p class="quiet then-unseen">{`The state of ${chart.title} at generation ${generation.value} was not recorded: the hub records only while a page is open, and keeps the newest 2,000 steps.`}</p>
   return <ChartPicture label={`${chart.title} at generation ${generation.value}`} svg={chart.svg} marks={marks.value} scrolls />
 }
 
@@ -100,4 +99,14 @@ function artifactText({ artifact, append }: { readonly artifact: { readonly name
 
 function wordsIn(parts: readonly object[] = []): string {
   return parts.map(part => ('text' in part ? String(part.text) : '…')).join(' ')
+}
+
+/**
+ * The recorded steps up to a generation: up to the last one of it or of an earlier one. Steps without a known generation belong to the
+ * next known one. `isNewest`: all steps.
+ */
+function seenUntil(steps: readonly Step[], generation: number, isNewest: boolean): readonly Step[] {
+  if (isNewest) return steps
+  const last = steps.findLastIndex(step => step.generation !== undefined && step.generation <= generation)
+  return steps.slice(0, last + 1)
 }

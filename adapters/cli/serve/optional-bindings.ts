@@ -1,0 +1,34 @@
+import type { Runtime } from '../../../runtime/runtime.ts'
+import type { Address } from '../../entry/listen.ts'
+import type { Dialect } from '../../json-rpc/dialect.ts'
+import type { PortBinding } from '../../serve/side-app.ts'
+import { CommandError } from '../command.ts'
+
+type Make = (runtime: Runtime) => Dialect
+
+/** The older versions of A2A for `--legacy`. Throws CommandError without the official SDK, an optional peer that translates 0.3. */
+export async function legacyDialects(runtime: Runtime, load: () => Promise<{ readonly dialect03: Make; readonly dialect01: Make }> = () => import('../../legacy/index.ts')): Promise<Dialect[]> {
+  try {
+    const { dialect03, dialect01 } = await load()
+    return [dialect03(runtime), dialect01(runtime)]
+  } catch (cause) {
+    throw new CommandError('--legacy needs the official SDK, which translates A2A 0.3. Install it: npm install @a2a-js/sdk', { cause })
+  }
+}
+
+type Load = () => Promise<{ readonly grpc: (address: Address) => PortBinding }>
+
+/**
+ * The gRPC binding for `--grpc PORT`. Throws CommandError if the optional peer packages are missing. `open` throws CommandError
+ * if the port cannot be bound.
+ */
+export async function grpcFor(address: Address, load: Load = () => import('../../grpc/index.ts')): Promise<PortBinding> {
+  const { grpc } = await load().catch((cause: unknown) => {
+    throw new CommandError('--grpc needs the official SDK and gRPC. Install them: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf', { cause })
+  })
+  const { port, host = '' } = address
+  const refuse = (cause: unknown) => {
+    throw new CommandError(`${host} port ${port} cannot be served by gRPC: ${(cause as Error).message}. Choose another with --grpc, or --grpc 0 for any.`, { cause })
+  }
+  return { open: runtime => grpc(address).open(runtime).catch(refuse) }
+}

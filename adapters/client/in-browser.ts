@@ -1,4 +1,0 @@
-/** Says that this runs in a browser, where there is no Node. */
-export function inBrowser(): boolean {
-  return typeof globalThis.process?.versions?.node !== 'string'
-}

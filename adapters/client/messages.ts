@@ -1,0 +1,28 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
+import type { Message, Part } from '../../machines/protocol/parts.ts'
+import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
+
+/**
+ * The JSON Schema of the answer to a question, for a form or a model: from the status message of a task that waits for its client.
+ * `undefined` if the agent gives none. The schema is untrusted JSON.
+ */
+export function answerSchemaOf(message: Message | undefined): Record<string, unknown> | undefined {
+  const schema = message?.metadata?.[ANSWER_SCHEMA]
+  return isObject(schema) ? schema : undefined
+}
+
+/** A part that accepts an offer, for the next message in its context. The answer is the task, or a Message if the offer has expired. */
+export function acceptOffer({ offerId }: Pick<Offer, 'offerId'>): Part {
+  return movePart({ accept: { offerId } })
+}
+
+/** A part that proposes terms, which is a counter-offer if an offer stands. The answer is an offer, a task, or a refusal in words. */
+export function proposeTerms(terms: object): Part {
+  return movePart({ propose: { terms: { ...terms } } })
+}
+
+/** A part that declines an offer. No offer stands after it. */
+export function declineOffer({ offerId }: Pick<Offer, 'offerId'>): Part {
+  return movePart({ decline: { offerId } })
+}

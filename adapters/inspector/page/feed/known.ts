@@ -1,0 +1,80 @@
+import { signal } from '@preact/signals'
+import type { ActorRow, Frame, Step, TaskRow } from '../../feed.ts'
+
+/** The maximum number of frames. */
+const MOST_FRAMES = 2000
+
+/** The newest frames, in order. */
+export const frames = signal<readonly Frame[]>([])
+
+/** The number of frames that were dropped because this page was too slow. */
+export const missedFrames = signal(0)
+
+/** Adds frames; known ones are ignored. */
+export function noteFrames(more: readonly Frame[]): void {
+  const last = frames.peek().at(-1)?.n ?? 0
+  frames.value = [...frames.peek(), ...more.filter(({ n }) => n > last)].slice(-MOST_FRAMES)
+}
+
+/** Drops all frames. */
+export function forgetFrames(): void {
+  frames.value = []
+  missedFrames.value = 0
+}
+
+/** The maximum number of tasks, as in the hub; those opened first are dropped first. */
+const MOST_TASKS = 10_000
+
+/** The tasks by id. Readers watch `taskChanges`. */
+export const tasks = new Map<string, TaskRow>()
+
+/** Incremented whenever `tasks` changes. */
+export const taskChanges = signal(0)
+
+/** Adds and removes tasks. `isAll`: drops all others. */
+export function noteTasks(rows: readonly TaskRow[], removed: readonly string[], isAll: boolean): void {
+  if (isAll) tasks.clear()
+  for (const row of rows) tasks.set(row.taskId, row)
+  for (const taskId of removed) tasks.delete(taskId)
+  if (tasks.size > MOST_TASKS) forgetOldest()
+  taskChanges.value += 1
+}
+
+function forgetOldest(): void {
+  const newestFirst = [...tasks.values()].toSorted((one, other) => other.openedMs - one.openedMs)
+  for (const { taskId } of newestFirst.slice(MOST_TASKS)) tasks.delete(taskId)
+}
+
+/** The maximum number of steps, as in the hub. */
+const MOST_STEPS = 2000
+
+/** The actors of the watched context, including ended ones that the hub keeps. */
+export const actors = signal<readonly ActorRow[]>([])
+
+/** The steps of the watched context, in order. */
+export const steps = signal<readonly Step[]>([])
+
+/** The number of missing steps of the watched context: too many for this page, or too old. */
+export const missedSteps = signal(0)
+
+/** Drops everything, for another context or process. */
+export function forgetWatched(): void {
+  actors.value = []
+  steps.value = []
+  missedSteps.value = 0
+}
+
+/** Adds and removes actors. `isAll`: drops all others. */
+export function noteActors(rows: readonly ActorRow[], gone: readonly string[], isAll: boolean): void {
+  const known = new Map((isAll ? [] : actors.peek()).map(actor => [actor.sessionId, actor]))
+  for (const row of rows) known.set(row.sessionId, row)
+  for (const sessionId of gone) known.delete(sessionId)
+  actors.value = [...known.values()]
+}
+
+/** Adds steps; known ones are ignored. */
+export function noteSteps(more: readonly Step[]): void {
+  const last = steps.peek().at(-1)?.n ?? 0
+  const fresh = more.filter(({ n }) => n > last)
+  if (fresh.length > 0) steps.value = [...steps.peek(), ...fresh].slice(-MOST_STEPS)
+}
