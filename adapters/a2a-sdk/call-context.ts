@@ -5,15 +5,15 @@ import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import { callTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { noteFailure, toSdkError, type Transport } from './sdk-errors.ts'
 
-/** What a call of ours knows that the SDK has no place for. It travels in the state of the SDK's context. */
+/** The members of a call that the SDK's context lacks. They are stored in its state. */
 type Terms = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>
 
 const TERMS = 'taskchart.terms'
 
-/** The version that the SDK's older dialect speaks. */
+/** The older version of A2A that the SDK supports. */
 export const LEGACY_VERSION = '0.3'
 
-/** A call of an official server as the runtime takes it, which may trace. An unauthenticated user is `anonymous`. */
+/** The call of an official server for the runtime, with its trace. An unauthenticated user is `anonymous`. */
 export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext, telemetry: Telemetry | undefined): CallContext {
   const given = (state.get(TERMS) ?? termsIn(headersIn(state), telemetry)) as Terms
   const signal = given.signal ?? signalOf(user)
@@ -23,7 +23,7 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
     ...given,
     ...(user?.isAuthenticated && { principal: user.userName, ...('claims' in user && { claims: user.claims as CallContext['claims'] }) }),
     ...(tenant && { tenant }),
-    // What comes in an older dialect is 1.0 by now.
+    // The SDK has already converted older requests to 1.0.
     version: isLegacy ? PROTOCOL_VERSION : requestedVersion,
     ...(isLegacy && { dialect: given.dialect ?? LEGACY_VERSION }),
     extensions: [...requestedExtensions],
@@ -33,8 +33,8 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
 }
 
 /**
- * Notes why a call failed, and gives the error to throw: one of ours in the form that its server writes. A user made by `whileConnected`
- * knows the server. `params` is the object that the server handed over. The SDK's 0.3 layer has the errors of JSON-RPC on all bindings.
+ * Records why a call failed, and returns the error to throw: an A2AError in the form of its server, which is known from a user of
+ * `whileConnected`. `params` is the server's own object. The SDK's 0.3 layer uses JSON-RPC errors on all bindings.
  */
 export function sdkFailure(error: unknown, params: unknown, { user, requestedVersion, state }: ServerCallContext): unknown {
   noteFailure(error, params, state.get(STATE_HEADERS_KEY))
@@ -42,7 +42,7 @@ export function sdkFailure(error: unknown, params: unknown, { user, requestedVer
   return toSdkError(error, normaliseVersion(requestedVersion) === LEGACY_VERSION ? 'jsonrpc' : transport)
 }
 
-/** A call of ours as the SDK's handlers take it. */
+/** A call as the context of the SDK's handlers. */
 export function sdkContext({ principal, tenant, extensions, ...terms }: CallContext, requestedVersion: string): ServerCallContext {
   return new ServerCallContext({
     user: userNamed(principal),
@@ -53,12 +53,12 @@ export function sdkContext({ principal, tenant, extensions, ...terms }: CallCont
   })
 }
 
-/** A principal as the SDK's user; without one nobody is authenticated. */
+/** A principal as the SDK's user; unauthenticated without one. */
 export function userNamed(principal: string | undefined): User {
   return { isAuthenticated: principal !== undefined, userName: principal ?? '' }
 }
 
-/** Activates those of the runtime's extensions that were asked for: before the answer, whose headers tell of them. */
+/** Activates the requested extensions that the runtime supports: before the answer, whose headers list them. */
 export function activateExtensions(context: ServerCallContext, supported: readonly string[]): void {
   for (const uri of supported) if (context.requestedExtensions?.includes(uri)) context.addActivatedExtension(uri)
 }
@@ -72,7 +72,7 @@ function signalOf(user: User | undefined): AbortSignal | undefined {
   return user && 'signal' in user && user.signal instanceof AbortSignal ? user.signal : undefined
 }
 
-/** The headers of HTTP, or the metadata of gRPC, that the SDK's servers keep. */
+/** The headers of HTTP, or the metadata of gRPC, which the SDK's servers store in the state. */
 function headersIn(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, string> {
   const headers = Object.entries(state.get(STATE_HEADERS_KEY) ?? {})
   return new Map(headers.flatMap(([name, value]) => (typeof value === 'string' ? [[name.toLowerCase(), value] as const] : [])))

@@ -3,21 +3,21 @@ import { failed, type WorkWords } from '../../runtime/authoring/words.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 import { heardOf, type TurnEnd } from './executor-words.ts'
 
-/** What a turn of an executor is run with. */
+/** The options of an executor's turn. */
 export interface TurnOptions {
   readonly executor: AgentExecutor
   readonly request: RequestContext
-  /** What the executor said in earlier turns; the words of this one are added. */
+  /** The words of earlier turns; those of this turn are added. */
   readonly said: WorkWords[]
   readonly emit: (words: WorkWords) => void
   readonly signal: AbortSignal
 }
 
-const UNFINISHED = 'The executor returned without an end: it has to publish a message, or a status that is terminal or asks for something, before it does.'
+const UNFINISHED = 'The executor returned without an end. Before it returns, it has to publish a message, or a terminal or interrupted status.'
 
 /**
- * Runs an executor once, until it asks for something, ends the task, or returns; what it publishes from then on is dropped.
- * Rejects with what it throws, for what it publishes that is not valid, and when the signal aborts.
+ * Runs an executor once, until it asks, ends the task, or returns; later events are dropped. Rejects with the executor's error, for
+ * invalid events, and when the signal aborts.
  */
 export function runTurn({ executor, request, said, emit, signal }: TurnOptions): Promise<TurnEnd> {
   const bus = new DefaultExecutionEventBus()
@@ -25,7 +25,7 @@ export function runTurn({ executor, request, said, emit, signal }: TurnOptions):
     const unfinished = () => resolve({ result: failed(UNFINISHED) })
     bus.on('finished', unfinished)
     bus.on('event', event => {
-      // An error thrown here would be the process's.
+      // An error thrown in a listener would end the process.
       try {
         const { words, end } = heardOf(event, request, said)
         for (const word of words) {
@@ -46,7 +46,7 @@ export function runTurn({ executor, request, said, emit, signal }: TurnOptions):
   return turn.finally(() => bus.removeAllListeners())
 }
 
-/** Also an executor that throws at once rejects. */
+/** Makes an executor that throws synchronously reject. */
 async function execute(executor: AgentExecutor, request: RequestContext, bus: DefaultExecutionEventBus): Promise<void> {
   await executor.execute(request, bus)
 }

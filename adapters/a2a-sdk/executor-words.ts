@@ -10,12 +10,12 @@ import { artifact, failed, progress, rejected, type WorkWords } from '../../runt
 import type { WorkEnd } from '../../runtime/authoring/work-arguments.ts'
 import { appendTo } from '../../runtime/store/task-record.ts'
 
-/** How a turn of an executor ended: it asks, or the task ends with it. JSON. */
+/** The end of an executor's turn: a question, or the end of the task. JSON. */
 export type TurnEnd =
   | { readonly asks: 'input-required' | 'auth-required'; readonly message: MessageContent | string }
   | { readonly result: Exclude<WorkEnd, void> }
 
-/** What one event of an executor says, and the end of its turn if it is one. */
+/** The words of an executor's event, and the end of the turn, if it is one. */
 export interface Heard {
   readonly words: readonly WorkWords[]
   readonly end?: TurnEnd
@@ -23,19 +23,19 @@ export interface Heard {
 
 const NOTHING: Heard = { words: [] }
 
-/** The task that an executor runs for, with what it was given of it. */
+/** The executor's task, and its state when the turn began. */
 type Given = Pick<RequestContext, 'taskId' | 'task'>
 
 /**
- * What an executor's event means as words of work. `said` is what it has said before, in this turn and earlier ones. Throws
- * InvalidAgentResponse for what is no event, or belongs to another task.
+ * Converts an executor's event to words of work. `said` are its earlier words, of this turn and before. Throws InvalidAgentResponse for
+ * an invalid event, or one of another task.
  */
 export function heardOf(event: AgentExecutionEvent, given: Given, said: readonly WorkWords[]): Heard {
   try {
     return read(event, given, said)
   } catch (error) {
     if (isA2AError(error)) throw error
-    throw new A2AError('InvalidAgentResponse', 'The executor published something that is no event of the SDK.', { cause: error })
+    throw new A2AError('InvalidAgentResponse', 'The executor published something that is not an event of the SDK.', { cause: error })
   }
 }
 
@@ -58,16 +58,16 @@ function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonl
       return { words: [artifact(withParts(content), { ...(append && { append }), ...(lastChunk && { lastChunk }) })] }
     }
     default:
-      throw new TypeError('This is no event.')
+      throw new TypeError('This is not an event.')
   }
 }
 
-/** Executors may leave the task out, but cannot speak for another. */
+/** Executors may omit the task's id, but must not use another. */
 function checkTask(named: string, taskId: string): void {
   if (named && named !== taskId) throw new A2AError('InvalidAgentResponse', `The executor published an event of task ${named}, but it runs for task ${taskId}.`)
 }
 
-/** A whole task says what is new in it: artifacts that are not there or not the same yet, and its status, unless it is as it was given. */
+/** The news in a complete task: new or changed artifacts, and its status, unless it is unchanged. */
 function snapshotOf({ artifacts = [], status, metadata }: Partial<Task>, said: readonly WorkWords[], isAsGiven: boolean): Heard {
   const known = artifacts.length > 0 ? artifactsOf(said) : new Map<string, Artifact>()
   const fresh = artifacts.filter(content => !isDeepStrictEqual(content, known.get(content.artifactId)))
@@ -81,7 +81,7 @@ function statusOf(status: TaskStatus, metadata: Record<string, unknown> | undefi
     case 'TASK_STATE_SUBMITTED':
       return NOTHING
     case 'TASK_STATE_WORKING':
-      // The runtime has told that already; only words are news.
+      // The runtime has already sent this state; only a message is news.
       return message || metadata ? { words: [{ ...progress(message), ...(metadata && { metadata }) }] } : NOTHING
     case 'TASK_STATE_INPUT_REQUIRED':
       return { words: [], end: { asks: 'input-required', message: message ?? 'Input is required.' } }
@@ -93,27 +93,27 @@ function statusOf(status: TaskStatus, metadata: Record<string, unknown> | undefi
       return { words: [], end: { result: rejected(message ?? 'The agent rejected the task.') } }
     case 'TASK_STATE_FAILED':
       return { words: [], end: { result: failed(message ?? 'The agent failed the task.') } }
-    // Only clients cancel tasks: an executor that does it by itself gives up.
+    // Only clients cancel tasks: an executor that does so fails the task.
     case 'TASK_STATE_CANCELED':
       return { words: [], end: { result: failed(message ?? 'The agent canceled the task.') } }
     default:
-      throw new A2AError('InvalidAgentResponse', 'The executor published a status without a state that A2A has.')
+      throw new A2AError('InvalidAgentResponse', 'The executor published a status without a valid state.')
   }
 }
 
-/** Ids and role of a message are the runtime's to give. */
+/** Removes ids and role, which the runtime sets. */
 function contentOf(message: Message): MessageContent {
   const { parts = [], metadata, extensions } = message as Partial<Message>
   return { parts, ...(metadata && { metadata }), ...(extensions && { extensions }) }
 }
 
-/** The SDK leaves empty lists out; without them this would not look like an artifact. */
+/** Restores empty lists, which the SDK omits. */
 function withParts(content: Artifact): Artifact {
   if (!isObject(content)) throw new A2AError('InvalidAgentResponse', 'The executor published an artifact event without an artifact.')
   return { ...content, parts: content.parts ?? [] }
 }
 
-/** The artifacts that words have made, by id. */
+/** The artifacts in words, by id. */
 function artifactsOf(said: readonly WorkWords[]): Map<string, Artifact> {
   const artifacts = new Map<string, Artifact>()
   for (const word of said) {

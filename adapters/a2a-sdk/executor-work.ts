@@ -13,13 +13,13 @@ import { sdkMessage, sdkTask } from './sdk-objects.ts'
 
 type Asked = Extract<TurnEnd, { asks: unknown }>
 
-/** What a turn begins with: the message that opened the task, or what came in answer to a question. */
+/** The beginning of a turn: the message that opened the task, or an answer. */
 interface Opening extends ReceivedMessage {
   readonly asked?: Asked['asks']
   readonly authorization?: unknown
 }
 
-/** A turn as the journal of the task keeps it. */
+/** A turn in the journal of the task. */
 interface Recorded {
   readonly words: readonly WorkWords[]
   readonly end: TurnEnd
@@ -28,11 +28,11 @@ interface Recorded {
 /**
  * An executor of the official SDK as work: `defineAgent({ card, work: fromExecutor(new MyExecutor()) })`.
  *
- * `execute` runs when the task starts, and again with the task so far after each answer to what it asked for
- * (INPUT_REQUIRED, AUTH_REQUIRED). Each run is a step: one that came to its end is not run again when the process has ended
- * meanwhile, one that did not is. A message ends the task as completed; returning without an end fails it, as throwing does.
- * The state of the request's context holds the agreed `terms`, and the `authorization` that arrived out of band. When the
- * task ends before the executor does, it is told so once by `cancelTask`. Throws TypeError for what is no executor.
+ * `execute` runs when the task starts, and again with the current task after each answer to a question (INPUT_REQUIRED,
+ * AUTH_REQUIRED). Each run is a step: a completed run does not run again after a restart, an interrupted one does. A message completes the
+ * task; returning without an end fails it, and so does an error. The state of the request's context contains the agreed `terms`, and the
+ * `authorization` that arrived out of band. If the task ends before the executor, its `cancelTask` is called once. Throws TypeError
+ * for anything but an executor.
  */
 export function fromExecutor(executor: AgentExecutor): WorkFunction {
   if (typeof executor?.execute !== 'function' || typeof executor.cancelTask !== 'function') {
@@ -42,7 +42,7 @@ export function fromExecutor(executor: AgentExecutor): WorkFunction {
     try {
       return await turns(executor, work)
     } catch (error) {
-      // The work hears of its end only if it does not go on later.
+      // The signal aborts only if the work will not be resumed.
       if (work.signal.aborted) await executor.cancelTask(work.taskId, new DefaultExecutionEventBus())
       throw error
     }
@@ -59,7 +59,7 @@ async function turns(executor: AgentExecutor, work: WorkArguments): Promise<Work
   }
 }
 
-/** Runs a turn, or says again what it said when it was run. */
+/** Runs a turn, or repeats its stored words. */
 async function turnOf(executor: AgentExecutor, work: WorkArguments, opening: Opening, said: WorkWords[]): Promise<TurnEnd> {
   const earlier = said.length
   let isRun = false
@@ -92,12 +92,12 @@ async function requestOf(work: WorkArguments, { message, request: details, asked
   return new RequestContext(request, taskId, contextId, context, task, referenceTasks.map(sdkTask))
 }
 
-/** The metadata and configuration of a request as the SDK has them. Both may be absent. */
+/** The metadata and configuration of a request for the SDK. Both may be absent. */
 function detailsFor({ metadata, ...configuration }: RequestDetails): Pick<SendMessageRequest, 'configuration' | 'metadata'> {
   return { metadata, configuration: Object.keys(configuration).length > 0 ? SendMessageConfiguration.fromJSON(configuration) : undefined }
 }
 
-/** The task as the SDK would hand it over: in the state in which the message found it. */
+/** The task for the SDK, in the state before the answer. */
 function waiting(task: Task, asked: Asked['asks']): Task {
   const state = asked === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
   return { ...task, status: { state, message: undefined, timestamp: task.status?.timestamp } }

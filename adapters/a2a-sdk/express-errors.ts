@@ -4,7 +4,7 @@ import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { headersFor, rpcStatus, statusText } from '../entry/answers.ts'
 import { failureOf } from './sdk-errors.ts'
 
-/** A response of Express, as far as errors need it. */
+/** The used part of Express's response. */
 interface ExpressResponse {
   json(body: unknown): unknown
   status(code: number): unknown
@@ -12,9 +12,9 @@ interface ExpressResponse {
 }
 
 /**
- * Express middleware for the app, in front of the official handlers: errors get the HTTP status, the headers (`Retry-After`,
- * `WWW-Authenticate`) and the details that taskchart's own servers give. By themselves the official handlers answer every JSON-RPC
- * error with 200, and know neither headers nor most details. An error in a stream that has begun stays as the SDK writes it.
+ * Express middleware in front of the official handlers: errors get the HTTP status, headers (`Retry-After`, `WWW-Authenticate`) and details
+ * of taskchart's own servers. On their own, the official handlers answer every JSON-RPC error with 200, without these headers and
+ * without most details. An error in a started stream stays in the SDK's form.
  */
 export function expressErrors({ headers }: { readonly headers: object }, response: ExpressResponse, next: () => void): void {
   const write = response.json.bind(response)
@@ -25,7 +25,7 @@ export function expressErrors({ headers }: { readonly headers: object }, respons
     const isRpc = 'jsonrpc' in body
     response.status(isRpc ? rpcStatus(error) : ERRORS[error.code].http)
     if (isRpc) return write({ ...body, error: toWireError(error) })
-    // REST of 0.3 has no member `error`, and all details already.
+    // An error in REST of 0.3 has no member `error`, and already has all details.
     return write('error' in body ? JSON.parse(statusText(error)) : body)
   }
   next()

@@ -1,6 +1,6 @@
 /**
- * taskchart and the official SDK, both ways: its clients over our WebSocket, its servers on our actors, its executors as our
- * work. Loads neither Express nor gRPC.
+ * taskchart and the official SDK, both ways: its clients over the WebSocket binding, its servers on a runtime, its executors as work.
+ * Loads neither Express nor gRPC.
  */
 export { expressErrors } from './express-errors.ts'
 export { fromExecutor } from './executor-work.ts'

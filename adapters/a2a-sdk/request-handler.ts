@@ -9,24 +9,24 @@ import type { OperationName } from '../../machines/protocol/operations.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
 import { counted } from '../../runtime/access/quotas.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
-import { untilIdle } from './until-idle.ts'
 
-/** How the official servers serve a runtime. */
+/** The options of the request handler. */
 export interface RequestHandlerOptions {
   /**
-   * Where the agent is reached, for its card. The official servers answer only those versions that an interface of their
-   * binding (`JSONRPC`, `HTTP+JSON`, `GRPC`) has in the card. Default none.
+   * The agent's interfaces for its card. The official servers accept only versions that an interface of their binding (`JSONRPC`,
+   * `HTTP+JSON`, `GRPC`) has in the card. Default none.
    */
   readonly interfaces?: readonly AgentInterface[]
   /**
-   * After how long without an event a stream ends whose client may be gone, in milliseconds: the official servers never
-   * say so, unless their `userBuilder` is `whileConnected(…)`. Default 15 minutes.
+   * The idle time after which a stream ends whose client may have disconnected, in milliseconds: the official servers do not report it,
+   * unless their `userBuilder` is `whileConnected(…)`. Default 15 minutes.
    */
   readonly streamIdleMs?: number
 }
@@ -37,10 +37,10 @@ type Operation = (params: unknown, call: CallContext) => unknown
 type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
 
 /**
- * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. Who calls is the
- * user that their `userBuilder` tells, if authenticated; the runtime's own `authenticate` is not asked. The runtime checks
- * all that comes: what the SDK's codec could not read is refused as if it were not there. Errors are the SDK's classes.
- * Throws TypeError for what is no runtime and for an unknown option, RangeError for a `streamIdleMs` that is no time.
+ * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. The caller is the authenticated
+ * user of their `userBuilder`; the runtime's own `authenticate` is not called. The runtime validates all params: a value that the SDK's
+ * codec could not decode counts as missing. Errors are the SDK's classes. Throws TypeError for anything but a runtime and for
+ * an unknown option, RangeError for an invalid `streamIdleMs`.
  */
 export function toRequestHandler(runtime: Runtime, options: RequestHandlerOptions = {}): A2ARequestHandler {
   checkRuntime(runtime, 'toRequestHandler')
@@ -99,15 +99,31 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
   }
 }
 
-/** A webhook of 0.3 is told the task as it is after each update: what its receivers expect. */
+/** Writes the webhook body of 0.3: the complete task after each update. */
 export function writeLegacy(update: StreamResponse, task: Task): WebhookBody {
   const { body, contentType } = new V03PushNotificationSerializer().serialize(sdkEvent(update), sdkTask(task))
   return { type: contentType, text: body }
 }
 
-/** The parameters, if they are within the limits of JSON, which no server of the SDK keeps. */
+/** Checks the limits of JSON, which the SDK's servers do not have. */
 function withinLimits(params: unknown, limits: Limits): unknown {
   const violation = checkJson(params, jsonLimitsOf(limits))
   if (!violation) return params
   throw invalidParams(violation)
+}
+
+/** A stream that ends after `idleMs` without an event, for readers whose disconnection is not reported. The signal ends `open`. */
+async function* untilIdle<T>(open: (signal: AbortSignal) => AsyncIterable<T>, clock: Clock, idleMs: number): AsyncGenerator<T, void, undefined> {
+  const idle = new AbortController()
+  const startTimer = () => clock.setTimeout(() => idle.abort(), idleMs)
+  let timer = startTimer()
+  try {
+    for await (const event of open(idle.signal)) {
+      clock.clearTimeout(timer)
+      yield event
+      timer = startTimer()
+    }
+  } finally {
+    clock.clearTimeout(timer)
+  }
 }

@@ -2,22 +2,22 @@ import { fromJsonRpcErrorResponse } from '@a2a-js/sdk/errors'
 import { ERRORS, isA2AError, type A2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 
-/** How an official server writes errors. The SDK reads it from the error itself. */
+/** The error format of an official server. The SDK reads it from the error itself. */
 export type Transport = 'jsonrpc' | 'rest' | 'grpc'
 
-/** The names of gRPC's statuses, in the order of their numbers. */
+/** The names of gRPC's statuses by number. */
 export const GRPC_STATUSES: readonly string[] = [
   'OK', 'CANCELLED', 'UNKNOWN', 'INVALID_ARGUMENT', 'DEADLINE_EXCEEDED', 'NOT_FOUND', 'ALREADY_EXISTS', 'PERMISSION_DENIED', 'RESOURCE_EXHAUSTED',
   'FAILED_PRECONDITION', 'ABORTED', 'OUT_OF_RANGE', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS', 'UNAUTHENTICATED'
 ]
 
 /**
- * An error of ours as the class that the SDK has for it; anything else stays as it is.
+ * Converts an A2AError to the SDK's class; returns any other error unchanged.
  *
- * Of the SDK's classes it is that of JSON-RPC, since this one keeps its code and its details on every server: Express
- * JSON-RPC and REST tell code and ErrorInfo, gRPC its status and ErrorInfo, the 0.3 layer all details. What ErrorInfo has
- * no place for, fields and retry delay, is in its metadata. By `transport` the SDK
- * chooses which code it reads: `envelopeCode`, `statusCode` (REST) or `status` (gRPC). So errors without a class get the right one too.
+ * It uses the JSON-RPC class, which keeps its code and its details on every server: Express JSON-RPC and REST send the code and ErrorInfo,
+ * gRPC its status and ErrorInfo, the 0.3 layer all details. Fields and the retry delay are added to ErrorInfo's metadata. By `transport`
+ * the SDK chooses which code it reads: `envelopeCode`, `statusCode` (REST) or `status` (gRPC). So errors without a class also
+ * get the right one.
  */
 export function toSdkError(error: unknown, transport: Transport = 'jsonrpc'): unknown {
   if (!isA2AError(error)) return error
@@ -34,16 +34,16 @@ export function toSdkError(error: unknown, transport: Transport = 'jsonrpc'): un
   })
 }
 
-/** Why calls failed, by objects of the request that the official servers hand on as they are. */
+/** The errors of failed calls, by objects of the request that the official servers pass on unchanged. */
 const failures = new WeakMap<object, A2AError>()
 
-/** Notes why a call failed: by the message of a gRPC call, and by the headers of a request to Express. */
+/** Records why a call failed: by the message of a gRPC call, or the headers of an Express request. */
 export function noteFailure(error: unknown, ...keys: readonly unknown[]): void {
   if (!isA2AError(error)) return
   for (const key of keys) if (typeof key === 'object' && key !== null) failures.set(key, error)
 }
 
-/** The error with which a call failed; `undefined` if it did not, or the error was not one of ours. */
+/** The A2AError of a failed call; `undefined` for other calls. */
 export function failureOf(key: object): A2AError | undefined {
   return failures.get(key)
 }

@@ -1,31 +1,31 @@
 import * as sdk from '@a2a-js/sdk'
 
-/** Turns the SDK's objects into wire JSON and back. */
+/** Converts the SDK's objects to wire JSON and back. */
 export interface Codec<T> {
   fromJSON(json: unknown): T
   toJSON(object: T): unknown
 }
 
-/** A task as the SDK has it. */
+/** A task as the SDK's object. */
 export function sdkTask(json: unknown): sdk.Task {
   const task = sdk.Task.fromJSON(json)
   for (const content of [task.status?.message, ...task.history, ...task.artifacts]) keepNulls(content)
   return task
 }
 
-/** A message as the SDK has it. */
+/** A message as the SDK's object. */
 export function sdkMessage(json: unknown): sdk.Message {
   const message = sdk.Message.fromJSON(json)
   keepNulls(message)
   return message
 }
 
-/** An answer to SendMessage (§3.1.1) as the SDK has it, without its wrapper. */
+/** An answer to SendMessage (§3.1.1) as the SDK's object, without its wrapper. */
 export function sdkAnswer(json: object): sdk.Task | sdk.Message {
   return 'task' in json ? sdkTask(json.task) : sdkMessage((json as { message: unknown }).message)
 }
 
-/** An event of a stream as the SDK has it. */
+/** An event of a stream as the SDK's object. */
 export function sdkEvent(json: unknown): sdk.StreamResponse {
   const event = sdk.StreamResponse.fromJSON(json)
   const { payload } = event
@@ -36,13 +36,13 @@ export function sdkEvent(json: unknown): sdk.StreamResponse {
   return event
 }
 
-/** A page of tasks (§3.1.4) as the SDK has it. */
+/** A page of tasks (§3.1.4) as the SDK's object. */
 export function sdkTasks(json: unknown): sdk.ListTasksResponse {
   const page = sdk.ListTasksResponse.fromJSON(json)
   return { ...page, tasks: (json as { tasks: unknown[] }).tasks.map(sdkTask) }
 }
 
-/** Data may be null (§4.1.6). The SDK's codec takes that for nothing, and nothing else that is valid. */
+/** Restores data that is null (§4.1.6), which the SDK's codec drops. No other valid content is dropped. */
 function keepNulls(content: { parts: sdk.Part[] } | undefined): void {
   for (const part of content?.parts ?? []) part.content ??= { $case: 'data', value: null }
 }

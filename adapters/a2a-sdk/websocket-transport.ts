@@ -13,21 +13,21 @@ import { toSdkError } from './sdk-errors.ts'
 import type { Codec } from './sdk-objects.ts'
 
 /**
- * Lets the official client speak our WebSocket binding, for cards that list it:
- * `new ClientFactory({ transports: [new WebSocketTransportFactory()] })`. Each client has a connection of its own, which
- * is made again when it is lost; streams and calls go on as those of `connect`.
+ * Adds the WebSocket binding to the official client, for cards that list it:
+ * `new ClientFactory({ transports: [new WebSocketTransportFactory()] })`. Each client has its own connection, which is restored when it
+ * is lost; streams and calls are resumed as by `connect`.
  */
 export class WebSocketTransportFactory implements TransportFactory {
   readonly #options: ConnectOptions
 
   /**
-   * `options` are those of `connect`. Cards choose the address, and the factory does not see where they are from: `headers` go
-   * only to the origins that `credentialOrigins` names. Throws TypeError for headers without it.
+   * `options` are those of `connect`. Cards choose the URL, and the factory does not know their origin: `headers` are sent only to
+   * origins in `credentialOrigins`. Throws TypeError for headers without it.
    */
   constructor(options: ConnectOptions = {}) {
     checkOptions(options, CONNECT_OPTIONS, 'WebSocketTransportFactory', 'new WebSocketTransportFactory({ headers: { … }, credentialOrigins: […] })')
     const { headers, credentialOrigins } = options
-    if (headers && !credentialOrigins) throw new TypeError("headers need credentialOrigins, which says to whom they may go: { headers, credentialOrigins: ['https://agent.example'] }.")
+    if (headers && !credentialOrigins) throw new TypeError("headers need credentialOrigins, the origins that may receive them: { headers, credentialOrigins: ['https://agent.example'] }.")
     checkOrigins(credentialOrigins)
     this.#options = options
   }
@@ -36,17 +36,17 @@ export class WebSocketTransportFactory implements TransportFactory {
     return WEBSOCKET_BINDING
   }
 
-  /** Connects to an agent. Rejects when nobody answers at `url`, and with Forbidden if it may not have the headers. */
+  /** Connects to an agent. Rejects if it is unreachable, and with Forbidden if it may not receive the headers. */
   async create(url: string): Promise<WebSocketTransport> {
     const { headers, credentialOrigins = [] } = this.#options
-    if (headers && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not have your headers. Name its origin in credentialOrigins.`)
+    if (headers && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not receive your headers. Name its origin in credentialOrigins.`)
     const calls = await openCalls(url, this.#options)
     const { telemetry } = this.#options
     return new WebSocketTransport(telemetry ? tracedCalls(calls, { binding: 'WEBSOCKET' }, telemetry) : calls)
   }
 }
 
-/** One agent for the official client, over one WebSocket. `close` it when the client is not needed any more. */
+/** One agent for the official client, over one WebSocket. Call `close` when the client is no longer needed. */
 export class WebSocketTransport implements Transport {
   readonly #calls: Calls
 
@@ -144,7 +144,7 @@ export class WebSocketTransport implements Transport {
   }
 }
 
-/** Names of service parameters are case-insensitive; ours are lower-case. */
+/** Names of service parameters are case-insensitive; here they are lower-case. */
 function lowered(parameters: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]))
 }

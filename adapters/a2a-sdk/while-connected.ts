@@ -13,17 +13,17 @@ type Request = EventEmitter & {
   readonly request?: object
 }
 
-/** What a user may have beside what the SDK knows of one. */
+/** Additional members of a user. */
 interface KnownUser extends User {
   readonly claims?: Readonly<Record<string, unknown>>
   readonly connection?: object
 }
 
 /**
- * Has calls and streams end when their client is gone, which the official servers do not tell: wraps their `userBuilder`.
- * Tasks go on. Without it a stream ends by itself, when nothing has happened for a while (`streamIdleMs`). A user may have `claims`, which are the call's, and a `connection`. It also tells the request
- * handler which server called it: errors get a status that this server can write. Over Express it tells the connection too, by which
- * callers without a name are counted.
+ * Wraps the `userBuilder` of the official servers, so that calls and streams end when their client disconnects, which those servers do not
+ * report. Tasks go on. Without it, a stream ends after an idle time (`streamIdleMs`). A user may have `claims`, which the call gets, and
+ * a `connection`. The wrapper also tells the request handler which server called it, so that errors get the right status. Over Express
+ * it passes on the connection, by which anonymous callers are counted.
  */
 export function whileConnected<R extends object>(userBuilder: (request: R) => Promise<User>): (request: R) => Promise<User> {
   return async request => {

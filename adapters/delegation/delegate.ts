@@ -9,7 +9,7 @@ import { agentBehind, type RemoteAgent } from './remote-agent.ts'
 import { remoteLogic } from './remote-logic.ts'
 import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
 
-/** How a task is delegated. */
+/** The options of `delegate`. */
 export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}
 
 const OPTIONS: OptionKinds<DelegateOptions> = {
@@ -17,16 +17,16 @@ const OPTIONS: OptionKinds<DelegateOptions> = {
   contextId: textSuchAs("the contextId of an earlier result"), referenceTaskIds: textsSuchAs('[taskId]')
 }
 
-/** What a journal keeps of a delegation that has ended. */
+/** The journal entry of a completed delegation. */
 type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AErrorOptions, 'metadata'> & { readonly code: ErrorCode; readonly message: string } }
 
 /**
- * Has another agent do a task for work as a function or generator, from its first word to its end: what it says becomes
- * progress and artifacts of our task, what it asks becomes our question and the answer goes down; if our task is canceled
- * or ends, so is its. Resolves with what it has made. Rejects with an A2AError that says which agent did not do it and why;
+ * Delegates a task to another agent, for work that is a function or generator. The agent's progress and artifacts are forwarded to the
+ * calling task. Its questions become questions of that task, and the answers are sent to the agent. If the task is canceled or ends,
+ * the agent's task is canceled. Resolves with the agent's result. Rejects with an A2AError that names the agent and the reason, or
  * with DeadlineExceeded after `deadlineMs`.
  *
- * It is a step: when the work runs again, one that has ended has the same end, and one under way goes on.
+ * It is a step: when the work runs again, a completed delegation returns its stored result, and a pending one is resumed.
  */
 export function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
   checkOptions(options, OPTIONS, 'delegate', 'delegate(work, agent, message, { deadlineMs: 60_000 })')

@@ -5,20 +5,19 @@ import { checkOptions, type OptionKinds } from '../../runtime/primitives/options
 import { checkWait } from '../../runtime/work/journal.ts'
 import type { AgentClient } from '../client/connect.ts'
 import { passed } from '../client/retries/request-retry.ts'
-import { digestOf } from './digest.ts'
 import { cancelRemote } from './remote/cancel-remote.ts'
 import { deliver } from './remote/deliver.ts'
 import { openTask } from './remote/open-task.ts'
 import type { PooledClient } from './remote/pooled-client.ts'
 import { isNotDoneThere, notCompleted, tooLate, troubleWith } from './remote/remote-errors.ts'
 import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
-import { answersIn, dropAnswer, keepAnswer, RecordKeeper, type Answer, type RecordPlace, type RemoteRecord } from './remote/remote-record.ts'
+import { type Answer, answersIn, digestOf, dropAnswer, keepAnswer, RecordKeeper, type RecordPlace, type RemoteRecord } from './remote/remote-record.ts'
 import { RemoteTask, type Listener } from './remote/remote-task.ts'
 
-/** How a delegation ended. */
+/** The outcome of a delegation. */
 export type RemoteOutcome = { readonly result: RemoteResult } | { readonly error: unknown }
 
-/** What a delegation is made of. */
+/** The options of a delegation. */
 export interface DelegationOptions {
   readonly agent: PooledClient
   readonly place: RecordPlace
@@ -26,23 +25,23 @@ export interface DelegationOptions {
   readonly listener: Listener
   /** The id of its actor. */
   readonly from: string
-  /** Hears how it ended, unless it was stopped. */
+  /** Called with the outcome, unless the delegation was stopped. */
   readonly ended: (outcome: RemoteOutcome) => void
 }
 
 const INPUT: OptionKinds<RemoteInput> = { message: true, contextId: true, referenceTaskIds: true, deadlineMs: true }
 
-/** How long to wait before a task is looked at again that is not streamed: it doubles from the first to the last. */
+/** The polling interval of a task without streaming: it doubles from the first to the last. */
 const FIRST_LOOK_MS = 1000
 const LAST_LOOK_MS = 30_000
 
-/** How many events are passed on before what they led to has to be durable. */
+/** The number of events that are forwarded before their effects must be committed. */
 const AT_ONCE = 32
 
 /**
- * A task of another agent on behalf of a task of ours: opened once, followed to its end over lost connections and restarts
- * of this process, given the answers to what it asks, and canceled when nobody wants it any more. What is passed on is
- * noted in the journal with the turn in which it is, so that nothing is passed on twice and nothing is missed.
+ * A task of another agent on behalf of a task of this runtime. It is opened once, followed to its end across lost connections and restarts,
+ * given the answers to its questions, and canceled when it is no longer needed. Forwarded events are recorded in the journal in the
+ * same turn, so that none is forwarded twice or lost.
  */
 export class Delegation {
   readonly #options: DelegationOptions
@@ -63,7 +62,7 @@ export class Delegation {
     this.#known = new Promise(resolve => (this.#identified = resolve))
   }
 
-  /** Begins, or goes on. Throws for input that nobody could send. */
+  /** Starts or resumes it. Throws for invalid input. */
   begin(): void {
     checkOptions(this.#options.input, INPUT, 'remoteAgent', "input: { message: 'a room in Helsinki' }")
     const { message, deadlineMs } = this.#options.input
@@ -71,7 +70,7 @@ export class Delegation {
     this.#run(messageOf(message)).then(outcome => this.#end(outcome), error => this.#fail(error)).finally(() => this.#identified?.())
   }
 
-  /** Takes an answer for the agent: it is kept with this turn, and sent when that is durable. */
+  /** Takes an answer for the agent: it is stored in this turn, and sent after the commit. */
   answer(content: MessageContent): void {
     const { place, place: { host, taskId } } = this.#options
     const to = this.#task?.record.now.status
@@ -82,9 +81,9 @@ export class Delegation {
     host.afterCommit({ taskId, run: () => this.#deliver() })
   }
 
-  /** Its actor has been stopped: the task is canceled, unless it is wanted later. */
+  /** Called when its actor is stopped: cancels the task, unless it will be resumed. */
   stop(): void {
-    /* c8 ignore next -- it ended by itself while its stop waited for the commit */
+    /* c8 ignore next -- it ended while its stop waited for the commit */
     if (this.#isOver) return
     const { place: { host }, listener } = this.#options
     const goesOn = host.isLeaving || listener.goesOn()
@@ -93,7 +92,7 @@ export class Delegation {
     else this.#cancel()
   }
 
-  /** Ends it with an error; the task is canceled. */
+  /** Ends it with an error, and cancels the task. */
   fail(error: unknown): void {
     this.#end({ error })
   }
@@ -127,7 +126,7 @@ export class Delegation {
     return { contextId: own, questions: 0, ...(deadlineMs !== undefined && { untilMs: host.clock.now() + deadlineMs }) }
   }
 
-  /** Goes on from what the journal has. */
+  /** Resumes it from the journal. */
   #takeUp(task: RemoteTask, again: readonly Answer[]): void {
     const { place: { host, taskId }, input: { deadlineMs = 0 }, agent } = this.#options
     this.#task = task
@@ -169,7 +168,7 @@ export class Delegation {
     }
   }
 
-  /** Hears of a task until it has ended: by subscribing as often as it takes, and by looking where that cannot be. */
+  /** Follows a task to its end: subscribes as often as necessary, and polls if the agent does not stream. */
   async #follow(client: AgentClient, task: RemoteTask): Promise<void> {
     const { clock } = this.#options.place.host
     const { signal } = this.#stopping
@@ -189,7 +188,7 @@ export class Delegation {
     }
   }
 
-  /** Sends the answers that wait, one after the other; those of an earlier life may have been sent. */
+  /** Sends waiting answers in order. Answers from before a restart may have been sent already. */
   #deliver(again: readonly Answer[] = []): void {
     const client = this.#client
     if (client && this.#task && !this.#isDelivering) this.#deliverAll(client, this.#task, again).catch(error => this.#fail(error))
@@ -202,7 +201,7 @@ export class Delegation {
       for (let answer = this.#answers[0]; answer && task.id !== undefined; answer = this.#answers[0]) {
         const messageId = digestOf('answer', taskId, key, answer.name)
         const refusal = await deliver({ client, answer, messageId, taskId: task.id, isAgain: again.includes(answer), signal: this.#stopping.signal })
-        /* c8 ignore next -- it was stopped in the moment in which the answer was taken: an ended task has no journal */
+        /* c8 ignore next -- it was stopped while the answer was sent: an ended task has no journal */
         if (this.#isOver) return
         this.#answers.shift()
         dropAnswer(place, answer)
@@ -251,7 +250,7 @@ export class Delegation {
   }
 }
 
-/** What came of a task that has ended. */
+/** The outcome of an ended task. */
 async function outcomeOf(client: AgentClient, { id = '', reply }: RemoteTask, title: string, signal: AbortSignal): Promise<RemoteOutcome> {
   if (reply) return { result: { artifacts: [], message: reply, ...contextOf(reply) } }
   const task = await client.getTask({ id }, { signal })

@@ -4,19 +4,19 @@ import { authRequired, inputRequired, type Question } from '../../runtime/author
 import { artifact, progress } from '../../runtime/authoring/words.ts'
 import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
 import { runOf } from '../../runtime/work/function-work.ts'
-import { digestOf } from './digest.ts'
 import type { RemoteAsking } from './remote/remote-events.ts'
+import { digestOf } from './remote/remote-record.ts'
 import type { Listener } from './remote/remote-task.ts'
 
-/** What of another agent's task our task tells as its own. */
+/** Which events of the other agent's task are forwarded. */
 export interface ForwardOptions {
-  /** Its status messages become progress. Default true. */
+  /** Forwards status messages as progress. Default true. */
   readonly progress?: boolean
-  /** Its artifacts become artifacts of ours, chunk by chunk, with ids of their own. Default true. */
+  /** Forwards artifacts, chunk by chunk, with new ids. Default true. */
   readonly artifacts?: boolean
 }
 
-/** Has the work of a function or generator say and ask what another agent does. `key` tells the delegation apart in its task. */
+/** Forwards events and questions of another agent to the work of a function or generator. `key` identifies the delegation in its task. */
 export function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): Listener {
   const { progress: tells = true, artifacts: hands = true } = options
   const work = self._parent
@@ -37,14 +37,14 @@ export function forwardEvents(self: AnyActorRef, key: string, title: string, opt
         if (hands) run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
         return
       }
-      // The agent goes on without an answer, or asks something else.
+      // The agent continues without an answer, or asks a new question.
       asked.abort()
       if (event.type !== 'remote.status') return ask(event, question)
       if (tells && event.message) run?.pass(progress(event.message))
     },
     hearAgain: ask,
     over: () => asked.abort(),
-    // Work that starts again after a crash takes its delegations up.
+    // Work that restarts after a crash resumes its delegations.
     goesOn: () => work?._parent?.getSnapshot().status === 'active'
   }
 }
@@ -55,13 +55,13 @@ function questionOf({ type, message, refusal }: RemoteAsking, title: string): Qu
   return type === 'remote.input-required' ? inputRequired(words) : authRequired(words, { schema: notHere(title) })
 }
 
-/** Refuses authorizations: no message can carry one on to the agent that waits for it. */
+/** A schema that refuses authorizations: no message can pass one on to the agent that waits for it. */
 function notHere(title: string): StandardSchema<never> {
   const message = `cannot be passed on: authorize it with ${title} itself`
   return { '~standard': { version: 1, vendor: 'taskchart', validate: () => ({ issues: [{ message }] }) } }
 }
 
-/** The client's message: the answer to a question, or in one to an authorization that is awaited. */
+/** The client's message: the answer to a question, or in an answer to a request for authorization. */
 function messageIn(answer: Message | { readonly message: Message }): Message {
   return 'message' in answer ? answer.message : answer
 }

@@ -8,18 +8,18 @@ import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
 import { PooledClient, type RemoteOptions } from './remote/pooled-client.ts'
 import type { RemoteResult } from './remote/remote-events.ts'
 
-/** Another agent: actor logic for charts, and what `delegate` takes. */
+/** Another agent: actor logic for charts, and an argument of `delegate`. */
 export type RemoteAgent = RemoteLogic<RemoteResult>
 
-/** The same for all copies of this package in the process. */
+/** Shared by all copies of this package in the process. */
 const agents = new PrivateProperty<RemoteAgent, PooledClient>(Symbol.for('taskchart.remote.1'))
 
 /**
- * Another agent as an actor of a chart: `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and `invoke: { src:
- * 'hotel', input: { message: 'a room in Helsinki' }, onDone, onError }`. What it tells comes as `RemoteEvent`s, it takes
- * `RemoteAnswer`s, its output is a `RemoteResult`, and its error, an A2AError, says why there is none. The task is canceled
- * when the actor stops, and goes on after a restart of the process. Options are those of `connect`; all tasks of one
- * `remoteAgent` share a connection. Throws TypeError for what is no address, and for bindings that nobody speaks.
+ * Another agent as an actor of a chart: `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and `invoke: { src: 'hotel', input:
+ * { message: 'a room in Helsinki' }, onDone, onError }`. It sends `RemoteEvent`s to the chart and accepts `RemoteAnswer`s. Its output is
+ * a `RemoteResult`; its error is an A2AError with the reason. The task is canceled when the actor stops, and resumed after a
+ * restart of the process. The options are those of `connect`; all tasks of one `remoteAgent` share a connection. Throws TypeError for
+ * an invalid URL and for unknown bindings.
  */
 export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
   checkConnect(url, options, 'remoteAgent', { ...CONNECT_OPTIONS, name: textSuchAs("'the hotel desk'") })
@@ -43,7 +43,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   return logic
 }
 
-/** The agent behind its logic. Throws TypeError that says what to write instead. */
+/** The agent of some actor logic. Throws TypeError that says what to write instead. */
 export function agentBehind(logic: RemoteAgent): PooledClient {
   const agent = agents.get(logic)
   if (!agent) throw new TypeError("delegate takes an agent that was made by remoteAgent: const hotel = remoteAgent('http://…').")

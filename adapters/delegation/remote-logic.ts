@@ -7,20 +7,20 @@ import type { PooledClient } from './remote/pooled-client.ts'
 import type { RemoteAnswer, RemoteInput } from './remote/remote-events.ts'
 import type { Listener } from './remote/remote-task.ts'
 
-/** `run` names one run of the actor within its task, so that a later one does not take up what it began. */
+/** `run` identifies one run of the actor within its task, so that a later run does not resume its delegation. */
 export type RemoteSnapshot<Output> = Snapshot<Output> & { readonly input: RemoteInput | undefined; readonly run: string }
 
-/** Actor logic that has another agent do a task. */
+/** Actor logic that delegates a task to another agent. */
 export type RemoteLogic<Output> = ActorLogic<RemoteSnapshot<Output>, RemoteAnswer, RemoteInput>
 
-/** What makes actors of delegations: who hears them, and how their ends look. */
+/** The differences between both kinds of delegating actors: their listeners, and their final snapshots. */
 export interface RemoteRole<Output> {
   readonly runOf: (self: AnyActorRef) => string
   readonly listenerOf: (self: AnyActorRef) => Listener
   readonly endOf: (outcome: RemoteOutcome) => Pick<Snapshot<Output>, 'status' | 'output' | 'error'>
 }
 
-/** The end of a delegation. A class, so that no actor of the author's can send one. */
+/** The end of a delegation. A class, so that an author's actor cannot send one. */
 class RemoteEnded {
   readonly type = 'remote.ended'
   readonly outcome: RemoteOutcome
@@ -32,13 +32,13 @@ class RemoteEnded {
 
 const delegations = new PrivateProperty<AnyActorRef, Delegation>()
 
-/** Delegations to one agent as actor logic: each goes on after a restart of the process. */
+/** Delegations to one agent as actor logic. They are resumed after a restart of the process. */
 export function remoteLogic<Output>(agent: PooledClient, { runOf, listenerOf, endOf }: RemoteRole<Output>): RemoteLogic<Output> {
   return {
     getInitialSnapshot: ({ self }, input) => ({ status: 'active', output: undefined, error: undefined, input, run: runOf(self) }),
     restoreSnapshot: snapshot => snapshot as RemoteSnapshot<Output>,
     start: ({ input, run }, { self, system }) => {
-      /* c8 ignore next -- an actor that starts is active, and has its input */
+      /* c8 ignore next -- a starting actor is active and has its input */
       if (!input) return
       const place = { host: hostOf(system), taskId: familyOf(self), key: `remote/${run}` }
       const ended = (outcome: RemoteOutcome) => (self as AnyActorRef).send(new RemoteEnded(outcome))

@@ -95,10 +95,10 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 
 /** The refusal while the server is closing. */
-export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server restarts. Try again later.', { retryAfterMs: 1000 }))
+export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server restarts. Retry later.', { retryAfterMs: 1000 }))
 
 /** The refusal at the limit of connections or pending requests. */
-export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has reached its connection limit. Try again later.', { retryAfterMs: 1000 }))
+export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has reached its connection limit. Retry later.', { retryAfterMs: 1000 }))
 
 /** The limit that callers share. */
 const CONNECTIONS = { limit: 'connections', what: 'connections or pending requests', advice: 'Close one, or retry later.' } as const

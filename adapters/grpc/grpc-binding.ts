@@ -1,25 +1,26 @@
 import { promisify } from 'node:util'
 import type { User } from '@a2a-js/sdk/server'
 import { A2AService, grpcService } from '@a2a-js/sdk/server/grpc'
-import { Server, ServerCredentials, type Metadata } from '@grpc/grpc-js'
+import { type Metadata, Server, ServerCredentials, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { TwoGenerationCache } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
+import { noteFailure } from '../a2a-sdk/sdk-errors.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
-import { identified } from '../entry/admission.ts'
+import { expired, identified } from '../entry/admission.ts'
 import { ADDRESS, checkHost, GOING, type Address } from '../entry/listen.ts'
 import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
-import { endAt, type GrpcCall } from './call-end.ts'
 import { grpcErrors } from './grpc-errors.ts'
 
-/** Where to serve gRPC. */
+/** The options of gRPC. */
 export interface GrpcOptions extends Address {
   /**
-   * The address that cards give, `host:port`. Default: the host of the runtime's `publicUrl`, else the first of its `hosts`, else the
-   * address bound, with the port that is listened on.
+   * The address in cards, `host:port`. Default: the host of the runtime's `publicUrl`, else the first of its `hosts`, else the bound
+   * address, with the bound port.
    */
   readonly url?: string
   /** TLS: credentials of `@grpc/grpc-js`. Default none. */
@@ -32,11 +33,11 @@ const OPTIONS: OptionKinds<GrpcOptions> = {
   credentials: withMethods(['_isSecure'], 'credentials such as ServerCredentials.createSsl(…) of @grpc/grpc-js')
 }
 
-/** How long a connection is known after its last call, at the least. */
+/** The minimum time that a connection is remembered after its last call. */
 const CONNECTIONS_REMEMBERED_MS = 24 * 60 * 60 * 1000
 
 /**
- * gRPC on a port of its own, by the official service: `serve(runtime, { port: 4242, grpc: grpc({ port: 50051 }) })`. The runtime's
+ * gRPC on its own port, through the official service: `serve(runtime, { port: 4242, grpc: grpc({ port: 50051 }) })`. The runtime's
  * `authenticate` identifies callers by their metadata, as it does by headers. Errors have their status and all details.
  */
 export function grpc(options: GrpcOptions): PortBinding {
@@ -44,20 +45,20 @@ export function grpc(options: GrpcOptions): PortBinding {
   return { open: runtime => open(runtime, options) }
 }
 
-/** Resolves when calls are taken. Rejects for a port that cannot be bound; throws TypeError for a host that `checkHost` refuses. */
+/** Resolves when it accepts calls. Rejects for a port that cannot be bound; throws TypeError as `checkHost` does. */
 async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentials = ServerCredentials.createInsecure() }: GrpcOptions): Promise<OpenBinding> {
   checkHost(host, runtime)
   const { settings } = runtime
   const { messageBytes, callsPerConnection, streamsPerConnection } = settings.limits
   const server = new Server({ 'grpc.max_receive_message_length': messageBytes, 'grpc.max_concurrent_streams': callsPerConnection + streamsPerConnection })
   const bound = await promisify(server.bindAsync.bind(server))(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials)
-  // The request handler reads the list at each call.
+  // The request handler reads this list on every call.
   const interfaces: AgentInterface[] = [{ url: url ?? `${hostFor(host, settings)}:${bound}`, protocolBinding: 'GRPC', protocolVersion: PROTOCOL_VERSION }]
   const own = [...interfaces]
   let isDraining = false
   let closing: Promise<void> | undefined
 
-  /** Stand for the connections, by the addresses of their other ends. */
+  /** Objects that identify connections, by peer address. */
   const connections = new TwoGenerationCache<object>(() => ({}), CONNECTIONS_REMEMBERED_MS)
 
   const userBuilder = whileConnected(async (call: GrpcCall): Promise<User> => {
@@ -85,14 +86,34 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
   }
 }
 
-/** The host that cards give. */
+/** The host in cards. */
 function hostFor(host: string, { publicUrl, hosts }: Runtime['settings']): string {
   if (publicUrl !== undefined) return new URL(publicUrl).hostname
   const [name = host.includes(':') ? `[${host}]` : host] = hosts?.keys() ?? []
   return name
 }
 
-/** The metadata of a call as headers; what is binary is left out. */
+/** The metadata of a call as headers, without binary values. */
 function headersIn(metadata: Metadata): Record<string, string> {
   return Object.fromEntries(Object.entries(metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
+
+/** A call of the official service, unary or streaming. */
+type GrpcCall = ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>
+
+/** The paths of streaming operations. */
+const STREAMS: ReadonlySet<string> = new Set(Object.values(A2AService).flatMap(({ path, responseStream }) => (responseStream ? path : [])))
+
+/** Ends the stream of a call with Unauthenticated when its caller's credentials expire. Unary calls are not affected. */
+function endAt(expiresAtMs: number, call: GrpcCall, clock: Clock): void {
+  if (!STREAMS.has(call.getPath())) return
+  const timer = clock.setTimeout(() => {
+    const error = expired()
+    noteFailure(error, call.request)
+    call.emit('error', error)
+    // Ends the service's stream as if the client had disconnected.
+    call.emit('cancelled', 'expired')
+  }, expiresAtMs - clock.now())
+  const clear = () => clock.clearTimeout(timer)
+  call.once('finish', clear).once('cancelled', clear)
 }

@@ -3,7 +3,7 @@ import { ERRORS, type A2AError } from '../../machines/protocol/errors.ts'
 import { failureOf, GRPC_STATUSES } from '../a2a-sdk/sdk-errors.ts'
 import { statusDetails } from './status-details.ts'
 
-/** A call of gRPC: its request is the object that the SDK's request handler gets. */
+/** A call of gRPC. Its request object reaches the SDK's request handler unchanged. */
 interface Call {
   readonly request: object
   emit(event: string, ...values: unknown[]): boolean
@@ -13,9 +13,8 @@ type Callback = (error: unknown, ...answer: unknown[]) => void
 type Method = (call: Call, callback?: Callback) => void
 
 /**
- * Wraps the implementation of the official gRPC service (`grpcService`): errors get the status and all details that taskchart's own
- * servers give, ErrorInfo, BadRequest and RetryInfo. By itself the official service writes UNKNOWN, or no details, for errors that
- * the SDK has no class for.
+ * Wraps the official gRPC service (`grpcService`): errors get the status and all details of taskchart's own servers: ErrorInfo, BadRequest
+ * and RetryInfo. On its own, the official service sends UNKNOWN, or no details, for errors that are not of the SDK's classes.
  */
 export function grpcErrors<Service extends object>(service: Service): Service & UntypedServiceImplementation {
   const wrapped = Object.entries(service).map(([name, method]: [string, Method]) => [name, withErrors(method)])
@@ -36,7 +35,7 @@ function mapped({ request }: Call, told: unknown): unknown {
   return error ? statusOf(error) : told
 }
 
-/** An error as the status that ends a call. */
+/** The status of an error, which ends a call. */
 function statusOf(error: A2AError): object {
   const code = GRPC_STATUSES.indexOf(ERRORS[error.code].grpc)
   const metadata = new Metadata()

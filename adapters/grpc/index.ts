@@ -1,5 +1,5 @@
 /**
- * taskchart over gRPC, by the official service. Loads `@a2a-js/sdk`, `@grpc/grpc-js` and `@bufbuild/protobuf`, which are optional
+ * taskchart over gRPC, through the official service. Loads `@a2a-js/sdk`, `@grpc/grpc-js` and `@bufbuild/protobuf`, which are optional
  * peers.
  */
 export { grpc } from './grpc-binding.ts'

@@ -4,7 +4,7 @@ import { BAD_REQUEST, ERROR_INFO, RETRY_INFO, type A2AError, type FieldViolation
 /** Writes the fields of a message. */
 type Write = (writer: BinaryWriter) => void
 
-/** An error as a `google.rpc.Status` in binary form, with all its details (§10.6): what gRPC sends as `grpc-status-details-bin`. */
+/** A binary `google.rpc.Status` with all details of an error (§10.6), which gRPC sends as `grpc-status-details-bin`. */
 export function statusDetails(error: A2AError, status: number): Buffer {
   const { message, violations, retryAfterMs } = error
   const [info] = error.details
@@ -43,7 +43,7 @@ function any(type: string, message: Write): Write {
   }
 }
 
-/** Fields 1 and 2 as text. */
+/** Writes fields 1 and 2 as strings. */
 function texts(first: string, second: string): Write {
   return writer => void writer.uint32(tag(1)).string(first).uint32(tag(2)).string(second)
 }
@@ -56,7 +56,7 @@ function nested(field: number, write: Write): Write {
   }
 }
 
-/** The key of a field: its number, and its wire type, 2 for what has a length. */
+/** The key of a field: its number and wire type; 2 is length-delimited. */
 function tag(field: number, type = 2): number {
   return (field << 3) | type
 }

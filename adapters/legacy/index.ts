@@ -3,16 +3,16 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import type * as v03 from './v03.ts'
 
-/** Why 0.3 could not be loaded, or it itself. Waited for here, since dialects are made without waiting. */
+/** The module for 0.3, or the error of loading it. Awaited here, since `dialect03` is synchronous. */
 const loaded: typeof v03 | { readonly cause: unknown } = await import('./v03.ts').catch((cause: unknown) => ({ cause }))
 
 /**
- * A2A 0.3 over a runtime, by the official SDK's compatibility layer: JSON-RPC in the form of its JSON schema, and REST under
- * `/v1` in the JSON form of its proto. Throws TypeError where `@a2a-js/sdk` is not installed.
+ * A2A 0.3 over a runtime, through the official SDK's compatibility layer: JSON-RPC according to its JSON schema, and REST under `/v1` in
+ * the JSON form of its proto. Throws TypeError if `@a2a-js/sdk` is not installed.
  */
 export function dialect03(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect03')
-  if ('cause' in loaded) throw new TypeError('dialect03 translates by the official SDK. Install it: npm install @a2a-js/sdk', { cause: loaded.cause })
+  if ('cause' in loaded) throw new TypeError('dialect03 needs the official SDK. Install it: npm install @a2a-js/sdk', { cause: loaded.cause })
   return loaded.dialect03(runtime)
 }
 

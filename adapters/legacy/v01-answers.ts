@@ -1,15 +1,18 @@
+import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Metadata } from '../../machines/protocol/codec/values.ts'
 import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
+import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
+import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Artifact01, Event01, Message01, State01, Status01, Task01 } from './v01-objects.ts'
 import { toPart01 } from './v01-parts.ts'
 
 /**
- * Under which id a client knows a task, and which task of that id ended before, if the answer is of one that follows it.
- * `opensTasks`: the agent's messages may open one.
+ * The client's id of a task, and the ended task of that id that it follows, if any. `opensTasks`: the agent's messages may lead to
+ * a task.
  */
 export interface Known {
   readonly id: string
@@ -17,7 +20,7 @@ export interface Known {
   readonly follows?: string | undefined
 }
 
-/** The states by their names in 0.1. The two that it does not know are those that ask the same of a client. */
+/** The states by their names in 0.1. Two that 0.1 lacks become states that require the same of a client. */
 export const STATES_01: Readonly<Record<TaskState, State01>> = {
   TASK_STATE_SUBMITTED: 'submitted',
   TASK_STATE_WORKING: 'working',
@@ -29,10 +32,10 @@ export const STATES_01: Readonly<Record<TaskState, State01>> = {
   TASK_STATE_REJECTED: 'failed'
 }
 
-/** The states that 0.1 does not know. */
+/** The states that 0.1 lacks. */
 const UNKNOWN_TO_01: ReadonlyMap<TaskState, string> = new Map([['TASK_STATE_AUTH_REQUIRED', 'auth-required'], ['TASK_STATE_REJECTED', 'rejected']])
 
-/** A task in the form of 0.1. Its metadata tells our id for it, and what of its state 0.1 cannot say. */
+/** A task in the form of 0.1. Its metadata contains the runtime's id, and a state that 0.1 lacks. */
 export function toTask01({ id: taskId, contextId, status, artifacts, history, metadata }: Task, { id, follows }: Known): Task01 {
   const beside = { ...(taskId !== id && { taskId }), ...(follows !== undefined && { follows }), ...stateBeside(status) }
   return {
@@ -45,10 +48,7 @@ export function toTask01({ id: taskId, contextId, status, artifacts, history, me
   }
 }
 
-/**
- * An answer without a task, which 0.1 does not have: as a task that asks for the next message, if that may open one, else as one
- * that is completed with it.
- */
+/** An answer without a task, which 0.1 lacks: as a task in `input-required` if the next message may open one, else as a completed one. */
 export function toAnswered01(reply: Message, { id, opensTasks = false }: Known): Task01 {
   const state = opensTasks ? 'input-required' : 'completed'
   return { id, ...(reply.contextId !== undefined && { sessionId: reply.contextId }), status: { state, message: toMessage01(reply) } }
@@ -61,13 +61,13 @@ export function toWebhook01({ url, token, authentication }: TaskPushNotification
 }
 
 /**
- * The events of one stream in the form of 0.1, which has no task there: what is known of that comes as its artifacts and its
- * status. `isLast` says after which state the stream closes.
+ * The events of one stream in the form of 0.1. Since 0.1 streams no tasks, a task becomes its artifacts and its status. `isLast`: whether
+ * the stream closes after a state.
  */
 export class Events01 {
   readonly #known: Known
   readonly #isLast: (state: TaskState) => boolean
-  /** The numbers of the artifacts, by their ids. */
+  /** The numbers of the artifacts, by id. */
   readonly #numbers = new Map<string, number>()
   #firstNumber = 0
 
@@ -76,17 +76,17 @@ export class Events01 {
     this.#isLast = isLast
   }
 
-  /** Has the numbers go on after those of the tasks that had the id before. */
+  /** Starts the numbers after those of the id's earlier tasks. */
   numberFrom(first: number): void {
     this.#firstNumber = first
   }
 
-  /** Gives the artifacts of a task their numbers, as in the task itself. */
+  /** Numbers the artifacts of a task, in its order. */
   number({ artifacts = [] }: Task): void {
     for (const { artifactId } of artifacts) this.#numberOf(artifactId)
   }
 
-  /** The events that one of 1.0 is. `follows`: see {@link Known}. */
+  /** Converts an event of 1.0. `follows`: see {@link Known}. */
   from(event: StreamResponse, follows?: string): Event01[] {
     const { id } = this.#known
     if ('message' in event) return [{ id, status: toAnswered01(event.message, this.#known).status, final: true }]
@@ -120,7 +120,7 @@ function toMessage01({ role, parts, metadata }: Message): Message01 {
   return { role: role === 'ROLE_USER' ? 'user' : 'agent', parts: parts.map(toPart01), ...(metadata && { metadata }) }
 }
 
-/** The id by which other versions, and references, know the artifact is in its metadata. */
+/** The artifact's id in other versions, and in references, is in its metadata. */
 function toArtifact01({ artifactId, name, description, parts, metadata }: Artifact, index: number): Artifact01 {
   return { ...(name !== undefined && { name }), ...(description !== undefined && { description }), parts: parts.map(toPart01), index, metadata: { ...metadata, [TASK_OF_01]: { artifactId } } }
 }
@@ -130,8 +130,57 @@ function stateBeside({ state }: TaskStatus): { readonly state?: string } {
   return name === undefined ? {} : { state: name }
 }
 
-/** Metadata with what 0.1 has no member for. */
+/** Adds values that 0.1 lacks to metadata. */
 function toldBeside(metadata: Metadata | undefined, beside: Metadata): { readonly metadata?: Metadata } {
   if (Object.keys(beside).length === 0) return metadata ? { metadata } : {}
   return { metadata: { ...metadata, [TASK_OF_01]: beside } }
+}
+
+/** A card (§4.4.1) in the form of 0.1: with one URL, of JSON-RPC if possible, and the names of its security schemes. */
+export function card01({ name, description, supportedInterfaces, provider, version, documentationUrl, capabilities, defaultInputModes, defaultOutputModes, skills, securitySchemes }: AgentCard): object {
+  const own = supportedInterfaces.filter(({ protocolVersion }) => normaliseVersion(protocolVersion) === '0.1')
+  const interfaces = own.length > 0 ? own : supportedInterfaces
+  const main = interfaces.find(({ protocolBinding }) => protocolBinding === 'JSONRPC') ?? interfaces[0]
+  const { streaming = false, pushNotifications = false } = capabilities
+  return {
+    name,
+    description,
+    ...(main && { url: main.url }),
+    ...(provider && { provider }),
+    version,
+    ...(documentationUrl !== undefined && { documentationUrl }),
+    capabilities: { streaming, pushNotifications, stateTransitionHistory: false },
+    ...(securitySchemes && { authentication: { schemes: [...new Set(Object.values(securitySchemes).map(schemeName))] } }),
+    defaultInputModes,
+    defaultOutputModes,
+    skills: skills.map(({ id, name, description, tags, examples, inputModes, outputModes }) => ({
+      id, name, description, tags, ...(examples && { examples }), ...(inputModes && { inputModes }), ...(outputModes && { outputModes })
+    }))
+  }
+}
+
+/** The name of a security scheme in OpenAPI, as in 0.1; for HTTP the scheme itself. */
+function schemeName(scheme: SecurityScheme): string {
+  if ('apiKeySecurityScheme' in scheme) return 'apiKey'
+  if ('httpAuthSecurityScheme' in scheme) return scheme.httpAuthSecurityScheme.scheme
+  if ('openIdConnectSecurityScheme' in scheme) return 'openIdConnect'
+  return 'mtlsSecurityScheme' in scheme ? 'mutualTLS' : 'oauth2'
+}
+
+/**
+ * The task of an id of 0.1, with the content of its earlier tasks in front: their messages, each with its final status message, and their
+ * artifacts. `historyLength` counts the messages of all.
+ */
+export function withRounds(task: Task, earlier: readonly Task[], historyLength?: number): Task {
+  if (earlier.length === 0) return task
+  const said = earlier.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
+  const history = [...said, ...(task.history ?? [])].slice(historyLength === undefined ? 0 : -historyLength)
+  const artifacts = [...earlier, task].flatMap(({ artifacts = [] }) => artifacts)
+  const { history: _, ...others } = task
+  return { ...others, ...(historyLength !== 0 && { history }), ...(artifacts.length > 0 && { artifacts }) }
+}
+
+/** The number of their artifacts. */
+export function artifactsIn(earlier: readonly Task[]): number {
+  return earlier.reduce((sum, { artifacts = [] }) => sum + artifacts.length, 0)
 }

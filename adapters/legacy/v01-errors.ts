@@ -3,17 +3,14 @@ import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/er
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { STATES_01 } from './v01-answers.ts'
 
-/** What stands in 0.1 for errors that it does not have. */
+/** Replacements for errors that 0.1 lacks. */
 const CODES: ReadonlyMap<ErrorCode, ErrorCode> = new Map([
   ['InvalidAgentResponse', 'InternalError'],
   ['ExtensionSupportRequired', 'InvalidRequest'],
   ['TaskGenerationMismatch', 'UnsupportedOperation']
 ])
 
-/**
- * An error in the words of 0.1: with a code and a form of data that it has, the id for the task that is in the
- * parameters, and its name for the context.
- */
+/** An error in the form of 0.1: with its codes, its form of data, the client's id of the task, and its name for the context. */
 export function toError01(error: unknown, params: unknown): unknown {
   if (!isA2AError(error)) return error
   const id = isObject(params) ? String(params.id) : ''
@@ -37,7 +34,7 @@ function stateIn01(state: string): string {
   return STATES_01[state as TaskState]
 }
 
-/** A task that a client knows by the id that we gave it, since it was opened in another version, has that for good. */
+/** A task of another version keeps its id in 0.1, so the next message needs a new id. */
 function takesNoMore(id: string, state: string): string {
   return `Task ${id} is ${state} and takes no more messages. Send the message under an id of your own, with the sessionId of the task.`
 }

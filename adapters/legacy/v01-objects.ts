@@ -18,7 +18,7 @@ export interface Status01 {
   readonly timestamp?: string
 }
 
-/** An artifact of 0.1, or a chunk of one: it has a number in its task, from 0, in place of an id. */
+/** An artifact of 0.1, or a chunk of one: it has a number in its task, from 0, instead of an id. */
 export interface Artifact01 {
   readonly name?: string
   readonly description?: string
@@ -29,7 +29,7 @@ export interface Artifact01 {
   readonly metadata: Metadata
 }
 
-/** A task of 0.1, by the id that its client gave it. */
+/** A task of 0.1, with the id that its client chose. */
 export interface Task01 {
   readonly id: string
   readonly sessionId?: string

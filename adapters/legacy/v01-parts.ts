@@ -6,10 +6,10 @@ import type { Part01Schema } from './parts.ts'
 /** A part of 0.1. */
 export type Part01 = z.output<typeof Part01Schema>
 
-/** In the metadata of data that is no object in 1.0, and so wrapped as `{ value }`: as the official SDK has it. */
+/** The metadata key for data that is not an object in 1.0, and is wrapped as `{ value }`, as by the official SDK. */
 const WRAPPED = 'data_part_compat'
 
-/** A part of 0.1 as 1.0 has it. */
+/** Converts a part of 0.1 to 1.0. */
 export function fromPart01(part: Part01): Part {
   const { [WRAPPED]: isWrapped, ...metadata } = part.metadata ?? {}
   const beside = Object.keys(metadata).length > 0 ? { metadata } : {}
@@ -20,7 +20,7 @@ export function fromPart01(part: Part01): Part {
   return 'bytes' in part.file ? { raw: part.file.bytes, ...others } : { url: part.file.uri, ...others }
 }
 
-/** A part as 0.1 has it. */
+/** Converts a part to 0.1. */
 export function toPart01(part: Part): Part01 {
   const { metadata, filename, mediaType } = part
   const beside = metadata ? { metadata } : {}

@@ -10,12 +10,12 @@ import { fromPart01 } from './v01-parts.ts'
 
 const WEBHOOK_PREFIX = '0.1/'
 
-/** The id of the one webhook that a task has in 0.1: it says under which id its client knows the task. */
+/** The id of a task's only webhook in 0.1, which contains the client's id of the task. */
 export function webhookIdOf(id: string): string {
   return `${WEBHOOK_PREFIX}${id}`
 }
 
-/** Under which id the client knows the task that a webhook of 0.1 is told of. */
+/** The client's id of the task of a webhook of 0.1. */
 export function taskIdOf(webhookId: string): string {
   return webhookId.slice(WEBHOOK_PREFIX.length)
 }
@@ -28,7 +28,7 @@ const PushConfig = message({
   authentication: present(message({ schemes: required(list(nonEmptyText, { min: 1 })), credentials: optionalText }))
 })
 
-/** What `tasks/send` and `tasks/sendSubscribe` take. */
+/** The params of `tasks/send` and `tasks/sendSubscribe`. */
 export const SendParams01 = message({
   id: required(identifier),
   sessionId: optionalId,
@@ -38,16 +38,16 @@ export const SendParams01 = message({
   metadata: present(struct)
 })
 
-/** What `tasks/get` and `tasks/resubscribe` take. */
+/** The params of `tasks/get` and `tasks/resubscribe`. */
 export const GetParams01 = message({ id: required(identifier), historyLength: present(int32()), metadata: present(struct) })
 
-/** What `tasks/cancel` and `tasks/pushNotification/get` take. */
+/** The params of `tasks/cancel` and `tasks/pushNotification/get`. */
 export const IdParams01 = message({ id: required(identifier), metadata: present(struct) })
 
-/** What `tasks/pushNotification/set` takes. */
+/** The params of `tasks/pushNotification/set`. */
 export const SetPushParams01 = message({ id: required(identifier), pushNotificationConfig: required(PushConfig) })
 
-/** A message of 0.1 as SendMessage takes it. It has no id there, so that it gets one; the session is the context. */
+/** Converts a message of 0.1 to SendMessage. It gets an id, which 0.1 lacks; the session is the context. */
 export function toSendMessage({ id, sessionId, message, pushNotification, historyLength, metadata }: z.output<typeof SendParams01>): SendMessageRequest {
   const { parts, metadata: said } = message
   return {
@@ -57,7 +57,7 @@ export function toSendMessage({ id, sessionId, message, pushNotification, histor
   }
 }
 
-/** A webhook of 0.1, which may know several ways to authenticate, as 1.0 has it: with the first. */
+/** Converts a webhook of 0.1. Of several authentication schemes, 1.0 keeps the first. */
 export function toWebhook(taskId: string, { url, token, authentication }: z.output<typeof PushConfig>): Omit<CreateTaskPushNotificationConfigRequest, 'taskId'> {
   const { schemes: [scheme = ''] = [], credentials } = authentication ?? {}
   return { id: webhookIdOf(taskId), url, ...(token !== undefined && { token }), ...(authentication && { authentication: { scheme, ...(credentials !== undefined && { credentials }) } }) }

@@ -13,22 +13,20 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import type { Method } from '../json-rpc/dispatch.ts'
-import { checkedParams } from './checked-params.ts'
-import { Events01, toAnswered01, toTask01, toWebhook01, type Known } from './v01-answers.ts'
-import { card01 } from './v01-card.ts'
+import { checkedParams } from './parts.ts'
+import { artifactsIn, card01, Events01, type Known, toAnswered01, toTask01, toWebhook01, withRounds } from './v01-answers.ts'
 import { toError01 } from './v01-errors.ts'
 import type { Event01 } from './v01-objects.ts'
 import { GetParams01, IdParams01, SendParams01, SetPushParams01, taskIdOf, toSendMessage, toWebhook, webhookIdOf } from './v01-requests.ts'
-import { artifactsIn, withRounds } from './v01-rounds.ts'
 
 const VERSION_01 = '0.1'
 
 type Events = AsyncGenerator<Event01, void, undefined>
 
 /**
- * A2A 0.1 over a runtime: its JSON-RPC, for every binding that carries that. Its clients give tasks their ids, which are names
- * for ours and stay with their clients. A message to a task that has ended begins another in the same context, which is of that
- * id from then on; the answer's metadata says so.
+ * A2A 0.1 over a runtime: its JSON-RPC, on every binding that carries JSON-RPC. Its clients choose the ids of tasks, which are names in
+ * the runtime and local to their clients. A message to an ended task opens another task in the same context, which takes over the id;
+ * the answer's metadata says so.
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
@@ -58,10 +56,10 @@ export function dialect01(runtime: Runtime): Dialect {
     }
   })
 
-  /** What a client's id stands for: a task by our id, or the reply that was the answer in place of one. */
+  /** The task of a client's id, or the reply that was the answer instead of a task. */
   const meant = async (id: string, call: CallContext) => (await runtime.taskNamed(id, call)) ?? { taskId: id }
 
-  /** Our id for a task. */
+  /** The runtime's id of a task. */
   const ours = async (id: string, call: CallContext): Promise<string> => {
     const named = await meant(id, call)
     return 'taskId' in named ? named.taskId : id
@@ -69,13 +67,13 @@ export function dialect01(runtime: Runtime): Dialect {
 
   const answeredWith = (reply: Message, id: string) => toAnswered01(reply, { id, opensTasks })
 
-  /** The tasks that had the id of this one before. */
+  /** The earlier tasks with the same client id. */
   const earlier = async ({ id: taskId }: Task, id: string, call: CallContext) => (taskId === id ? [] : runtime.roundsBefore(taskId, call))
 
   const shown = async (task: Task, { id, follows, historyLength }: Known & { readonly historyLength?: number | undefined }, call: CallContext) =>
     toTask01(withRounds(task, await earlier(task, id, call), historyLength), { id, follows })
 
-  /** What is known of a task, and what comes; of one that has ended, that. */
+  /** A task's known content, and then its events; for an ended task only its content. */
   async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
     const events = new Events01({ id }, isTerminal)
     const read = () => runtime.getTask({ id: taskId, historyLength: 0 }, { ...call, conditions: {} })
@@ -140,14 +138,14 @@ export function dialect01(runtime: Runtime): Dialect {
   }
 }
 
-/** A webhook of 0.1 is told the task as it is after each update, under its client's id. */
+/** Writes the webhook body of 0.1: the complete task after each update, with its client's id. */
 const writeWebhook01: WebhookBodyWriter = async (_, task, webhookId, earlier) => {
   const id = taskIdOf(webhookId)
   const shown = task.id === id ? task : withRounds(task, await earlier())
   return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
 }
 
-/** The stream of a message closes at a question, too. */
+/** The stream of a message also closes at a question. */
 function isPause(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
 }

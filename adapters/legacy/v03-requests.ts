@@ -2,15 +2,14 @@ import { list, optionalId, optionalList, optionalText, present, required } from 
 import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/codec/values.ts'
-import { checkedParams } from './checked-params.ts'
-import { Part03Schema, word } from './parts.ts'
+import { checkedParams, Part03Schema, word } from './parts.ts'
 
 /** A JSON-RPC method of 0.3. */
 export interface Method03 {
   readonly name: string
   readonly streaming: boolean
   readonly params: Schema<unknown>
-  /** The name is spelled with dots. */
+  /** Whether the name is written with dots. */
   readonly dotted: boolean
 }
 
@@ -47,7 +46,7 @@ const SetPushParams = message({ taskId: required(identifier), pushNotificationCo
 const GetPushParams = message({ id: required(identifier), pushNotificationConfigId: optionalId })
 const DeletePushParams = message({ id: required(identifier), pushNotificationConfigId: required(identifier) })
 
-/** The methods of 0.3, each also with dots in its name: the guides wrote `message.send` for a while. */
+/** The methods of 0.3, each also with dots in its name: the guides once wrote `message.send`. */
 const METHODS = new Map<string, Method03>([
   ...method('message/send', SendParams),
   ...method('message/stream', SendParams, true),
@@ -61,18 +60,18 @@ const METHODS = new Map<string, Method03>([
   ...method('agent/getAuthenticatedExtendedCard', message({}))
 ])
 
-/** Gives the method of this name, whichever way it is spelled. */
+/** The method of a name, in either spelling. */
 export function method03(name: string): Method03 | undefined {
   return METHODS.get(name)
 }
 
-/** Checks the parameters of a method, which the SDK takes as they come. Throws InvalidParams that names the fields of 0.3. */
+/** Validates the params of a method, which the SDK does not. Throws InvalidParams with the field names of 0.3. */
 export function params03({ params: schema, name }: Method03, params: unknown, limits: JsonLimits): Record<string, unknown> {
   const given = params === undefined && name === 'agent/getAuthenticatedExtendedCard' ? {} : params
   return withBlocking(checkedParams(schema, given, limits) as Record<string, unknown>)
 }
 
-/** Who does not say otherwise waits, whether there is a configuration or not. The SDK takes an empty one for the contrary. */
+/** Makes `blocking` default to true, with or without a configuration. The SDK treats an empty configuration differently. */
 function withBlocking(params: Record<string, unknown>): Record<string, unknown> {
   const { configuration } = params
   return configuration ? { ...params, configuration: { blocking: true, ...configuration } } : params

@@ -3,14 +3,14 @@ import type { RestRequest } from '../json-rpc/dialect.ts'
 import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
 import { method03, type Method03 } from './v03-requests.ts'
 
-/** What a request by REST calls: a method, its parameters, and how what it gives is written. */
+/** A REST call: a method, its params, and the function that writes its result. */
 export interface Route03 {
   readonly method: Method03
   readonly params: unknown
   readonly write: (result: unknown) => unknown
 }
 
-/** One route: the groups of `path` are the ids in it. */
+/** A route; the groups of `path` are ids. */
 interface Row {
   readonly verb: string
   readonly path: RegExp
@@ -56,7 +56,7 @@ function row(verb: string, path: RegExp, method: string, params: Row['params'], 
   return { verb, path, method, params, write }
 }
 
-/** What is not percent-encoded as it should be is no id of ours. */
+/** Decodes an id. Invalid percent-encoding is left as it is, and matches no id. */
 function decoded(id: string): string {
   try {
     return decodeURIComponent(id)

@@ -1,4 +1,5 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
@@ -12,7 +13,6 @@ import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import { card03, withCard03 } from '../v03/card.ts'
 import type { Event03, PushConfig03 } from '../v03/objects.ts'
-import { BARE, isBareMessage, toBare } from './v03-bare.ts'
 import { method03, params03, type Method03 } from './v03-requests.ts'
 import { route03 } from './v03-routes.ts'
 
@@ -21,9 +21,9 @@ type Failed = { readonly error: unknown }
 type Events = AsyncGenerator<Event03, void, undefined>
 
 /**
- * A2A 0.3 over a runtime: JSON-RPC in the form of its JSON schema, and REST under `/v1` in the JSON form of its proto. The
- * SDK's compatibility layer translates; where it would let bad input through, or close a stream without telling, this does not.
- * A request in the form of the drafts after 0.3, without `kind`, is answered in that form.
+ * A2A 0.3 over a runtime: JSON-RPC according to its JSON schema, and REST under `/v1` in the JSON form of its proto. The SDK's
+ * compatibility layer translates; validation and the ends of streams are added here. A request in the form of later drafts,
+ * without `kind`, is answered in that form.
  */
 export function dialect03(runtime: Runtime): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
@@ -49,7 +49,7 @@ export function dialect03(runtime: Runtime): Dialect {
     }
   }
 
-  /** To a task that has ended 0.3 answers with it. */
+  /** 0.3 answers a subscription to an ended task with the task. */
   async function* resubscribed(params: Params, call: CallContext): Events {
     try {
       yield* told('tasks/resubscribe', params, call)
@@ -59,7 +59,7 @@ export function dialect03(runtime: Runtime): Dialect {
     }
   }
 
-  /** A webhook without an id is the first one of the task. */
+  /** Without an id, returns the first webhook of the task. */
   const firstPushConfig = async (params: Params, call: CallContext): Promise<PushConfig03> => {
     const [first] = (await answered('tasks/pushNotificationConfig/list', params, call)) as PushConfig03[]
     if (first) return first
@@ -105,7 +105,7 @@ export function dialect03(runtime: Runtime): Dialect {
   }
 }
 
-/** In which form a request is answered: that of its message, else the one that the spelling of its method has. */
+/** The form of the answer: that of the message, else that of the method's spelling. */
 function isBare({ dotted }: Method03, params: unknown): boolean {
   return isBareMessage(params) ?? dotted
 }
@@ -119,12 +119,45 @@ async function* written(events: AsyncIterable<unknown>, write: (event: unknown) 
   for await (const event of events) yield write(event) as object
 }
 
-/** The stream of a message closes at a question too, and the event before says so. */
+/** The stream of a message also closes at a question, and the last event says so. */
 function closing(event: Event03): Event03 {
   return event.kind === 'status-update' && event.status.state === 'input-required' ? { ...event, final: true } : event
 }
 
-/** An error of the SDK's envelope as ours, with all its details; or why the call was given up. */
+/** An error of the SDK's envelope as an A2AError with all details, or the reason of the abort. */
 function ours(error: unknown, { signal }: CallContext): unknown {
   return signal?.aborted ? signal.reason : fromWireError(error)
+}
+
+/**
+ * The form of later drafts of 0.3: without `kind`, and with files as `{ name, mediaType, fileWithBytes }`. Webhooks of its clients are
+ * stored with this name.
+ */
+const BARE = '0.3 without kind'
+
+/** The members of 0.3's objects that contain other objects of 0.3. None contains the author's data. */
+const MEMBERS = new Set(['status', 'message', 'history', 'artifact', 'artifacts', 'parts'])
+
+/** Whether the message in a method's params has no `kind` anywhere; `undefined` without a message. */
+function isBareMessage(params: unknown): boolean | undefined {
+  const message = isObject(params) ? params.message : undefined
+  if (!isObject(message)) return undefined
+  const parts: unknown[] = Array.isArray(message.parts) ? message.parts : []
+  return ![message, ...parts].some(value => isObject(value) && Object.hasOwn(value, 'kind'))
+}
+
+/** Converts an object of 0.3, or a list, to the bare form. */
+function toBare(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toBare)
+  if (!isObject(value)) return value
+  const bare: Record<string, unknown> = {}
+  for (const [name, member] of Object.entries(value)) {
+    if (name === 'file' && isObject(member)) bare.file = toBareFile(member)
+    else if (name !== 'kind') bare[name] = MEMBERS.has(name) ? toBare(member) : member
+  }
+  return bare
+}
+
+function toBareFile({ bytes, uri, mimeType, ...others }: Record<string, unknown>): object {
+  return { ...others, ...(mimeType !== undefined && { mediaType: mimeType }), ...(bytes === undefined ? { fileWithUri: uri } : { fileWithBytes: bytes }) }
 }

@@ -5,15 +5,15 @@ import { isIP, type LookupFunction } from 'node:net'
 import type { WebhookAnswer, WebhookPost } from '../../runtime/ports/webhook-sender.ts'
 import type { CheckedAddress } from './webhook-address.ts'
 
-/** How much of an answer is read, which nobody looks at: so much that a friendly receiver need not be cut off. */
+/** The number of bytes of an answer that are read and ignored, so that a usual answer ends without closing the connection. */
 const READ_BYTES = 64 * 1024
 
-/** How many interim answers (1xx) a receiver may send. */
+/** The maximum number of interim answers (1xx). */
 const INTERIM_ANSWERS = 8
 
 /**
- * Posts to an address that was checked, on a connection of its own to one of the IP addresses that were. Redirects are not
- * followed. The status counts as soon as it is there, however the rest of the answer goes.
+ * Posts to a checked URL, on a new connection to one of its checked IP addresses. Redirects are not followed. The status is the result,
+ * whatever happens to the rest of the answer.
  */
 export function post({ url, addresses }: CheckedAddress, { headers, body }: WebhookPost, signal: AbortSignal): Promise<WebhookAnswer> {
   return new Promise(resolve => {
@@ -36,13 +36,13 @@ export function post({ url, addresses }: CheckedAddress, { headers, body }: Webh
   })
 }
 
-/** Has a connection use the addresses that were checked, whatever the name means by now. */
+/** A look-up that returns the checked addresses, whatever the name resolves to now. */
 function pinned(addresses: readonly string[]): LookupFunction {
   const found = addresses.map(address => ({ address, family: isIP(address) }))
   return (_host, { all }, callback) => {
     const { address, family } = found[0] as LookupAddress
     if (all) callback(null, found)
-    /* c8 ignore next -- Node asks for all addresses of a name, unless the program has turned that off */
+    /* c8 ignore next -- Node requests all addresses, unless the program has disabled that */
     else callback(null, address, family)
   }
 }
@@ -55,18 +55,18 @@ function boundInterim(request: ClientRequest): void {
   })
 }
 
-/** Reads an answer, and tells when that is enough. */
+/** Reads an answer, and calls `enough` at the limit. */
 function drain(response: IncomingMessage, enough: () => void): void {
   let bytes = 0
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length
     if (bytes > READ_BYTES) enough()
   })
-  // What goes wrong from here on changes nothing.
+  // Later errors do not change the result.
   response.on('error', () => {})
 }
 
-/** What went wrong, in words that tell nothing of what was sent. */
+/** A description of an error that contains nothing of the request. */
 function failureOf(error: Error & { readonly code?: unknown }): string {
   return typeof error.code === 'string' ? `no connection (${error.code})` : 'no connection'
 }

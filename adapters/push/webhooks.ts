@@ -3,11 +3,11 @@ import { checkOptions, functionFor, TRUE_OR_FALSE, type OptionKinds } from '../.
 import { post } from './post.ts'
 import { checkedAddress, parsedAddress, systemResolve, type AddressRules } from './webhook-address.ts'
 
-/** How webhooks are reached. Nothing has to be given. */
+/** The options of webhooks. All are optional. */
 export interface WebhooksOptions {
-  /** Also takes receivers on this machine, by `http:` too: for development and tests. Default `false`. */
+  /** Also accepts receivers on this machine, including `http:`: for development and tests. Default `false`. */
   readonly allowLoopback?: boolean
-  /** Gives every IP address of a host name, in place of the system's look-up. */
+  /** Resolves a host name to all of its IP addresses. Default: the system's resolver. */
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
@@ -16,9 +16,9 @@ const OPTIONS: OptionKinds<WebhooksOptions> = { allowLoopback: TRUE_OR_FALSE, re
 export type { WebhookAnswer, WebhookBody, WebhookPost, WebhookSender, WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 
 /**
- * Tells webhooks by HTTP, for `createRuntime({ push: webhooks() })`. Only `https:` addresses of the public internet are
- * taken: the name is looked up when it is registered and again before each post, every address that it has is checked, and
- * only those are dialled. Redirects are refused, and little of an answer is read. Throws TypeError for an unknown option.
+ * Delivers webhooks over HTTP, for `createRuntime({ push: webhooks() })`. Accepts only `https:` URLs of the public internet: the name is
+ * resolved at registration and before each post, every address is checked, and only those are dialled. Redirects are refused, and
+ * little of an answer is read. Throws TypeError for an unknown option.
  */
 export function webhooks(options: WebhooksOptions = {}): WebhookSender {
   checkOptions(options, OPTIONS, 'webhooks', 'webhooks({ allowLoopback: true })')
@@ -28,7 +28,7 @@ export function webhooks(options: WebhooksOptions = {}): WebhookSender {
     faultOf: async (url, signal) => {
       const parsed = parsedAddress(url, rules)
       if (typeof parsed === 'string') return parsed
-      // A name that cannot be looked up now may be found when there is something to tell.
+      // A name that cannot be resolved now may be resolvable at the time of a delivery.
       const checked = await unlessAborted(checkedAddress(url, rules), signal).catch(() => undefined)
       return typeof checked === 'string' ? checked : undefined
     },
@@ -37,13 +37,13 @@ export function webhooks(options: WebhooksOptions = {}): WebhookSender {
         const checked = await unlessAborted(checkedAddress(given.url, rules), signal)
         return typeof checked === 'string' ? { failure: `the address ${checked}`, isRefused: true } : await post(checked, given, signal)
       } catch {
-        return { failure: 'the name of the host cannot be looked up' }
+        return { failure: 'the host name cannot be resolved' }
       }
     }
   }
 }
 
-/** A look-up cannot be stopped, but need not be waited for. */
+/** A look-up cannot be aborted, but need not be awaited. */
 function unlessAborted<T>(looked: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(new TypeError('given up'))

@@ -15,7 +15,7 @@ await t.test('db backup copies the file of a running server, and says how large 
   const copy = sqliteStore(join(cwd, 'copy.db'))
   t.teardown(() => copy.close())
   t.strictSame(await taskIds(copy), ['a'])
-  t.match(await runCommand(['db', 'backup', 'tasks.db', 'copy.db'], { cwd }), { code: 1, stderr: /copy\.db is there already/ })
+  t.match(await runCommand(['db', 'backup', 'tasks.db', 'copy.db'], { cwd }), { code: 1, stderr: /copy\.db exists/ })
   t.match(await runCommand(['db', 'backup', 'none.db', 'more.db'], { cwd }), { code: 1, stderr: /none\.db does not exist/ })
   t.notOk(existsSync(join(cwd, 'more.db')))
 })

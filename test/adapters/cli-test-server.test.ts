@@ -84,7 +84,7 @@ await t.test('wrong usage is told', async t => {
     [['--driver', 'x'], /--driver/],
     [['--wait', '0'], /--wait takes a number of seconds/],
     [['--wait', ''], /--wait takes/],
-    [['--binding', 'SMOKE'], /is no binding/],
+    [['--binding', 'SMOKE'], /is not a binding/],
     [['--api-key', 'ö'], /--api-key takes/]
   ] as const) {
     t.match(await run(['test', 'http://127.0.0.1:9', ...args]), { code: 2, stderr: words }, args[0])

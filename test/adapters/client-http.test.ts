@@ -313,7 +313,7 @@ await t.test('a stream that is cut off goes on', async t => {
       t.equal(agent.asked.length, count)
       clock.increment(1)
     }
-    t.match(await outcome, { code: 'Overloaded', message: /^The connection to .*\/agent was lost \(UND_ERR_SOCKET\)\. Tasks go on/ })
+    t.match(await outcome, { code: 'Overloaded', message: /^The connection to .*\/agent was lost \(UND_ERR_SOCKET\)\. Tasks continue/ })
     t.equal(client.state, 'lost')
     agent.script(result(task()))
     t.match(await client.getTask({ id: 't' }), { id: 't' }, 'a later call is tried')

@@ -33,7 +33,7 @@ async function behind(t: Test, options: ConnectOptions = {}): Promise<Behind> {
 await t.test('a WebSocket client that connects again goes on after every answer that may pass', async t => {
   const passing: readonly Fate[] = [
     { status: 502 }, { status: 503 }, { status: 504 }, { status: 500 }, { status: 520 }, { status: 408 }, { status: 429, headers: { 'retry-after': '0' } },
-    { status: 503, headers: { 'retry-after': '0', 'content-type': 'application/json' }, body: '{"error":"The server restarts. Try again later."}' },
+    { status: 503, headers: { 'retry-after': '0', 'content-type': 'application/json' }, body: '{"error":"The server restarts. Retry later."}' },
     'reset', 'pass'
   ]
   const { agent, way, client } = await behind(t)
@@ -160,9 +160,9 @@ await t.test('a certificate that is not trusted is named, wherever Node hides it
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const NOW = { 'retry-after': '0' }
-const drained = body('{"error":"The server restarts. Try again later."}', { ...JSON_TYPE, ...NOW }, 503)
+const drained = body('{"error":"The server restarts. Retry later."}', { ...JSON_TYPE, ...NOW }, 503)
 const working = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }
-const unknown = /was cut off before its answer\. It is unknown whether the agent received it/
+const unknown = /was interrupted before its answer\. It is unknown whether the agent received it/
 
 /** Answers over REST in place of JSON-RPC. */
 const restResult = (value: unknown): Answer => body(JSON.stringify(value), JSON_TYPE)
@@ -171,7 +171,7 @@ await t.test('a body that is not a JSON-RPC error is judged by its status', asyn
   const agent = await httpAgent(t)
   const client = await connect(agent.url, { giveUpAfterMs: 0 })
   for (const text of [
-    '{"error":"The server restarts. Try again later."}', '{"error":{"code":503,"message":"no","status":"UNAVAILABLE"}}', '{"jsonrpc":"2.0","id":null,"error":"later"}',
+    '{"error":"The server restarts. Retry later."}', '{"error":{"code":503,"message":"no","status":"UNAVAILABLE"}}', '{"jsonrpc":"2.0","id":null,"error":"later"}',
     '{"jsonrpc":"2.0","error":{"code":"-32603"}}', '{"error":null}', 'null', '"error"', '{'
   ]) {
     agent.script(body(text, { ...JSON_TYPE, ...NOW }, 503))

@@ -197,7 +197,7 @@ await t.test('an agent without the reliability extension', async t => {
     const lost = await answered(t, [cut], asking('What?'))
     t.match([lost.sent, lost.status.message?.parts], [2, [{ text: /could not be reached/ }]])
     const broken = await answered(t, [body('?', { 'content-type': 'text/plain' })], asking('What?'))
-    t.match([broken.sent, broken.status.message?.parts], [1, [{ text: /answered what cannot be read/ }]])
+    t.match([broken.sent, broken.status.message?.parts], [1, [{ text: /sent an invalid answer/ }]])
   })
 
   await t.test('that refuses an answer when it has gone on already is not asked again', async t => {

@@ -254,19 +254,19 @@ await t.test('what an executor publishes cannot break the runtime: the task fail
   circle.self = circle
   const other = { taskId: 'other', contextId: 'c' } as RequestContext
   const rows: [string, (request: RequestContext) => unknown, string][] = [
-    ['nothing', () => undefined, 'no event of the SDK'],
-    ['text', () => 'x', 'no event of the SDK'],
-    ['a kind that there is not', () => ({ kind: 'other' }), 'no event of the SDK'],
-    ['an event without data', () => ({ kind: 'statusUpdate' }), 'no event of the SDK'],
+    ['nothing', () => undefined, 'not an event of the SDK'],
+    ['text', () => 'x', 'not an event of the SDK'],
+    ['a kind that there is not', () => ({ kind: 'other' }), 'not an event of the SDK'],
+    ['an event without data', () => ({ kind: 'statusUpdate' }), 'not an event of the SDK'],
     ['a status without a status', ({ taskId }) => ({ kind: 'statusUpdate', data: { taskId } }), 'without a status'],
-    ['a status without a state', request => status(request, TaskState.TASK_STATE_UNSPECIFIED), 'without a state'],
-    ['a state that there is not', request => status(request, 99 as TaskState), 'without a state'],
+    ['a status without a state', request => status(request, TaskState.TASK_STATE_UNSPECIFIED), 'without a valid state'],
+    ['a state that there is not', request => status(request, 99 as TaskState), 'without a valid state'],
     ['a status of another task', () => status(other, COMPLETED), 'of task other'],
     ['another task', () => snapshot(other, {}), 'of task other'],
     ['an artifact of another task', () => piece(other, 'a', 'b'), 'of task other'],
     ['an artifact event without an artifact', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId } }), 'without an artifact'],
     ['an artifact without parts', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a' } } }), 'artifact.parts'],
-    ['parts that are none', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a', parts: [null] } } }), 'no event of the SDK'],
+    ['parts that are none', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a', parts: [null] } } }), 'not an event of the SDK'],
     ['a message without parts', () => ({ kind: 'message', data: { parts: [] } }), 'message.parts'],
     ['a question without parts', request => ({ kind: 'statusUpdate', data: { taskId: request.taskId, status: { state: INPUT_REQUIRED, message: { parts: [] } } } }), 'message.parts'],
     ['data that is no JSON', request => status(request, WORKING, undefined, circle), 'must be JSON']

@@ -66,7 +66,7 @@ await t.test('an address that leads elsewhere than to the public internet is ref
   }
   for (const url of ['https://public.example/', 'https://public.example:8443/x?y', `https://${PUBLIC}/`, 'https://[2606:4700::1111]/', 'https://PUBLIC.example./']) t.equal(await sender.faultOf(url, never), undefined, url)
   t.equal(await sender.faultOf('https://unknown.example/', never), undefined, 'a name that is not known yet may be later')
-  t.strictSame(await sender.post({ url: 'https://unknown.example/', headers: {}, body: '' }, never), { failure: 'the name of the host cannot be looked up' })
+  t.strictSame(await sender.post({ url: 'https://unknown.example/', headers: {}, body: '' }, never), { failure: 'the host name cannot be resolved' })
   t.ok(looked.every(host => !host.endsWith('.')))
 })
 
@@ -178,7 +178,7 @@ await t.test('a name that is looked up without end is not waited for longer than
   const [looked, posted] = [sender.faultOf('https://slow.example/', late.signal), sender.post({ url: 'https://slow.example/', headers: {}, body: '' }, late.signal)]
   late.abort()
   t.equal(await looked, undefined)
-  t.strictSame(await posted, { failure: 'the name of the host cannot be looked up' })
+  t.strictSame(await posted, { failure: 'the host name cannot be resolved' })
   t.equal(await sender.faultOf('https://slow.example/', late.signal), undefined, 'nor if it is given up before')
 })
 

@@ -485,7 +485,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     for (const sql of ["DELETE FROM tasks WHERE taskId = 'over'", "UPDATE tasks SET time = '1999' WHERE taskId = 'over'"]) {
       const file = await written(t)
       editBesideIndex(file, 'tasks_of_scope', sql)
-      t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db is damaged: .* index tasks_of_scope.* Use a copy of it from before/s })
+      t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db is damaged: .* index tasks_of_scope.* Restore a backup/s })
       const reader = readSqlite(file, { logger: quiet().logger })
       t.strictSame(await taskIds(reader), ['live'])
       await reader.close()
@@ -542,7 +542,7 @@ await t.test('a thread that cannot begin stops the store', async t => {
   const store = sqliteStore(join(dir, 'tasks.db'), { logger })
   rmSync(dir, { recursive: true })
   const calls = [store.commit(opening('a')), store.erase(scope), store.readTask(scope, 'a')]
-  for (const call of await Promise.allSettled(calls)) t.match(call, { status: 'rejected', reason: { name: 'StorageError', message: /tasks\.db cannot be used any more/ } })
+  for (const call of await Promise.allSettled(calls)) t.match(call, { status: 'rejected', reason: { name: 'StorageError', message: /tasks\.db can no longer be used/ } })
   await store.close()
   t.match(said, [/the store has stopped/])
 })

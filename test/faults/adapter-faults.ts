@@ -38,7 +38,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'a file gets the name of a device', file: 'adapters/cli/talk/file-name.ts', unit: 'test/adapters/cli-send.test.ts', find: '\\s*(?:\\.|$)/i', replace: '(?:\\.|$)/i' },
   { name: 'an error by REST has the status of another', file: 'adapters/entry/answers.ts', find: 'status ?? http)', replace: '500)' },
   { name: 'a body of another type is a bad request by REST', file: 'adapters/http/parameters.ts', unit: 'test/adapters/http-bad-input.test.ts', find: '? 415 : undefined', replace: '? 400 : undefined' },
-  { name: 'an id of 0.1 loses the artifacts of its earlier rounds', file: 'adapters/legacy/v01-rounds.ts', unit: 'test/adapters/legacy-01.test.ts', find: '[...earlier, task].flatMap', replace: '[task].flatMap' },
+  { name: 'an id of 0.1 loses the artifacts of its earlier rounds', file: 'adapters/legacy/v01-answers.ts', unit: 'test/adapters/legacy-01.test.ts', find: '[...earlier, task].flatMap', replace: '[task].flatMap' },
   { name: 'a message without kind is answered with kind', file: 'adapters/legacy/v03.ts', unit: 'test/adapters/legacy.test.ts', find: 'return isBareMessage(params) ?? dotted', replace: 'return isBareMessage(params) === undefined && dotted' },
   { name: 'a frame that calls nothing uses no quota', file: CONNECTION, unit: 'test/adapters/strays.test.ts', find: 'this.#count(bytes, params) ?? error', replace: 'error' },
   { name: 'a client goes on one generation too far', file: REQUESTS, find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}', replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}' },
@@ -79,6 +79,6 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'all of an artifact is appended when it has grown', file: 'adapters/delegation/remote/remote-view.ts', unit: 'test/adapters/delegation-others.test.ts', find: 'parts: parts.slice(count) }', replace: 'parts }' },
   { name: 'a signed card is trusted beyond what was signed', file: 'adapters/cards/card-verifier.ts', unit: 'test/adapters/cards.test.ts', find: 'const content = { capabilities: {}, ...(JSON.parse(form) as object) }', replace: 'const content = { capabilities: {}, ...(JSON.parse(form) as object), ...document }' },
   { name: 'an error of 0.1 has the code of 1.0', file: 'adapters/legacy/v01-errors.ts', unit: 'test/adapters/legacy-01.test.ts', find: 'CODES.get(code) ?? code', replace: 'code' },
-  { name: 'a stream of the official servers never ends by itself', file: 'adapters/a2a-sdk/until-idle.ts', unit: 'test/adapters/a2a-sdk-servers.test.ts', find: 'clock.setTimeout(() => idle.abort(), idleMs)', replace: 'clock.setTimeout(() => {}, idleMs)' },
+  { name: 'a stream of the official servers never ends by itself', file: 'adapters/a2a-sdk/request-handler.ts', unit: 'test/adapters/a2a-sdk-servers.test.ts', find: 'clock.setTimeout(() => idle.abort(), idleMs)', replace: 'clock.setTimeout(() => {}, idleMs)' },
   { name: 'an executor that stops in the middle has completed its task', file: 'adapters/a2a-sdk/executor-turn.ts', unit: 'test/adapters/executor.test.ts', find: 'const unfinished = () => resolve({ result: failed(UNFINISHED) })', replace: 'const unfinished = () => resolve({ result: {} })' }
 ]

@@ -17,7 +17,7 @@ export function answerHint({ contextId, task }: Watched, target: HintTarget): st
   return hint('Answer with', sendLine({ ...placeOf(target), text: '…', context: contextId, task: task?.id }))
 }
 
-/** Lines that show how to continue a conversation: an answer if its task waits for one, else a message that refers to the task. */
+/** Lines that show how to continue a context: an answer if its task waits for one, else a message that refers to the task. */
 export function continueHint(watched: Watched, target: HintTarget): string[] {
   const { contextId, task } = watched
   if (contextId === undefined) return []

@@ -13,9 +13,9 @@ export const sendCommand: Command = {
   summary: 'send a message to an agent, watch its task, save its artifacts',
   usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Progress is written to stderr and results to stdout. The
-last line is the command that continues the conversation.
+last line is the command that continues the context.
 
-  --context ID    send it in this conversation
+  --context ID    send it in this context
   --task ID       answer this task, which must be waiting for input
   --reference ID  a task that the message is about; may be given more than once
 ${FOLLOW_HELP}

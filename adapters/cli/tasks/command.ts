@@ -41,7 +41,7 @@ Where the tasks are:
 Of ls:
   --state STATE   only tasks in this state: submitted, working, input-required, auth-required, completed, failed,
                   canceled or rejected
-  --context ID    only tasks of this conversation
+  --context ID    only tasks of this context
   --since TIME    only tasks whose status changed since: 2026-01-31T12:00:00Z, 2026-01-31, or 30m, 2h or 7d ago
   --limit N       at most so many; default 50
   --json          one line of JSON for each task, without its history and artifacts:

@@ -79,7 +79,7 @@ async function documentAt({ href }: URL, { limits, signal }: Reading): Promise<u
   const body = await wholeBody(response, limits.bytes).catch(cause => {
     signal.throwIfAborted()
     if (isA2AError(cause)) throw cause
-    return new A2AError('InvalidAgentResponse', `The response from ${href} was cut off.`, { cause })
+    return new A2AError('InvalidAgentResponse', `The response from ${href} was interrupted.`, { cause })
   })
   if (body instanceof A2AError) return body
   const found = jsonIn(body, href)

@@ -53,7 +53,7 @@ const BEFORE_A_LOOK: readonly ErrorCode[] = ['Unauthenticated', 'Forbidden', 'Ra
 export function inDoubt(error: unknown, method: string): unknown {
   if (!isA2AError(error) || !BEFORE_A_LOOK.includes(error.code)) return error
   const { code, message, metadata, violations, retryAfterMs } = error
-  const text = `${message} ${method} was cut off before its answer. ${UNKNOWN}`
+  const text = `${message} ${method} was interrupted before its answer. ${UNKNOWN}`
   return new A2AError(code, text, { metadata, violations, cause: error, ...(retryAfterMs !== undefined && { retryAfterMs }) })
 }
 

@@ -2,7 +2,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 
 /**
  * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC, where each
- * request has its own connection, it starts as `open`, becomes `lost` when a request or a stream is cut off, `connecting`
+ * request has its own connection, it starts as `open`, becomes `lost` when a request or a stream is interrupted, `connecting`
  * during the retry, and `open` with the next answer to any request.
  */
 export type LinkState = 'connecting' | 'open' | 'lost' | 'closed'

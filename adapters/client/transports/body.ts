@@ -4,7 +4,7 @@ import { ConnectionLost } from '../retries/lost-errors.ts'
 /** The maximum length of an answer. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
-/** Reads a response as text. Throws ConnectionLost if it is cut off, InvalidAgentResponse beyond `most` bytes, by default 64 MiB. */
+/** Reads a response as text. Throws ConnectionLost if it is interrupted, InvalidAgentResponse beyond `most` bytes, by default 64 MiB. */
 export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES): Promise<string> {
   let text = ''
   let bytes = 0
@@ -17,14 +17,14 @@ export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES)
   return text + decoder.decode()
 }
 
-/** The chunks of a body. Throws ConnectionLost if it is cut off; leaving the loop ends the request. */
+/** The chunks of a body. Throws ConnectionLost if it is interrupted; leaving the loop ends the request. */
 export async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, void, undefined> {
   if (!body) return
   const reader = body.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read().catch(cause => {
-        throw new ConnectionLost('the answer was cut off', { cause })
+        throw new ConnectionLost('the answer was interrupted', { cause })
       })
       if (done) return
       yield value

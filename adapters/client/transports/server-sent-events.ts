@@ -7,7 +7,7 @@ const LONGEST_EVENT = 16 * 1024 * 1024
 
 /**
  * The data of each event of an SSE response. Comments, ids, names, unknown fields, and an incomplete last event are ignored. Throws
- * ConnectionLost if the stream is cut off, InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the
+ * ConnectionLost if the stream is interrupted, InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the
  * request.
  */
 export async function* eventsOf(response: Response): AsyncGenerator<string, void, undefined> {

@@ -6,7 +6,7 @@ export interface ResponseSink {
   answered(extensions?: string | null): void
   /** The result, or an event of a stream. */
   result(value: unknown): void
-  /** The stream has certainly ended. A stream that stops without this may have been cut off. */
+  /** The stream has certainly ended. A stream that stops without this may have been interrupted. */
   ended(): void
 }
 

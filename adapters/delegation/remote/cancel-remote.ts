@@ -3,22 +3,22 @@ import type { ActorHost } from '../../../runtime/commits/actor-host.ts'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
 import type { PooledClient } from './pooled-client.ts'
 
-/** A task of another agent that nobody wants any more. */
+/** A task of another agent that is no longer needed. */
 export interface Unwanted {
   readonly host: ActorHost
-  /** Our task. */
+  /** The id of the delegating task. */
   readonly taskId: string
   readonly agent: PooledClient
-  /** The id of theirs, once it is known: it may just be opened; `undefined` if there is none. */
+  /** Resolves with the id of the agent's task when it is known; with `undefined` if there is none. */
   readonly known: Promise<string | undefined>
-  /** Ends everything else that is under way with the agent. */
+  /** Aborts all other requests of the delegation. */
   readonly halt: () => void
 }
 
-/** How long it is tried to cancel a task. */
+/** The time limit for canceling a task. */
 const CANCEL_WITHIN_MS = 5000
 
-/** Cancels a task of another agent, if that can be done soon. Never rejects: what went wrong is logged. */
+/** Cancels a task of another agent, within the time limit. Never rejects: errors are logged. */
 export async function cancelRemote(unwanted: Unwanted): Promise<void> {
   const { host: { clock, logger }, taskId, agent, halt } = unwanted
   const limit = new AbortController()

@@ -1,11 +1,10 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { isInterrupted } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/connect.ts'
-import { digestOf } from '../digest.ts'
 import { isLost } from './remote-errors.ts'
-import type { Answer } from './remote-record.ts'
+import { type Answer, digestOf } from './remote-record.ts'
 
-/** What brings an answer to a task, once. */
+/** An answer to a task, which is delivered once. */
 export interface Delivery {
   readonly client: AgentClient
   readonly answer: Answer
@@ -16,7 +15,7 @@ export interface Delivery {
   readonly signal: AbortSignal
 }
 
-/** Sends an answer. Resolves with why the agent refused it, or `undefined` if it took it. */
+/** Sends an answer. Resolves with the agent's reason for refusing it, or `undefined` if it was accepted. */
 export async function deliver(delivery: Delivery): Promise<string | undefined> {
   const { client, answer: { content }, messageId, taskId, isAgain, signal } = delivery
   if (isAgain && (await wasTaken(delivery))) return undefined
@@ -32,7 +31,7 @@ export async function deliver(delivery: Delivery): Promise<string | undefined> {
   }
 }
 
-/** Whether an answer has reached its task: it is in the history, or, where none is kept, the task does not wait as it did. */
+/** Whether an answer has reached its task: it is in the history, or, without a history, the task's status has changed. */
 async function wasTaken({ client, answer, messageId, taskId, signal }: Delivery): Promise<boolean> {
   const { status, history = [] } = await client.getTask({ id: taskId }, { signal })
   if (history.length > 0) return history.some(said => said.messageId === messageId)

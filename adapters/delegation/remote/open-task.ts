@@ -3,19 +3,19 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import type { AgentClient } from '../../client/connect.ts'
 import { isLost, isNotDoneThere } from './remote-errors.ts'
 
-/** What opens a task, once. */
+/** A task to open once. */
 export interface Opening {
   readonly client: AgentClient
-  /** Its id and context are the same at each try. */
+  /** Its id and context are the same on every attempt. */
   readonly message: Message & { readonly contextId: string }
   /** Whether no other message has this context. */
   readonly isOwnContext: boolean
   /** Whether it may have been sent before. */
   readonly isAgain: boolean
   readonly signal: AbortSignal
-  /** Throws if nobody wants the task any more. */
+  /** Throws if the task is no longer needed. */
   readonly checkWanted: () => void
-  /** Hears the id of a task that was found. */
+  /** Called with the id of a task that was found. */
   readonly identify: (id: string) => void
   /** Whether the id is known. */
   readonly isKnown: () => boolean
@@ -23,9 +23,9 @@ export interface Opening {
 }
 
 /**
- * Sends the message that opens a task, and passes on what is told until the task ends, asks, or the stream does. One that
- * may have been sent before, or was cut off on its way, is looked for first. An agent that takes a message of one id once
- * is never asked twice; of others only those that list their tasks are not.
+ * Sends the message that opens a task, and forwards its events until the task ends or asks, or the stream ends. If the message may have
+ * been sent before, or its connection was lost, the task is first looked up in the agent's list. An agent that processes a
+ * resent message once opens one task in any case; another agent does so only if it lists its tasks.
  */
 export async function openTask(opening: Opening): Promise<void> {
   const { client, message, isAgain, signal, checkWanted, identify, isKnown, take } = opening
@@ -35,7 +35,7 @@ export async function openTask(opening: Opening): Promise<void> {
   try {
     await take(client.sendStreamingMessage({ message }, { signal }))
   } catch (error) {
-    // The stream stopped before its task did, and cannot be taken up again.
+    // The stream ended before its task, and the agent cannot resume it.
     if (isNotDoneThere(error) && isKnown()) return undefined
     if (isNotDoneThere(error)) return take(each(await client.sendMessage({ message, configuration: { returnImmediately: true } }, { signal })))
     if (isAgain || isKnown() || !isLost(error)) throw error

@@ -4,21 +4,21 @@ import { BackOff } from '../../client/retries/back-off.ts'
 import { mayPass } from '../../client/retries/lost-errors.ts'
 import { passed } from '../../client/retries/request-retry.ts'
 
-/** How to reach another agent: as `connect` does, with a name for it. */
+/** The options of `connect`, and a name for the agent. */
 export interface RemoteOptions extends Omit<ConnectOptions, 'signal'> {
-  /** What errors call the agent beside its address. */
+  /** The name of the agent in errors, in addition to its URL. */
   readonly name?: string
 }
 
-/** How to begin to use an agent. `isPatient`: one that is not there yet is tried again for as long as one that was lost. */
+/** How to use a connection. `isPatient`: connecting is retried like a lost connection. */
 export interface Use {
   readonly isPatient: boolean
   readonly signal: AbortSignal
 }
 
-/** Another agent, and the one connection to it of all who use it at a time; it is closed when nobody does. */
+/** Another agent, and a connection that all its users share. It is closed when there are none. */
 export class PooledClient {
-  /** What errors call it. */
+  /** Its description in errors. */
   readonly title: string
   readonly name: string
   readonly #url: string
@@ -35,7 +35,7 @@ export class PooledClient {
     this.title = name === undefined ? `The agent at ${place}` : `The agent at ${place} (${name})`
   }
 
-  /** Runs something with the connection. Rejects with what `connect` does. */
+  /** Runs a function with the connection. Rejects as `connect` does. */
   async use<T>(run: (client: AgentClient) => Promise<T>, how: Use): Promise<T> {
     this.#users += 1
     try {
@@ -66,7 +66,7 @@ export class PooledClient {
     const forget = () => {
       if (this.#client === connecting) this.#client = undefined
     }
-    // One that could not be made, or has been given up, is made anew by who wants it next.
+    // After a failure, or at the end of a connection, the next user connects again.
     connecting.then(client => client.on('closed', forget), forget)
     return connecting
   }
@@ -74,7 +74,7 @@ export class PooledClient {
   #close(): void {
     const client = this.#client
     this.#client = undefined
-    // Not awaited: nobody waits for a connection that nobody uses.
+    // Not awaited: nothing depends on an unused connection.
     client?.then(open => open.close()).catch(() => {})
   }
 }

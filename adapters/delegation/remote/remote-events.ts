@@ -2,18 +2,18 @@ import type { Artifact, Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { Words } from '../../../runtime/authoring/words.ts'
 
-/** What another agent is asked to do. */
+/** A request to another agent. */
 export interface RemoteInput {
   readonly message: Words
-  /** A conversation with that agent to go on with (`contextId` of an earlier result). Default: one of its own for each task. */
+  /** The context with that agent (`contextId` of an earlier result). Default: a new one for each task. */
   readonly contextId?: string
   /** Tasks of that agent that the message refers to. */
   readonly referenceTaskIds?: readonly string[]
-  /** How long its task may take, in milliseconds; then it is canceled, and the actor fails with DeadlineExceeded. Default: as long as it likes. */
+  /** The time limit of the task, in milliseconds: then it is canceled, and the actor fails with DeadlineExceeded. Default: none. */
   readonly deadlineMs?: number
 }
 
-/** Which task of which actor an event tells of. */
+/** The task and the actor of an event. */
 interface OfRemoteTask {
   /** The id of the actor: `id` of the `invoke`, or of `spawnChild`. */
   readonly from: string
@@ -21,44 +21,43 @@ interface OfRemoteTask {
 }
 
 /**
- * What a delegated task tells the chart that started it. Name it among the chart's events:
- * `setupWork({ types: { events: {} as RemoteEvent }, actors: { hotel: remoteAgent(…) } })`. How the task ended tell
- * `onDone` and `onError`.
+ * The events of a delegated task for the chart that started it. Declare them among the chart's events:
+ * `setupWork({ types: { events: {} as RemoteEvent }, actors: { hotel: remoteAgent(…) } })`. `onDone` and `onError` report its end.
  */
 export type RemoteEvent =
-  /** The other agent has the task, works, or works on after a question of its own. */
+  /** The agent has accepted the task, works, or works again after a question. */
   | (OfRemoteTask & { readonly type: 'remote.status'; readonly state: 'TASK_STATE_SUBMITTED' | 'TASK_STATE_WORKING'; readonly message: Message | undefined })
-  /** It hands over an artifact, or with `append` a chunk of one. */
+  /** The agent produced an artifact, or with `append` a chunk of one. */
   | (OfRemoteTask & { readonly type: 'remote.artifact'; readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean })
-  /** It asks, and waits for the event {@link RemoteAnswer}. */
+  /** The agent asks, and waits for the event {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.input-required' })
-  /** It waits for an authorization, which reaches it out of band; it may take a {@link RemoteAnswer}, too. */
+  /** The agent waits for an out-of-band authorization. It may also accept a {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.auth-required' })
 
-/** What another agent asks. */
+/** A question of another agent. */
 export interface RemoteQuestion {
   readonly message: Message | undefined
-  /** Why it did not take the answer that it was given: it asks again. */
+  /** Why the agent refused the previous answer: it asks again. */
   readonly refusal: string | undefined
 }
 
-/** An event with which another agent asks. */
+/** An event that asks for an answer. */
 export type RemoteAsking = Extract<RemoteEvent, RemoteQuestion>
 
-/** What the actor takes from its chart: `sendTo('hotel', ({ event }) => ({ type: 'answer', message: event.message }))`. */
+/** The event for the actor: `sendTo('hotel', ({ event }) => ({ type: 'answer', message: event.message }))`. */
 export interface RemoteAnswer {
   readonly type: 'answer'
   readonly message: Words
 }
 
-/** What came of a message to another agent. */
+/** The result of a delegated task. */
 export interface RemoteResult {
-  /** What the task has made; none if the agent answered with a message alone. */
+  /** The artifacts of the task; empty if the agent answered with a message. */
   readonly artifacts: Artifact[]
-  /** What the agent said last, if it said something. */
+  /** The agent's last message, if any. */
   readonly message?: Message
-  /** The conversation, for a message that goes on with it. */
+  /** The context with the agent, for a follow-up message. */
   readonly contextId?: string
-  /** The task as it was completed; none if the agent answered with a message alone. */
+  /** The completed task; absent if the agent answered with a message. */
   readonly task?: Task
 }

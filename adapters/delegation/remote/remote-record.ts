@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { MessageContent } from '../../../machines/task-events.ts'
 import type { ActorHost } from '../../../runtime/commits/actor-host.ts'
@@ -5,16 +6,16 @@ import type { JournalRow } from '../../../runtime/store/store.ts'
 import type { RemoteAsking } from './remote-events.ts'
 import type { ToldParts } from './remote-view.ts'
 
-/** An answer on its way to the other agent. */
+/** An answer to be sent to the other agent. */
 export interface Answer {
-  /** Tells the answers of a delegation apart: `turn.number`. */
+  /** Unique within the delegation: `turn.number`. */
   readonly name: string
   readonly content: MessageContent
-  /** The status that it answers, as `RemoteRecord.status` has it; missing if that was not known yet. */
+  /** The status that it answers, as in `RemoteRecord.status`; absent if it was unknown. */
   readonly to?: string
 }
 
-/** The last question of the other agent, until it goes on. */
+/** The last question of the other agent, until it continues. */
 export interface AskedQuestion {
   /** Counts the questions of a delegation, from 1. */
   readonly number: number
@@ -22,33 +23,33 @@ export interface AskedQuestion {
   readonly isAnswered: boolean
 }
 
-/** How far a delegation has come: what it needs to go on exactly there after a restart. */
+/** The progress of a delegation, from which it is resumed exactly. */
 export interface RemoteRecord {
   readonly contextId: string
   readonly taskId?: string
-  /** The last generation that was passed on, of an agent that tells them. */
+  /** The last forwarded generation, if the agent sends generations. */
   readonly generation?: number
   readonly state?: TaskState
-  /** The digest of the last status that was passed on. */
+  /** The digest of the last forwarded status. */
   readonly status?: string
   readonly questions: number
   readonly question?: AskedQuestion | undefined
-  /** When the task is canceled, in milliseconds since 1970. */
+  /** The deadline, in milliseconds since 1970. */
   readonly untilMs?: number
 }
 
-/** Where the journal of a task keeps a delegation. */
+/** The place of a delegation in a task's journal. */
 export interface RecordPlace {
   readonly host: ActorHost
   readonly taskId: string
   readonly key: string
 }
 
-/** What the journal of a task has of a delegation. Every change is written with the turn in which it is made. */
+/** The journal entries of a delegation. Every change is committed with its turn. */
 export class RecordKeeper {
   readonly #place: RecordPlace
   #now: RemoteRecord
-  /** What was passed on of each artifact. */
+  /** The forwarded parts of each artifact. */
   readonly parts = new Map<string, ToldParts>()
 
   private constructor(place: RecordPlace, now: RemoteRecord) {
@@ -56,14 +57,14 @@ export class RecordKeeper {
     this.#now = now
   }
 
-  /** Begins a record. */
+  /** Creates a record. */
   static begin(place: RecordPlace, record: RemoteRecord): RecordKeeper {
     const keeper = new RecordKeeper(place, record)
     keeper.change({})
     return keeper
   }
 
-  /** The record in a journal; `undefined` if the delegation has not begun. */
+  /** Reads the record from a journal; `undefined` for a new delegation. */
   static in(journal: readonly JournalRow[], place: RecordPlace): RecordKeeper | undefined {
     const row = journal.find(({ key }) => key === place.key)
     if (!row) return undefined
@@ -81,24 +82,24 @@ export class RecordKeeper {
     keep(this.#place, '', this.#now)
   }
 
-  /** Notes which parts of an artifact have been passed on. */
+  /** Records the forwarded parts of an artifact. */
   changeParts(artifactId: string, told: ToldParts): void {
     this.parts.set(artifactId, told)
     keep(this.#place, `/artifact/${artifactId}`, told)
   }
 }
 
-/** The answers of a delegation in a journal that may not have reached the other agent, oldest first. */
+/** The answers in a journal that may not have reached the other agent, oldest first. */
 export function answersIn(journal: readonly JournalRow[], place: RecordPlace): Answer[] {
   return rowsBelow(`${place.key}/answer/`, journal).flatMap(([, value]) => (value === null ? [] : [value as Answer]))
 }
 
-/** Keeps an answer until it has reached the other agent. */
+/** Stores an answer until it is delivered. */
 export function keepAnswer(place: RecordPlace, answer: Answer): void {
   keep(place, `/answer/${answer.name}`, answer)
 }
 
-/** Notes that an answer has reached the other agent, or is refused. */
+/** Removes an answer that was delivered or refused. */
 export function dropAnswer(place: RecordPlace, { name }: Answer): void {
   keep(place, `/answer/${name}`, null)
 }
@@ -109,4 +110,9 @@ function keep({ host, taskId, key: prefix }: RecordPlace, key: string, value: un
 
 function rowsBelow(prefix: string, journal: readonly JournalRow[]): [string, unknown][] {
   return journal.flatMap(({ key, value }) => (key.startsWith(prefix) ? [[key.slice(prefix.length), value]] : []))
+}
+
+/** A digest of JSON values: deterministic, and an id that cannot be guessed from some of them. */
+export function digestOf(...values: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(values)).digest('base64url').slice(0, 24)
 }

@@ -7,22 +7,22 @@ import type { RemoteAsking, RemoteEvent } from './remote-events.ts'
 import type { RecordKeeper } from './remote-record.ts'
 import { newsIn, type News } from './remote-view.ts'
 
-/** Who hears what another agent tells of its task. */
+/** Receives the events of a delegated task. */
 export interface Listener {
-  /** Hears an event, in the turn with which that is noted. `question` is the number of the last question. */
+  /** Receives an event, in the turn that records it. `question` is the number of the last question. */
   hear(event: RemoteEvent, question: number): void
-  /** Hears again of a question that was open when the process ended, or the work began to run again. */
+  /** Receives an open question again, after a restart of the process or of the work. */
   hearAgain?(event: RemoteAsking, question: number): void
-  /** Nothing more is told. */
+  /** There are no more events. */
   over(): void
-  /** Whether the task is wanted later though its actor has been stopped. */
+  /** Whether the task will be resumed although its actor was stopped. */
   goesOn(): boolean
 }
 
-/** How much an agent may tell of one task. */
+/** The maximum number of events of one task. */
 const MOST_EVENTS = 10_000
 
-/** A task of another agent as it tells it: what is new is passed on, and noted. */
+/** A task of another agent: new events are forwarded and recorded. */
 export class RemoteTask {
   readonly record: RecordKeeper
   readonly #listener: Listener
@@ -30,12 +30,12 @@ export class RemoteTask {
   readonly #identified: (id: string) => void
   #id: string | undefined
   #isSilent = false
-  /** How much has been passed on. */
+  /** The number of forwarded events. */
   passedOn = 0
-  /** What the agent said in place of opening a task. */
+  /** The agent's answer, if it opened no task. */
   reply: Message | undefined
 
-  /** `from` is the id of the actor; `identified` hears the task's id when that is known. */
+  /** `from` is the id of the actor; `identified` is called with the task's id. */
   constructor(record: RecordKeeper, { listener, from }: { readonly listener: Listener; readonly from: string }, identified: (id: string) => void) {
     this.record = record
     this.#listener = listener
@@ -54,7 +54,7 @@ export class RemoteTask {
     return this.reply !== undefined || (state !== undefined && isTerminal(state))
   }
 
-  /** Notes the id of the task. */
+  /** Records the id of the task. */
   identify(id: string): void {
     if (this.#id !== undefined) return
     this.#id = id
@@ -62,12 +62,12 @@ export class RemoteTask {
     if (!this.#isSilent && this.record.now.taskId === undefined) this.record.change({ taskId: id })
   }
 
-  /** From now on nothing is passed on, nor noted. */
+  /** Stops forwarding and recording. */
   silence(): void {
     this.#isSilent = true
   }
 
-  /** Takes what the agent tells. Throws InvalidAgentResponse for what cannot be, and for more than anybody wants to hear. */
+  /** Takes an event of the agent. Throws InvalidAgentResponse for invalid events, and above the maximum number. */
   take(event: StreamResponse): void {
     if ('message' in event) {
       this.reply = event.message
@@ -80,20 +80,20 @@ export class RemoteTask {
     for (const one of newsIn(event, this.record)) this.#pass(one, taskId)
   }
 
-  /** Asks again what was open when the process ended, or the work began to run again. */
+  /** Repeats an open question after a restart of the process or of the work. */
   takeUp(): void {
     const { question } = this.record.now
     if (question && !question.isAnswered) this.#listener.hearAgain?.(question.event, question.number)
   }
 
-  /** Asks again: the agent has refused the answer. Says `false` if it waits for none. */
+  /** Repeats the question after the agent refused the answer. Returns `false` if none is open. */
   askAgain(refusal: string): boolean {
     const { question } = this.record.now
     if (question) this.#ask({ ...question.event, refusal })
     return question !== undefined
   }
 
-  /** Notes that the open question has an answer. */
+  /** Records that the open question has an answer. */
   answered(): void {
     const { question } = this.record.now
     if (question) this.record.change({ question: { ...question, isAnswered: true } })

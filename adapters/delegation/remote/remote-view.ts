@@ -1,17 +1,16 @@
 import type { Artifact, StreamResponse, Task, TaskStatus } from '../../../machines/protocol/objects.ts'
 import type { Part } from '../../../machines/protocol/parts.ts'
 import { placeOf } from '../../client/requests.ts'
-import { digestOf } from '../digest.ts'
-import type { RecordKeeper } from './remote-record.ts'
+import { digestOf, type RecordKeeper } from './remote-record.ts'
 
-/** Which parts of an artifact have been passed on. */
+/** The forwarded parts of an artifact. */
 export interface ToldParts {
   readonly count: number
-  /** Stands for all of them, in their order. */
+  /** The digest of all of them, in order. */
   readonly digest: string
 }
 
-/** What has to be passed on: a status, or an artifact or a chunk of one. */
+/** News to forward: a status, or an artifact or a chunk of one. */
 export type News = { readonly status: TaskStatus } | { readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean }
 
 /** An event of a task. */
@@ -20,9 +19,8 @@ export type TaskResponse = Exclude<StreamResponse, { message: unknown }>
 const NOTHING: ToldParts = { count: 0, digest: '' }
 
 /**
- * What is new in what an agent tells of its task, and notes that it is passed on. Events are new, unless their generation
- * is known; of a task as it is now the status is new if it is another one, and of its artifacts what follows the parts
- * that have been passed on.
+ * The news in an event of the agent's task, which are recorded as forwarded. An event is news unless its generation is known. In a
+ * snapshot of the task, a different status is news, and so are the parts after those that were forwarded.
  */
 export function newsIn(event: TaskResponse, record: RecordKeeper): News[] {
   const { generation } = placeOf(event)
@@ -60,7 +58,7 @@ function noteParts({ artifactId, parts }: Artifact, append: boolean, record: Rec
   record.changeParts(artifactId, { count: count + parts.length, digest: following(digest, parts) })
 }
 
-/** The digest of parts that follow those of another digest. */
+/** Extends a digest by more parts. */
 function following(digest: string, parts: readonly Part[]): string {
   return parts.reduce((before, part) => digestOf(before, part), digest)
 }

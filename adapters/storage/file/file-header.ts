@@ -57,7 +57,7 @@ export function checkHeader(file: string): void {
 export function checkPage1(database: Database, file: string): void {
   throwTwice(() => {
     if (database.prepare('PRAGMA application_id').get()?.application_id === APPLICATION_ID) return undefined
-    return `${file} is incomplete: the beginning of its log ${logOf(file)} is damaged or cut off. Restore a backup.`
+    return `${file} is incomplete: the beginning of its log ${logOf(file)} is damaged or missing. Restore a backup.`
   })
 }
 

@@ -71,7 +71,7 @@ async function refusalIn(response: IncomingMessage, url: string): Promise<A2AErr
   return new A2AError('UnsupportedOperation', `The agent at ${url} refused the WebSocket handshake with HTTP ${status}.`)
 }
 
-/** The body of a response, up to the limit or to where it is cut off. */
+/** The body of a response, up to the limit or to where it ends. */
 async function textOf(response: IncomingMessage): Promise<string> {
   let text = ''
   try {

@@ -23,7 +23,7 @@ const spokenHere = computed(() => spoken.value.filter(message => message.context
 /** The user's choice of destination, until the task changes its state. */
 const wanted = signal<{ readonly target: Target; readonly of: string } | undefined>(undefined)
 
-/** A conversation with the agent: messages, questions, artifacts, cancel. */
+/** The dialogue with the agent: messages, questions, artifacts, cancel. */
 export function TalkPanel() {
   const { box, content } = useStayAtEnd()
   const events = log.value
