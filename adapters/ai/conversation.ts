@@ -6,17 +6,17 @@ import { checkOptions, type OptionKinds } from '../../runtime/primitives/options
 import { isAside } from './model/model-metadata.ts'
 import { filesAndText, onlyText } from './model/model-parts.ts'
 
-/** How much of a conversation a model is told, beside the newest message, which it is told in any case. */
+/** How many earlier messages go into a prompt. The newest message is always in it. */
 export interface ConversationBounds {
-  /** How many messages before the newest. Default 20; 0 for none. */
+  /** The most messages before the newest. Default 20; 0 for none. */
   readonly messages?: number
-  /** How much text they hold in all, with the artifacts that came of them, in characters. The oldest stay out. Default 100,000. */
+  /** The most text of these messages and of their artifacts, in characters. The oldest are dropped. Default 100,000. */
   readonly characters?: number
 }
 
 const BOUNDS: OptionKinds<ConversationBounds> = { messages: true, characters: true }
 
-/** Bounds with the defaults of what is left out of them. */
+/** The bounds with their defaults. */
 export function boundsOf(bounds: ConversationBounds = {}): Required<ConversationBounds> {
   checkOptions(bounds, BOUNDS, 'history', 'history: { messages: 20 }')
   const { messages = 20, characters = 100_000 } = bounds
@@ -24,8 +24,8 @@ export function boundsOf(bounds: ConversationBounds = {}): Required<Conversation
 }
 
 /**
- * The conversation of a task's context as a model is told it, oldest first: the messages of both sides, after those of each
- * earlier task the text of its artifacts, and at last the message that opened the task, with the files in it.
+ * The prompt for a task, oldest message first: the messages of the context, after those of each earlier task the text of its artifacts, and
+ * last the message that opened the task, with its files.
  */
 export async function conversation(work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>, bounds?: ConversationBounds): Promise<ModelMessage[]> {
   const { messages, characters } = boundsOf(bounds)
@@ -41,13 +41,13 @@ export async function conversation(work: Pick<WorkArguments, 'message' | 'histor
   return [...newestWithin(characters, earlier), ...handedOver(elsewhere), ...modelMessage(work.message)]
 }
 
-/** A message as a model is told it; none for one that has nothing to tell. */
+/** A message for the prompt; none for one that only reports progress of the model. */
 export function modelMessage(message: Message): ModelMessage[] {
   if (isAside(message)) return []
   return message.role === 'ROLE_USER' ? [{ role: 'user', content: filesAndText(message.parts) }] : [{ role: 'assistant', content: onlyText(message.parts) }]
 }
 
-/** The newest messages that hold no more text than this. */
+/** The newest messages, up to this much text. */
 export function newestWithin(characters: number, messages: readonly ModelMessage[]): ModelMessage[] {
   let left = characters
   const first = messages.findLastIndex(message => (left -= lengthOf(message)) < 0)
@@ -59,7 +59,7 @@ function lengthOf({ content }: ModelMessage): number {
   return content.reduce((sum, part) => sum + ('text' in part ? part.text.length : 0), 0)
 }
 
-/** Artifacts as what the agent said, oldest first. */
+/** Artifacts as messages of the agent, oldest first. */
 function handedOver(artifacts: readonly EarlierArtifact[]): ModelMessage[] {
   return artifacts.toReversed().map(({ artifact }) => ({ role: 'assistant', content: onlyText(artifact.parts) }))
 }

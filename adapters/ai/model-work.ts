@@ -1,15 +1,44 @@
-import type { OutputInterface } from 'ai'
+import type { LanguageModel, OutputInterface } from 'ai'
+import { A2AError } from '../../machines/protocol/errors.ts'
+import { reply } from '../../runtime/authoring/words.ts'
+import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
-import { checkAnswerOptions, type AnswerOptions } from './answer/answer-options.ts'
+import { type AnswerOptions, type CallOptions, checkAnswerOptions } from './answer/answer-options.ts'
 import { answerWithModel } from './answer/answer-with-model.ts'
-import { checkAi } from './model/peer.ts'
+import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
+import { checkAi, loadAi, noLocalDownloads } from './model/peer.ts'
 
 /**
- * Work that a model does, as {@link answerWithModel} says: `defineAgent({ card, work: modelWork({ model, system: '…' }) })`.
- * Throws TypeError or RangeError for options that cannot be meant, and if the AI SDK is not installed.
+ * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, system: '…' }) })`.
+ * Throws TypeError or RangeError for invalid options, and if the AI SDK is not installed.
  */
 export function modelWork<Output extends OutputInterface = OutputInterface<string, string, never>>(options: AnswerOptions<Output>): WorkFunction {
   checkAi()
   checkAnswerOptions(options)
   return work => answerWithModel(work, options)
+}
+
+/** The options of `modelReply`. Options of `streamText` other than tools are passed on. */
+export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTools' | `on${string}` | `experimental_${string}` | 'includeRawChunks'>, Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {
+  /** A model of any provider, as in `openai('…')`. */
+  readonly model: LanguageModel
+  /** How much of the context goes into the prompt. */
+  readonly history?: ConversationBounds
+}
+
+/**
+ * A negotiation by a model: it replies to each message, with the earlier ones in its prompt, and opens no task:
+ * `defineAgent({ card, negotiate: modelReply({ model, system: '…' }) })`. Throws as `modelWork` does.
+ */
+export function modelReply({ model, history: bounds, ...passedOn }: ReplyOptions): NegotiateFunction {
+  checkAi()
+  checkAnswerOptions({ model })
+  const { messages: limit, characters } = boundsOf(bounds)
+  return async ({ message, history, signal }) => {
+    const { generateText } = await loadAi()
+    const earlier = newestWithin(characters, (await history(limit)).flatMap(modelMessage))
+    const { text } = await generateText({ experimental_download: noLocalDownloads, ...passedOn, model, messages: [...earlier, ...modelMessage(message)], abortSignal: signal })
+    if (text === '') throw new A2AError('InvalidAgentResponse', 'The model said nothing.')
+    return reply(text)
+  }
 }

@@ -4,9 +4,9 @@ import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import { DEFAULT_CHALLENGE, type Authenticate } from '../../runtime/access/authentication.ts'
 
 /**
- * Lets in whom one of these knows: they are asked in their order, and the first that knows wins. If none does and one could
- * not tell, nobody can tell yet: its error is thrown, Overloaded before others. The card lists all their schemes, and that
- * one of them is enough. A principal of the same id is the same principal, whichever knew it.
+ * Accepts a caller that any of these functions identifies. They are called in order; the first principal wins. If none gives one and
+ * one of them threw, its error is thrown, Overloaded before others. The card lists all schemes as alternatives. Principals with the
+ * same id are the same principal, whichever function gave them.
  */
 export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Authenticate {
   if (ways.length === 0 || ways.some(way => typeof way !== 'function')) throw new TypeError('anyOf takes authenticate functions: anyOf(bearerJwt({ … }), apiKey({ … })).')
@@ -31,7 +31,7 @@ export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Auth
   })
 }
 
-/** The schemes of all. Throws TypeError if one name stands for two. */
+/** The schemes of all functions. Throws TypeError if two different schemes have the same name. */
 function united(ways: readonly Authenticate[]): Record<string, SecurityScheme> {
   const schemes = new Map<string, SecurityScheme>()
   for (const [name, scheme] of ways.flatMap(({ securitySchemes = {} }) => Object.entries(securitySchemes))) {

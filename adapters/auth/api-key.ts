@@ -1,17 +1,16 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
 import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { bearerToken } from './bearer-token.ts'
-import { described } from './described.ts'
+import { bearerToken, described } from './schemes.ts'
 
-/** Which keys there are, and where they are looked for. */
+/** The options of `apiKey`. */
 export interface ApiKeyOptions {
   /**
-   * The key, or the keys, of each principal by its id; or a function that looks one up, whose comparing is its own. Two keys
-   * of one principal let it change from one to the other.
+   * The key or keys of each principal, by its id; or a function that looks up the principal of a key, and has to compare in constant time
+   * itself. Two keys for one principal allow a change of keys.
    */
   readonly keys: Readonly<Record<string, string | readonly string[]>> | ((key: string) => Principal | undefined | Promise<Principal | undefined>)
-  /** The header that has the key. Default `x-api-key`; `authorization` wants `Authorization: Bearer KEY`. */
+  /** The header with the key. Default `x-api-key`. With `authorization`, the key is expected as `Authorization: Bearer KEY`. */
   readonly header?: string
   /** The name of the scheme in the card. Default `apiKey`. */
   readonly scheme?: string
@@ -19,11 +18,11 @@ export interface ApiKeyOptions {
 
 const OPTIONS: OptionKinds<ApiKeyOptions> = { keys: true, header: true, scheme: textSuchAs("'apiKey'") }
 
-/** Lets in who knows a key. Keys are compared in constant time. Throws TypeError for keys or a header that cannot be. */
+/** Authenticates callers by an API key, compared in constant time. Throws TypeError for an invalid key or header. */
 export function apiKey(options: ApiKeyOptions): Authenticate {
   checkOptions(options, OPTIONS, 'apiKey', "apiKey({ keys: { anna: '…' } })")
   const { keys, header = 'x-api-key', scheme: name = 'apiKey' } = options
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(header)) throw new TypeError(`header has to be the name of a header, not ${JSON.stringify(header)}.`)
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(header)) throw new TypeError(`header has to be a header name, not ${JSON.stringify(header)}.`)
   const principalOf = typeof keys === 'function' ? keys : lookUp(keys)
   if (header.toLowerCase() === 'authorization') {
     const scheme = { httpAuthSecurityScheme: { scheme: 'Bearer' } }
@@ -37,7 +36,7 @@ function given<T>(key: string | undefined, principalOf: (key: string) => T): T |
   return key === undefined || key === '' ? undefined : principalOf(key)
 }
 
-/** Finds the principal of a key. All keys are looked at, whichever it is: how long that takes tells nothing. */
+/** Finds the principal of a key. Compares all keys every time, so that the duration reveals nothing. */
 function lookUp(keys: Readonly<Record<string, string | readonly string[]>>): (key: string) => Principal | undefined {
   const known = Object.entries(keys).flatMap(([id, own]) => [own].flat().map(key => ({ id, digest: digestOf(checkedKey(id, key)) })))
   if (known.length === 0) throw new TypeError("keys holds no key. Give each caller one: { keys: { anna: '…' } }.")
@@ -51,12 +50,12 @@ function lookUp(keys: Readonly<Record<string, string | readonly string[]>>): (ke
 }
 
 function checkedKey(id: string, key: unknown): string {
-  if (id === '') throw new TypeError('keys has a principal without a name.')
+  if (id === '') throw new TypeError('keys has a principal with an empty id.')
   if (typeof key === 'string' && /^[\x21-\x7e]+$/.test(key)) return key
-  throw new TypeError(`The key of ${id} has to be letters, digits and signs of ASCII, without spaces.`)
+  throw new TypeError(`The key of ${id} has to be printable ASCII characters without spaces.`)
 }
 
-/** Keys of all lengths are compared by digests of one length. */
+/** Keys of any length become digests of equal length, which `timingSafeEqual` requires. */
 function digestOf(key: string): Buffer {
   return createHash('sha256').update(key).digest()
 }

@@ -1,7 +1,4 @@
-/**
- * taskchart/auth: ready `authenticate` functions for `createRuntime`, for tokens and for API keys. Each says in the card how
- * one shows who one is.
- */
+/** taskchart/auth: `authenticate` functions for `createRuntime`, for JWTs and API keys. Each adds its security scheme to the card. */
 export { anyOf } from './any-of.ts'
 export { apiKey, type ApiKeyOptions } from './api-key.ts'
 export { bearerJwt } from './bearer-jwt.ts'

@@ -1,37 +1,37 @@
 import { KeyObject } from 'node:crypto'
 import type { JWTVerifyGetKey } from 'jose'
+import type * as jose from 'jose'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { textsSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { wholeBody } from '../client/transports/body.ts'
-import type { Jose } from './jose.ts'
 import type { JwtKeys } from './jwt-options.ts'
 
-/** Verifies with these keys: their kind, and what jose takes for them. */
+/** The kind of the keys, and how jose gets them. */
 export interface KeySource {
   readonly kind: 'public' | 'secret'
   readonly open: (jose: Jose) => KeyObject | JWTVerifyGetKey
 }
 
-/** The options that say where keys are from, and by which algorithms they count, for those who take them among others. */
+/** The options for keys and algorithms, for functions that accept these and others. */
 export const KEY_OPTIONS: OptionKinds<JwtKeys & { readonly algorithms?: unknown }> = { jwksUrl: true, keysCooldownMs: true, keysMaxAgeMs: true, jwks: true, key: true, algorithms: textsSuchAs("['ES256']") }
 
-/** How long after a fetch that failed none is tried. */
+/** For how long after a failed fetch no other is started. */
 const RETRY_MS = 5_000
 
 const SHORTEST_SECRET_BYTES = 32
 
-/** The largest set of keys that is fetched. jose follows no redirect, and waits for 5 seconds. */
+/** The largest key set that is fetched. jose follows no redirects, and has a timeout of 5 seconds. */
 const LARGEST_SET_BYTES = 2 ** 20
 
-/** For whom keys are, as errors call it: the function that takes them, and what is checked by them. */
+/** For error messages: the function that has the keys as options, and what the keys verify. */
 export interface KeyUse {
   readonly taker: string
   readonly checked: string
 }
 
-/** Where keys come from, checked. Throws TypeError or RangeError for what can be none. */
+/** Checks the key options. Throws TypeError or RangeError for invalid ones. */
 export function keySource(keys: JwtKeys, clock: Pick<Clock, 'now'>, use: KeyUse): KeySource {
   const given = ['jwksUrl', 'jwks', 'key'].filter(name => name in keys)
   if (given.length !== 1) throw new TypeError(`Give ${use.taker} exactly one of jwksUrl, jwks and key, not ${given.join(' and ') || 'none'}.`)
@@ -50,17 +50,17 @@ export function keySource(keys: JwtKeys, clock: Pick<Clock, 'now'>, use: KeyUse)
 
 function oneKey(key: unknown): KeySource {
   if (!(key instanceof KeyObject) || key.type === 'private') {
-    throw new TypeError('key has to be a public key, createPublicKey(pem), or a shared secret, createSecretKey(bytes): both of node:crypto.')
+    throw new TypeError('key has to be a public key, createPublicKey(pem), or a shared secret, createSecretKey(bytes), both from node:crypto.')
   }
   const { type: kind, symmetricKeySize = SHORTEST_SECRET_BYTES } = key
-  if (symmetricKeySize < SHORTEST_SECRET_BYTES) throw new RangeError(`key has ${symmetricKeySize} bytes. A secret that could not be guessed has at least ${SHORTEST_SECRET_BYTES}.`)
+  if (symmetricKeySize < SHORTEST_SECRET_BYTES) throw new RangeError(`key has ${symmetricKeySize} bytes. A secret needs at least ${SHORTEST_SECRET_BYTES}.`)
   return { kind, open: () => key }
 }
 
 function checkSet(jwks: unknown): void {
   const keys = isObject(jwks) ? jwks.keys : undefined
-  if (!Array.isArray(keys) || keys.length === 0 || !keys.every(isObject)) throw new TypeError('jwks has to be a set of public keys: { keys: [{ kty, … }] }.')
-  if (keys.some(key => 'd' in key || 'k' in key)) throw new TypeError('jwks holds a key that is secret. Give the public ones only.')
+  if (!Array.isArray(keys) || keys.length === 0 || !keys.every(isObject)) throw new TypeError('jwks has to be a public key set: { keys: [{ kty, … }] }.')
+  if (keys.some(key => 'd' in key || 'k' in key)) throw new TypeError('jwks contains a private or secret key. Give only public keys.')
 }
 
 function checkedUrl(given: string | URL): URL {
@@ -71,8 +71,8 @@ function checkedUrl(given: string | URL): URL {
 }
 
 /**
- * Keys that are fetched when they are needed: never twice at once, not for a key that was not there a moment ago, and not
- * for a while after a fetch has failed. That nobody can have them is no fault of the token: it gets Overloaded.
+ * A remote key set, fetched on demand: one fetch at a time, none during the cooldown for a key that is missing, and none for a while after
+ * a failed fetch. A failed fetch is not the fault of the token: it gives Overloaded.
  */
 function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; cacheMaxAge: number }, clock: Pick<Clock, 'now'>, { checked }: KeyUse): JWTVerifyGetKey {
   let failed: { readonly untilMs: number; readonly error: unknown } | undefined
@@ -92,13 +92,48 @@ function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; c
     } catch (error) {
       if (isOfToken(error)) throw error
       if (!recentFailure()) failed = { untilMs: clock.now() + RETRY_MS, error }
-      throw new A2AError('Overloaded', `Nobody can check ${checked} just now. Try again later.`, { retryAfterMs: RETRY_MS, cause: error })
+      throw new A2AError('Overloaded', `The keys for ${checked} cannot be fetched now. Retry later.`, { retryAfterMs: RETRY_MS, cause: error })
     }
   }
 }
 
-/** True for what is wrong with a token: it names a key or an algorithm that is not there. */
+/** Whether the token is at fault: the key set lacks its key, or its algorithm is not supported. */
 function isOfToken(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown }
   return code === 'ERR_JWKS_NO_MATCHING_KEY' || code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS' || code === 'ERR_JOSE_NOT_SUPPORTED'
+}
+
+/** Verifies JWTs: an optional peer, loaded for the first token. */
+type Jose = typeof jose
+
+/** Throws TypeError with the install command if jose is not installed. */
+export function checkJose(resolve: (name: string) => unknown = name => import.meta.resolve(name)): void {
+  try {
+    resolve('jose')
+  } catch (cause) {
+    throw new TypeError('bearerJwt verifies tokens with jose. Install it: npm install jose', { cause })
+  }
+}
+
+/** Loads jose. Later calls get the same module. */
+export function loadJose(): Promise<Jose> {
+  return import('jose')
+}
+
+/** Algorithms whose signatures a public key verifies. */
+const PUBLIC = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'Ed25519', 'EdDSA']
+
+/** Algorithms that sign and verify with one shared secret. */
+const SECRET = ['HS256', 'HS384', 'HS512']
+
+/**
+ * The algorithms that tokens may be signed with: the ones in the options, else all that fit the kind of key. A public key never serves as
+ * a secret, and `none` is never allowed, whatever the header of a token says. Throws TypeError for an algorithm that does not fit.
+ */
+export function allowedAlgorithms(kind: 'public' | 'secret', wanted?: readonly string[]): string[] {
+  const fitting = kind === 'public' ? PUBLIC : SECRET
+  const algorithms = [...(wanted ?? fitting)]
+  const wrong = algorithms.find(algorithm => !fitting.includes(algorithm))
+  if (algorithms.length > 0 && wrong === undefined) return algorithms
+  throw new TypeError(`algorithms has to name some of ${fitting.join(', ')}, the algorithms for a ${kind} key${wrong === undefined ? '' : `, not ${JSON.stringify(wrong)}`}.`)
 }

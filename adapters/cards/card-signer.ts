@@ -6,33 +6,33 @@ import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers } from './peers.ts'
 import { signingKey, type PrivateKey } from './signing-key.ts'
 
-/** By what a card is signed. */
+/** The options of `cardSigner`. */
 export interface CardSignerOptions {
   /** The private key: EC (P-256, P-384, P-521), RSA or Ed25519. */
   readonly key: PrivateKey
-  /** The name of the key, by which it is found among the public ones. Default that of the JWK, else its thumbprint (RFC 7638). */
+  /** The key id, by which verifiers find the public key. Default that of the JWK, else its thumbprint (RFC 7638). */
   readonly kid?: string
   /** The algorithm. Default that of the JWK, else ES256, ES384 or ES512 by the curve, RS256, or EdDSA. */
   readonly alg?: string
-  /** Where the public keys are, for who wants to look: an https: address, or an http: one on this machine. It is told, and nobody has to trust it. */
+  /** The URL of the public key set: https, or http on this machine. It is a hint in the header; verifiers need not trust it. */
   readonly jku?: string
 }
 
 const OPTIONS: OptionKinds<CardSignerOptions> = { key: true, kid: textSuchAs("'2026-01'"), alg: true, jku: true }
 
 /**
- * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the card in its canonical
- * form (RFC 8785), made by the official SDK. A card that also has the members of A2A 0.3 is signed as a whole, and its 1.0 form
- * once more for verifiers that know 1.0 alone. A card with `securitySchemes` gets another signature, over the form by which the
- * SDK's own clients verify. Signatures that a card has stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for wrong options.
+ * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the canonical form of the card
+ * (RFC 8785), which the official SDK makes. A card that also has members of A2A 0.3 gets a signature over all of it, and one over its 1.0
+ * form for verifiers that know only 1.0. A card with `securitySchemes` gets one more, over the form that the SDK's clients verify.
+ * Existing signatures stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for invalid options.
  */
 export function cardSigner(options: CardSignerOptions): SignCard {
   checkCardPeers()
   checkOptions(options, OPTIONS, 'cardSigner', 'cardSigner({ key: createPrivateKey(pem) })')
   const { key: given, kid: wanted, alg: algorithm, jku } = options
   const { key, alg, kid: named } = signingKey(given, algorithm)
-  if (wanted === '') throw new TypeError('kid has to be the name of the key. Leave it out for its thumbprint.')
-  if (jku !== undefined && !isTrustworthy(jku)) throw new TypeError(`jku has to be an https: address, or an http: one on this machine, not ${JSON.stringify(jku)}.`)
+  if (wanted === '') throw new TypeError('kid has to be a key id. Omit it to use the thumbprint of the key.')
+  if (jku !== undefined && !isTrustworthy(jku)) throw new TypeError(`jku has to be an https: URL, or an http: one on this machine, not ${JSON.stringify(jku)}.`)
   return async card => {
     const peers = await loadCardPeers()
     const kid = wanted ?? named ?? (await peers.jose.calculateJwkThumbprint(createPublicKey(key).export({ format: 'jwk' })))

@@ -4,52 +4,51 @@ import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { allowedAlgorithms } from '../auth/jwt-algorithms.ts'
-import { KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
+import { allowedAlgorithms, KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
 import type { VerifyCard } from '../client/options.ts'
 import { asCurrentCard } from '../v03/card.ts'
 import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers, type CardPeers } from './peers.ts'
 
-/** Whose signatures count: the public keys, in exactly one of three forms, and how they may have been used. */
+/** The options of `cardVerifier`: the public keys, in exactly one of three forms, and the allowed algorithms. */
 export type CardVerifierOptions = JwtKeys & {
-  /** The algorithms that count. Default all that public keys have; never `none`, and none that is of a secret. */
+  /** The allowed algorithms. Default all for public keys; never `none` or one with a shared secret. */
   readonly algorithms?: readonly string[]
   readonly clock?: Pick<Clock, 'now'>
 }
 
 const OPTIONS: OptionKinds<CardVerifierOptions> = { ...KEY_OPTIONS, clock: true }
 
-/** A card that is to be trusted: as much of it as was signed, and the key that signed it. */
+/** A verified card: its signed members, and the key of the signature. */
 export interface VerifiedCard {
   readonly card: AgentCard
   readonly kid: string
   readonly alg: string
-  /** Members that the card had and that were not signed. */
+  /** The names of members of the document that were not signed. */
   readonly left: readonly string[]
 }
 
-/** So many signatures of one card are looked at: more are no rotation of keys. */
+/** The most signatures that a card may have. A rotation of keys needs fewer. */
 const MOST_SIGNATURES = 16
 
 /**
- * Verifies cards (§8.4.3), for `connect(url, { verifyCard: cardVerifier({ jwksUrl }) })`: one of a card's signatures has to be of a
- * trusted key, over the card as it is: with the members of A2A 0.3, if it has them. Gives what was signed, and nothing else. Keys come from where you say alone: what a card says of that (`jku`) is not looked at. Rejects
- * with InvalidAgentResponse that says what is wrong with each signature, Overloaded when the keys cannot be fetched. Needs
- * `@a2a-js/sdk` and `jose`. Throws TypeError or RangeError for wrong options.
+ * Verifies cards (§8.4.3), for `connect(url, { verifyCard: cardVerifier({ jwksUrl }) })`. One signature of the card has to be by a
+ * trusted key, over the whole card, including its members of A2A 0.3. Resolves with the signed members only. Keys come from the options
+ * alone; the card's `jku` is ignored. Rejects with InvalidAgentResponse, which says what is wrong with each signature, or with Overloaded
+ * when the keys cannot be fetched. Needs `@a2a-js/sdk` and `jose`. Throws TypeError or RangeError for invalid options.
  */
 export function cardVerifier(options: CardVerifierOptions): VerifyCard {
   const verify = openVerifier(options)
   return async (given, url) => (await verify(given, url)).card
 }
 
-/** Does what `cardVerifier` does, and tells which signature holds. */
+/** Like `cardVerifier`, and says which signature is valid. */
 export function openVerifier(options: CardVerifierOptions): (given: unknown, url: string) => Promise<VerifiedCard> {
   checkCardPeers()
   checkOptions(options, OPTIONS, 'cardVerifier', 'cardVerifier({ jwksUrl })')
   const { kind, open } = keySource(options, options.clock ?? systemClock, { taker: 'cardVerifier', checked: 'cards' })
-  if (kind === 'secret') throw new TypeError('key has to be a public key: who can verify a card by a secret can sign one.')
+  if (kind === 'secret') throw new TypeError('key has to be a public key: a secret that verifies cards can also sign them.')
   const algorithms = allowedAlgorithms('public', options.algorithms)
   let opening: Promise<Trusted> | undefined
   const opened = async () => {
@@ -67,7 +66,7 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
     const forms = canonicalForms(given as object, trusted)
     const faults: string[] = []
     for (const [index, signature] of signatures.entries()) {
-      const found = await held(signature, forms, trusted)
+      const found = await verified(signature, forms, trusted)
       if (typeof found === 'string') faults.push(`signature ${index + 1} ${found}`)
       else return { kid: found.kid, alg: found.alg, ...signedOf(given as object, found.form) }
     }
@@ -75,13 +74,13 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
   }
 }
 
-/** What a signature is verified by. */
+/** The means to verify a signature. */
 interface Trusted extends CardPeers {
   readonly keys: ReturnType<ReturnType<typeof keySource>['open']>
   readonly algorithms: string[]
 }
 
-/** The card of a canonical form, which has no empty members, and the members of the document that the form lacks. */
+/** The card in a canonical form, which omits empty members, and the members of the document that the form lacks. */
 function signedOf(document: object, form: string): Pick<VerifiedCard, 'card' | 'left'> {
   const content = { capabilities: {}, ...(JSON.parse(form) as object) }
   const card = decode(AgentCardSchema, asCurrentCard(content), 'card')
@@ -89,33 +88,33 @@ function signedOf(document: object, form: string): Pick<VerifiedCard, 'card' | '
   return { card, left: Object.keys(document).filter(member => !Object.hasOwn(signed, member)) }
 }
 
-/** A signature that holds, and over which form; else what is wrong with it. */
-async function held(signature: AgentCardSignature, forms: readonly string[], { jose, keys, algorithms }: Trusted): Promise<Pick<VerifiedCard, 'kid' | 'alg'> & { form: string } | string> {
+/** The key and the form of a valid signature; else what is wrong with it, as text. */
+async function verified(signature: AgentCardSignature, forms: readonly string[], { jose, keys, algorithms }: Trusted): Promise<Pick<VerifiedCard, 'kid' | 'alg'> & { form: string } | string> {
   const { alg, kid, isPartial } = headerOf(signature, jose)
-  if (alg === undefined) return 'has a protected header that cannot be read, or names no algorithm (alg)'
-  if (!algorithms.includes(alg)) return `is made with ${JSON.stringify(alg.slice(0, 32))}, which does not count: ${algorithms.join(', ')} do`
-  if (kid === undefined) return 'names no key (kid)'
-  if (isPartial) return 'is over a part of the card only, for verifiers that do not know the rest'
+  if (alg === undefined) return 'has an unreadable protected header, or no algorithm (alg) in it'
+  if (!algorithms.includes(alg)) return `is made with ${JSON.stringify(alg.slice(0, 32))}, which is not allowed: ${algorithms.join(', ')} are`
+  if (kid === undefined) return 'has no key id (kid)'
+  if (isPartial) return 'is over only a part of the card, for verifiers that do not know the rest'
   const key = `${JSON.stringify(kid.slice(0, 128))} (${alg})`
   const { header, ...jws } = signature
   for (const form of forms) {
     const given = { ...jws, payload: jose.base64url.encode(form), ...(header && { header }) }
     try {
-      // Two calls, as jose's types tell a key from a function that finds one.
+      // Two calls: jose has separate overloads for a key and for a function that finds one.
       if (typeof keys === 'function') await jose.flattenedVerify(given, keys as Parameters<typeof jose.flattenedVerify>[1], { algorithms })
       else await jose.flattenedVerify(given, keys, { algorithms })
       return { kid, alg, form }
     } catch (error) {
       if (isA2AError(error)) throw error
       const { code } = error as { readonly code?: unknown }
-      if (code === 'ERR_JWKS_NO_MATCHING_KEY') return `is of the key ${key}, which is not among those that are trusted`
+      if (code === 'ERR_JWKS_NO_MATCHING_KEY') return `is by the key ${key}, which is not trusted`
       if (code !== 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED') return `by ${key} cannot be checked: ${(error as Error).message}`
     }
   }
-  return `by ${key} does not fit: the card was changed after it was signed, or another key signed it`
+  return `by ${key} does not match: the card was changed after it was signed, or another key signed it`
 }
 
-/** What a signature says of itself. Only the header that it protects counts. */
+/** The protected header of a signature. The unprotected one is ignored. */
 function headerOf(signature: AgentCardSignature, jose: CardPeers['jose']): { readonly alg?: string; readonly kid?: string; readonly isPartial?: boolean } {
   try {
     const { alg, kid, ...others } = jose.decodeProtectedHeader(signature)
@@ -126,5 +125,5 @@ function headerOf(signature: AgentCardSignature, jose: CardPeers['jose']): { rea
 }
 
 function untrusted({ name }: AgentCard, url: string, faults: readonly string[]): A2AError {
-  return new A2AError('InvalidAgentResponse', `The card of ${name} at ${url} is not to be trusted: ${faults.join('; ')}.`)
+  return new A2AError('InvalidAgentResponse', `The card of ${name} at ${url} cannot be trusted: ${faults.join('; ')}.`)
 }

@@ -1,13 +1,13 @@
 import type * as sdk from '@a2a-js/sdk'
 import type * as jose from 'jose'
 
-/** What cards are signed and verified by: the official SDK and jose, both optional peers. */
+/** The packages that sign and verify cards: the official SDK and jose, both optional peers. */
 export interface CardPeers {
   readonly sdk: typeof sdk
   readonly jose: typeof jose
 }
 
-/** Throws TypeError that says how to install them, if they are not there. */
+/** Throws TypeError with the install command if one of them is not installed. */
 export function checkCardPeers(resolve: (name: string) => unknown = name => import.meta.resolve(name)): void {
   try {
     resolve('@a2a-js/sdk')
@@ -17,7 +17,7 @@ export function checkCardPeers(resolve: (name: string) => unknown = name => impo
   }
 }
 
-/** Loads them, once. */
+/** Loads both. Later calls get the same modules. */
 export async function loadCardPeers(): Promise<CardPeers> {
   const [sdk, jose] = await Promise.all([import('@a2a-js/sdk'), import('jose')])
   return { sdk, jose }

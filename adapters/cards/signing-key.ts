@@ -1,9 +1,9 @@
 import { createPrivateKey, KeyObject, type JsonWebKey } from 'node:crypto'
 
-/** A private key: `createPrivateKey(pem)` of node:crypto, or a JWK (RFC 7517), whose `kid` and `alg` count. */
+/** A private key: `createPrivateKey(pem)` from node:crypto, or a JWK (RFC 7517), whose `kid` and `alg` are used. */
 export type PrivateKey = KeyObject | (JsonWebKey & { readonly kid?: string; readonly alg?: string })
 
-/** What signs, and how: `kid` is the name that the key brings, if any. */
+/** A key to sign with, and its algorithm; `kid` is the key id in the JWK, if any. */
 export interface SigningKey {
   readonly key: KeyObject
   readonly alg: string
@@ -12,7 +12,7 @@ export interface SigningKey {
 
 const RSA = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
 
-/** The algorithms that fit a kind of key, or a curve; the first is the default. */
+/** The algorithms for a kind of key or a curve; the first is the default. */
 const FITTING: Readonly<Record<string, readonly string[]>> = {
   rsa: RSA,
   prime256v1: ['ES256'],
@@ -21,24 +21,24 @@ const FITTING: Readonly<Record<string, readonly string[]>> = {
   ed25519: ['EdDSA', 'Ed25519']
 }
 
-/** Reads a private key. Throws TypeError for what is none, and for an algorithm that does not fit it. */
+/** Reads a private key. Throws TypeError for anything else, and for an algorithm that does not fit the key. */
 export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
   const named = given instanceof KeyObject ? {} : given
   const key = given instanceof KeyObject ? given : fromJwk(given)
-  if (key.type !== 'private') throw new TypeError(`key has to be a private key, not a ${key.type} one: a signature by a secret is one that everybody makes who can verify it.`)
+  if (key.type !== 'private') throw new TypeError(`key has to be a private key, not a ${key.type} one: whoever can verify a signature by a secret can also make it.`)
   const { asymmetricKeyType: kind = '', asymmetricKeyDetails: { namedCurve = kind } = {} } = key
   const fitting = FITTING[namedCurve]
-  if (!fitting) throw new TypeError(`key is of the kind ${namedCurve}, by which no card can be signed. Take an EC key (P-256, P-384, P-521), an RSA or an Ed25519 one.`)
+  if (!fitting) throw new TypeError(`key is of the kind ${namedCurve}, which cannot sign cards. Use an EC key (P-256, P-384, P-521), an RSA or an Ed25519 one.`)
   const { alg = wanted ?? String(fitting[0]), kid } = named
   if (!fitting.includes(alg) || (wanted !== undefined && wanted !== alg)) throw new TypeError(`alg has to be ${fitting.join(' or ')} for this key, not ${JSON.stringify(wanted ?? alg)}.`)
   return { key, alg, kid }
 }
 
 function fromJwk(jwk: JsonWebKey): KeyObject {
-  if (jwk.kty === 'oct') throw new TypeError('key has to be a private key, not a secret one: a signature by a secret is one that everybody makes who can verify it.')
+  if (jwk.kty === 'oct') throw new TypeError('key has to be a private key, not a secret one: whoever can verify a signature by a secret can also make it.')
   try {
     return createPrivateKey({ key: jwk, format: 'jwk' })
   } catch (cause) {
-    throw new TypeError('key has to be a private key: createPrivateKey(pem) of node:crypto, or a JWK with its private members.', { cause })
+    throw new TypeError('key has to be a private key: createPrivateKey(pem) from node:crypto, or a JWK with its private members.', { cause })
   }
 }

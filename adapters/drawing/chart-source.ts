@@ -1,20 +1,19 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionsOf } from './chart-parts.ts'
-import { actionName, guardName, isGiven } from './chart-words.ts'
+import { actionName, guardName, isGiven, transitionsOf } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>
 
-/** What a chart that {@link chartSource} wrote begins with. */
+/** The first line of the text that {@link chartSource} writes. */
 export const SOURCE_BEGINS = '// Drawn by taskchart graph.'
 
-/** A module of JavaScript that exports the chart as `machine`, for tools that read the source of charts, such as Stately's editor. */
+/** A JavaScript module that exports the chart as `machine`, for tools that read the source of charts, such as Stately's editor. */
 export function chartSource(machine: AnyStateMachine): string {
   return `${SOURCE_BEGINS}\nimport { createMachine } from 'xstate'\n\nexport const machine = createMachine(${JSON.stringify(configOf(machine), null, 2)})\n`
 }
 
 /**
- * A chart as one literal of XState's `createMachine`, without helpers that a tool would have to run.
- * Actions, guards and actors are names; context, inputs and implementations are left out.
+ * A chart as one literal for XState's `createMachine`, so that a tool needs to run no code. Actions, guards and actors are names;
+ * context, inputs and implementations are omitted.
  */
 function configOf({ root }: AnyStateMachine): Config {
   return { id: root.id, ...stateConfig(root) }
@@ -36,7 +35,7 @@ function stateConfig(node: AnyStateNode): Config {
   }
 }
 
-/** The transitions of a state, and the actors that it invokes, under the members of the config that hold them. */
+/** The transitions and invoked actors of a state, under the members of the config that hold them. */
 function transitionsConfig(node: AnyStateNode): Config {
   const held: Record<'on' | 'after' | 'state', Record<string, Config[]>> = { on: {}, after: {}, state: {} }
   const actors = node.invoke.map(({ id, src }) => ({ ofActor: id, config: { ...(isGiven(id) && { id }), ...(isGiven(src) && { src }) } as Record<string, unknown> }))
@@ -58,7 +57,7 @@ function transitionsConfig(node: AnyStateNode): Config {
   }
 }
 
-/** The members of an invoked actor's config that hold its transitions. */
+/** The members of an invoked actor's config with its transitions. */
 const HANDLERS = { done: 'onDone', error: 'onError', snapshot: 'onSnapshot' } as const
 
 function transitionConfig({ target, guard, actions, reenter, description }: AnyTransitionDefinition & { description?: string }): Config {

@@ -1,8 +1,7 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionsOf } from './chart-parts.ts'
-import { occasionOf } from './chart-words.ts'
+import { occasionOf, transitionsOf } from './chart-parts.ts'
 
-/** A chart as a drawing for mermaid (`stateDiagram-v2`): its states, nested as they are, and what leads from one to another. */
+/** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states and the transitions between them. */
 export function chartMermaid({ root }: AnyStateMachine): string {
   return ['stateDiagram-v2', ...insideOf(root, '  '), ''].join('\n')
 }
@@ -14,7 +13,7 @@ function insideOf(node: AnyStateNode, indent: string): string[] {
   return [...(initial ? [`${indent}[*] --> ${nameOf(initial)}`] : []), ...regions, ...states.flatMap(state => arrowsOf(state, indent))]
 }
 
-/** A state, with what is in it; one with tags says so. */
+/** A state with its tags and its children. */
 function drawn(node: AnyStateNode, indent: string): string[] {
   const label = [node.key, ...node.tags.map(tag => `#${tag}`)].join(' ')
   const name = `${indent}state "${label}" as ${nameOf(node)}`
@@ -31,7 +30,7 @@ function labelOf({ source, eventType, guard }: AnyTransitionDefinition): string 
   return words === '' ? '' : `: ${words}`
 }
 
-/** Ids with dots are none for mermaid. */
+/** mermaid allows no dots in ids. */
 function nameOf({ id }: AnyStateNode): string {
   return id.replaceAll(/[^\w]/g, '_')
 }

@@ -1,27 +1,26 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from './chart-parts.ts'
-import { actionName, guardName, isGiven } from './chart-words.ts'
+import { actionName, guardName, isGiven, statesOf, transitionName, transitionsOf } from './chart-parts.ts'
 
-/** An actor that a state invokes: its id, and the name of its logic, if it has one. */
+/** An actor that a state invokes: its id, and the name of its logic, if any. */
 export interface OutlineActor {
   readonly id: string
   readonly src?: string
 }
 
-/** A state of a chart, with what it does. */
+/** A state of a chart. */
 export interface OutlineState {
-  /** As XState gives it: `task.active.working`. */
+  /** XState's id: `task.active.working`. */
   readonly id: string
   readonly key: string
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** The id of the state that it is in; none for the chart itself. */
+  /** The id of its parent; none for the root. */
   readonly parent?: string
-  /** Ids of the states that it begins in; of a history state those for when there is no history yet. */
+  /** Ids of its initial states; for a history state, those to enter without history. */
   readonly initial: readonly string[]
   readonly history?: 'shallow' | 'deep'
   readonly tags: readonly string[]
   readonly description?: string
-  /** Names of its actions. */
+  /** Names of actions. */
   readonly entry: readonly string[]
   readonly exit: readonly string[]
   readonly invoke: readonly OutlineActor[]
@@ -29,27 +28,27 @@ export interface OutlineState {
 
 /** A transition of a chart. */
 export interface OutlineTransition {
-  /** Unique in its chart; the name by which tests tell whether they reached it. */
+  /** Unique in its chart. Tests report coverage of transitions by this name. */
   readonly name: string
-  /** The id of the state that it leaves. */
+  /** The id of its state. */
   readonly source: string
-  /** The type of its event as XState has it; empty for one that needs none. */
+  /** The type of its event in XState; empty for an eventless one. */
   readonly event: string
   readonly guard?: string
   readonly actions: readonly string[]
-  /** Ids of the states that it enters; none when it stays. */
+  /** Ids of its targets; empty if it has none. */
   readonly targets: readonly string[]
   readonly description?: string
 }
 
-/** Everything of a chart that a drawing shows, as JSON. States stand after those that they are in. */
+/** All that a drawing shows of a chart, as JSON. Parents come before their children. */
 export interface ChartOutline {
   readonly id: string
   readonly states: readonly OutlineState[]
   readonly transitions: readonly OutlineTransition[]
 }
 
-/** What a chart is made of. */
+/** The outline of a chart. */
 export function outlineOf({ root }: AnyStateMachine): ChartOutline {
   const states = statesOf(root)
   return { id: root.id, states: states.map(stateOf), transitions: states.flatMap(transitionsOf).map(transitionOf) }
@@ -62,7 +61,7 @@ function stateOf(node: AnyStateNode): OutlineState {
     initial: beginningOf(node).map(({ id }) => id),
     ...(type === 'history' && { history: history === 'deep' ? 'deep' : 'shallow' }),
     tags: [...tags], ...(typeof description === 'string' && { description }),
-    // Not `node.entry` and `node.exit`, in which XState has the timers of `after` too.
+    // `node.entry` and `node.exit` also contain XState's timers of `after`.
     entry: namesOf(config.entry), exit: namesOf(config.exit),
     invoke: invoke.map(({ id, src }) => ({ id, ...(isGiven(src) && { src }) }))
   }
@@ -75,7 +74,7 @@ function beginningOf(node: AnyStateNode): readonly AnyStateNode[] {
   return target === undefined ? beginningOf(node.parent) : [stateAt(node.parent, target)]
 }
 
-/** The state at a path below another, or with an id. */
+/** The state at a path below a state, or with an id. */
 function stateAt(node: AnyStateNode, path: string): AnyStateNode {
   if (path.startsWith('#')) return node.machine.getStateNodeById(path)
   return path.split('.').filter(key => key !== '').reduce((at, key) => at.states[key] as AnyStateNode, node)

@@ -4,10 +4,9 @@ import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../ru
 import { openTelemetryApi, type Api } from './api.ts'
 
 /**
- * Traces with OpenTelemetry, for `createRuntime({ agent, telemetry: openTelemetry() })` and `connect(url, { telemetry })`:
- * by the tracer provider, the propagator and the context manager that the app registers, before or after. Without a provider
- * nothing is traced. Errors in these are told to OpenTelemetry's `diag` alone. Throws TypeError where `@opentelemetry/api`
- * is not installed.
+ * Traces with OpenTelemetry, for `createRuntime({ agent, telemetry: openTelemetry() })` and `connect(url, { telemetry })`. Uses the tracer
+ * provider, the propagator and the context manager that the app registers, before or after this call. Without a provider nothing is traced.
+ * Errors of these go to OpenTelemetry's `diag` only. Throws TypeError if `@opentelemetry/api` is not installed.
  */
 export function openTelemetry(): Telemetry {
   const api = openTelemetryApi()
@@ -25,7 +24,7 @@ export function openTelemetry(): Telemetry {
   }
 }
 
-/** Where a span belongs. What serves a request within a span of the same trace, of an HTTP server say, is nearer to that than to the client. */
+/** The parent of a span. For a server span, an active span of the same trace, such as an HTTP server's, comes before the caller's span. */
 function parentOf({ context, propagation, trace, ROOT_CONTEXT }: Api, { kind, parent }: SpanStart): Context {
   const active = context.active()
   if (!parent) return active
@@ -82,12 +81,12 @@ class OpenSpan implements TelemetrySpan {
   }
 }
 
-/** What traces must not break what is traced. */
+/** Errors of the tracer must not break what it traces. */
 function quietly<T>({ diag }: Api, run: () => T): T | undefined {
   try {
     return run()
   } catch (error) {
-    diag.error('taskchart: what traces has failed', error)
+    diag.error('taskchart: the tracer failed', error)
     return undefined
   }
 }

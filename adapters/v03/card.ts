@@ -6,8 +6,8 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 const PROTOCOL_VERSION = '0.3.0'
 
 /**
- * A card (§4.4.1) in the form of 0.3. Its interfaces are those that the card lists for 0.3, else all of it; the main one is
- * that of JSON-RPC. Left out is what 0.3 cannot say: tenants, OAuth's device flow, and signatures, which are over the other form.
+ * A card (§4.4.1) in the form of 0.3. Its interfaces are the card's 0.3 ones, else all; the main one is JSON-RPC. Omits what 0.3 does not
+ * define: tenants, OAuth's device flow, and signatures, which are over the 1.0 form.
  */
 export function card03(card: AgentCard): object {
   const { supportedInterfaces, capabilities, securitySchemes, securityRequirements, skills, signatures: _, ...others } = card
@@ -29,8 +29,8 @@ export function card03(card: AgentCard): object {
 }
 
 /**
- * A card with the members of 1.0 and those of 0.3, readable by clients of both. Members that both versions have are equal;
- * skills and security schemes, which differ, have the members of both forms.
+ * A card with the members of 1.0 and of 0.3, readable by clients of both. Members that both versions define are equal; skills and
+ * security schemes, which differ, have the members of both forms.
  */
 export function withCard03(card: AgentCard): AgentCard {
   const { securitySchemes, skills } = card
@@ -75,14 +75,14 @@ function mapped<T, U>(values: Readonly<Record<string, T>>, change: (value: T) =>
 
 type Json = Record<string, unknown>
 
-/** Whether a document is the card of an agent that knows nothing newer than 0.3: it has an address, and no list of interfaces. */
+/** Whether a document is a card of 0.3 or older: it has a URL, and no list of interfaces. */
 export function isCard03(document: Json): boolean {
   return document.supportedInterfaces === undefined && typeof document.url === 'string'
 }
 
 /**
- * A document in the form of a card of 1.0: that of 0.3 is translated, every other stays. It comes from outside: what is not as 0.3 has
- * it stays as it is, for the check of the card to name it. Of several OAuth flows, of which 1.0 takes one, the first stays.
+ * Translates a card of 0.3 to 1.0; any other document stays as it is. Members that do not have the form of 0.3 also stay, so that the check
+ * of the card reports them. Of several OAuth flows the first is kept, since 1.0 allows one.
  */
 export function asCurrentCard(document: unknown): unknown {
   return isObject(document) && isCard03(document) ? fromCard03(document) : document
@@ -103,7 +103,7 @@ function fromCard03(document: Json): Json {
   }
 }
 
-/** The members of a scheme of 1.0 by the types of 0.3. */
+/** The members of a 1.0 scheme by the types of 0.3. */
 const SCHEMES: ReadonlyMap<unknown, string> = new Map([
   ['apiKey', 'apiKeySecurityScheme'], ['http', 'httpAuthSecurityScheme'], ['oauth2', 'oauth2SecurityScheme'],
   ['openIdConnect', 'openIdConnectSecurityScheme'], ['mutualTLS', 'mtlsSecurityScheme']
@@ -122,12 +122,11 @@ function fromSkill03(skill: unknown): unknown {
   return { ...skill, securityRequirements: listed(skill.security).map(fromSecurity03) }
 }
 
-/** The JSON of REST has the form of the proto here, which 1.0 kept; so have schemes there, which have no `type`. */
+/** Requirements in 0.3's JSON of REST follow the proto, so they already have the form of 1.0; so do schemes there, which have no `type`. */
 function fromSecurity03(requirement: Json): Json {
   return isObject(requirement.schemes) ? requirement : { schemes: mapped(requirement, list => ({ list })) }
 }
 
-/** The objects in a list. */
 function listed(list: unknown): Json[] {
   return Array.isArray(list) ? list.filter(isObject) : []
 }

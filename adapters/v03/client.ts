@@ -12,12 +12,12 @@ export interface Call03 {
   readonly params?: Json
 }
 
-/** Marks data that is no object in 0.3, where it stands in a `value`: as the official SDK does it. */
+/** Marks data that is not an object, which 0.3 needs wrapped as `{ value }`. The official SDK uses the same mark. */
 const WRAPPED = 'data_part_compat'
 
 const BY_ID: ReadonlyMap<string, string> = new Map([['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']])
 
-/** The call of 0.3 for a method of 1.0 with its parameters; `undefined` if 0.3 has none, as for ListTasks. */
+/** The 0.3 call for a method of 1.0 and its parameters; `undefined` if 0.3 has none, as for ListTasks. */
 export function toCall03(method: string, params: unknown): Call03 | undefined {
   if (method === 'SendMessage') return { method: 'message/send', params: toSend(params as SendMessageRequest, { blocking: true }) }
   if (method === 'SendStreamingMessage') return { method: 'message/stream', params: toSend(params as SendMessageRequest) }
@@ -27,7 +27,7 @@ export function toCall03(method: string, params: unknown): Call03 | undefined {
   return named === undefined ? undefined : { method: named, params: others }
 }
 
-/** `defaults` go into a configuration that is not there: 0.3 does not say whether a call waits without one. */
+/** `defaults` replace a missing configuration, since 0.3 does not define whether a call without one waits. */
 function toSend({ message, configuration, metadata }: SendMessageRequest, defaults?: Json): Json {
   const given = configuration ? toConfiguration(configuration) : defaults
   return { message: toMessage(message), ...(given && { configuration: given }), ...(metadata && { metadata }) }
@@ -57,8 +57,8 @@ function toPart(part: Part): Json {
 }
 
 /**
- * What a method of 1.0 answers with, made of the result of 0.3. It comes from outside: what is not as 0.3 has it stays as it is,
- * for the check of the answer to name it.
+ * Translates the result of 0.3 for a method of 1.0. Members that do not have the form of 0.3 stay as they are, so that the check of the
+ * answer reports them.
  */
 export function fromResult03(method: string, result: unknown): unknown {
   if (!isObject(result)) return result

@@ -1,4 +1,4 @@
-/** A file of 0.3: its bytes as base64, or where it is. */
+/** A file of 0.3: its bytes as base64, or its URL. */
 export interface File03 {
   readonly bytes?: string
   readonly uri?: string
@@ -43,7 +43,7 @@ export interface Task03 {
   readonly [member: string]: unknown
 }
 
-/** A change of a task's status in 0.3. `final`: the stream closes after it. */
+/** A status update of 0.3. `final`: the stream closes after it. */
 export interface StatusUpdate03 {
   readonly kind: 'status-update'
   readonly status: Status03
@@ -51,14 +51,14 @@ export interface StatusUpdate03 {
   readonly [member: string]: unknown
 }
 
-/** An artifact, or a chunk of one, in 0.3. */
+/** An artifact update of 0.3. */
 export interface ArtifactUpdate03 {
   readonly kind: 'artifact-update'
   readonly artifact: Artifact03
   readonly [member: string]: unknown
 }
 
-/** An item of a stream of 0.3. */
+/** An item of a 0.3 stream. */
 export type Event03 = Task03 | Message03 | StatusUpdate03 | ArtifactUpdate03
 
 /** A webhook of a task in 0.3. */

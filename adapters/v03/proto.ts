@@ -6,8 +6,8 @@ type Json = Record<string, unknown>
 const ROLES: ReadonlyMap<unknown, string> = new Map([['ROLE_USER', 'user'], ['ROLE_AGENT', 'agent']])
 
 /**
- * What SendMessage takes in the JSON form of 0.3's proto, as parameters of `message/send`. A body in the form of JSON-RPC,
- * with `parts`, stays as it is; bad input comes out as such.
+ * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body in the form of JSON-RPC,
+ * with `parts`, stays as it is, and so does invalid input.
  */
 export function fromProtoSend(body: unknown): unknown {
   if (!isObject(body) || isPlain(body)) return body ?? {}
@@ -15,7 +15,7 @@ export function fromProtoSend(body: unknown): unknown {
   return { ...others, message: isObject(request) ? fromProtoMessage(request) : request, configuration: isObject(configuration) ? fromProtoConfiguration(configuration) : configuration }
 }
 
-/** Writes what a message gives in the form in which it came. */
+/** Translates an answer to the form of the request's body. */
 export function asAsked(body: unknown): (event: Event03) => unknown {
   return isPlain(body) ? event => event : toProtoEvent
 }
@@ -26,7 +26,7 @@ export function toProtoTask(task: Task03): Json {
   return { ...withoutKind(task), status: toProtoStatus(status), ...(artifacts && { artifacts: artifacts.map(toProtoArtifact) }), ...(history && { history: history.map(toProtoMessage) }) }
 }
 
-/** A webhook in the JSON form of 0.3's proto, by its resource name. */
+/** A webhook in the JSON form of 0.3's proto, with its resource name. */
 export function toProtoPush({ taskId, pushNotificationConfig }: PushConfig03): Json {
   return { name: `tasks/${taskId}/pushNotificationConfigs/${pushNotificationConfig.id ?? ''}`, pushNotificationConfig }
 }
@@ -36,7 +36,7 @@ export function toProtoPushes(configs: readonly PushConfig03[]): Json {
   return { configs: configs.map(toProtoPush) }
 }
 
-/** Whether the message of a body has the parts of JSON-RPC, and not the content of the proto. */
+/** Whether the message of a body has JSON-RPC's `parts`, not the proto's `content`. */
 function isPlain(body: unknown): boolean {
   return isObject(body) && isObject(body.message) && Object.hasOwn(body.message, 'parts')
 }
@@ -45,7 +45,7 @@ function fromProtoMessage({ content, role, ...others }: Json): Json {
   return { ...others, role: ROLES.get(role) ?? role, parts: Array.isArray(content) ? content.map(fromProtoPart) : content }
 }
 
-/** The proto cannot tell a number that is not there from 0. */
+/** In the proto, a missing number equals 0. */
 function fromProtoConfiguration({ pushNotification, historyLength, ...others }: Json): Json {
   return { ...others, ...(historyLength !== 0 && { historyLength }), pushNotificationConfig: pushNotification }
 }
@@ -108,8 +108,8 @@ function toProtoConfiguration({ pushNotificationConfig, ...others }: Json): Json
 }
 
 /**
- * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. It comes from
- * outside: what is not as 0.3 has it stays as it is.
+ * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. Whatever does not
+ * have the form of 0.3 stays as it is.
  */
 export function fromProtoEvent(event: unknown): unknown {
   const { task, message, msg = message, statusUpdate, artifactUpdate } = isObject(event) ? event : {}
@@ -120,7 +120,7 @@ export function fromProtoEvent(event: unknown): unknown {
   return event
 }
 
-/** A task in the JSON form of 0.3's proto, in that of JSON-RPC. */
+/** A task in the JSON form of 0.3's proto, translated to that of JSON-RPC. */
 export function fromProtoTask({ status, artifacts, history, ...others }: Json): Json {
   return {
     ...others,

@@ -203,7 +203,7 @@ await t.test('a model answers', async t => {
   await t.test('with a word if its answer is cut off, and without a tool that was cut off with it', async t => {
     const { pay, paid } = payment(false)
     const { task } = await ends([...textParts('It is'), toolCall('pay', { euros: 1 }, 'c'), finish('length')], { tools: { pay } })
-    t.strictSame([stateName(task.status.state), textOf(task.status.message), textOf(task.artifacts?.[0])], ['completed', 'The answer is cut off: it became too long for the model.', 'It is'])
+    t.strictSame([stateName(task.status.state), textOf(task.status.message), textOf(task.artifacts?.[0])], ['completed', 'The answer is incomplete: the model reached its length limit.', 'It is'])
     t.strictSame(paid, [])
   })
 
@@ -254,7 +254,7 @@ await t.test('a tool that needs approval', async t => {
       const { code, message } = await refusal(answer(runtime, task, nonsense))
       t.strictSame([code, message.includes('has to be yes, no, or no with a reason')], ['InvalidParams', true])
     }
-    t.match(await refusal(answer(runtime, task, data({ approved: true, approvalId: 'other' }))), { code: 'InvalidParams', message: /is about another approval than/ })
+    t.match(await refusal(answer(runtime, task, data({ approved: true, approvalId: 'other' }))), { code: 'InvalidParams', message: /is not the id of this approval/ })
     t.equal(stateName((await runtime.getTask({ id: task.id })).status.state), 'input-required')
     const { approvalId } = (asked(task)[1] as { approval: { approvalId: string } }).approval
     t.equal(stateName((await answer(runtime, task, data({ approved: true, approvalId }))).status.state), 'completed')
@@ -461,7 +461,7 @@ await t.test('what goes wrong', async t => {
     t.strictSame([stateName(broken.status.state), textOf(broken.status.message)], ['failed', 'The model ended with an error.'])
     const { pay, paid } = payment(false)
     const { task: endless } = await ends(() => calls(['pay', { euros: 1 }]), { tools: { pay }, maxSteps: 1 })
-    t.strictSame([stateName(endless.status.state), textOf(endless.status.message)], ['failed', 'The model came to no answer within 1 calls.'])
+    t.strictSame([stateName(endless.status.state), textOf(endless.status.message)], ['failed', 'The model gave no answer within 1 calls.'])
     t.equal(paid.length, 1)
   })
 

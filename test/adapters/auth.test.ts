@@ -6,7 +6,7 @@ import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type CryptoKey, type
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { anyOf, apiKey, bearerJwt, type BearerJwtOptions } from '../../adapters/auth/index.ts'
-import { checkJose } from '../../adapters/auth/jose.ts'
+import { checkJose } from '../../adapters/auth/jwt-keys.ts'
 import { fetchCard } from '../../adapters/client/card/discovery.ts'
 import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
 import { A2AError } from '../../runtime/index.ts'
@@ -197,7 +197,7 @@ await t.test('keys that cannot be had are Overloaded, are asked for again after 
     state.answer = answer
     for (let i = 0; i < 3; i += 1) {
       const error = await rejection(bearing(authenticate, await token()))
-      t.match(error, { code: 'Overloaded', message: 'Nobody can check tokens just now. Try again later.', retryAfterMs: 5000 })
+      t.match(error, { code: 'Overloaded', message: 'The keys for tokens cannot be fetched now. Retry later.', retryAfterMs: 5000 })
       clock.increment(1000)
     }
     t.equal(state.asked, 1)
@@ -247,15 +247,15 @@ await t.test('options for tokens that could not be meant are refused at once', a
     [{ jwks, algorithms: ['ES256', 'HS256'] }, 'TypeError', /not "HS256"/],
     [{ jwks, algorithms: [] }, 'TypeError', /for a public key\.$/],
     [{ key: pair.publicKey, algorithms: ['HS256'] }, 'TypeError', /not "HS256"/],
-    [{ key: createSecretKey(randomBytes(32)), algorithms: ['RS256'] }, 'TypeError', /HS512, which are those for a secret key, not "RS256"/],
+    [{ key: createSecretKey(randomBytes(32)), algorithms: ['RS256'] }, 'TypeError', /HS512, the algorithms for a secret key, not "RS256"/],
     [{ key: createSecretKey(randomBytes(31)) }, 'RangeError', /^key has 31 bytes/],
     [{ key: pair.privateKey }, 'TypeError', /^key has to be a public key/],
     [{ key: 'secret' }, 'TypeError', /^key has to be a public key/],
     [{ jwks: { keys: [] } }, 'TypeError', /^jwks has to be a set/],
     [{ jwks: { keys: [7] } }, 'TypeError', /^jwks has to be a set/],
     [{ jwks: [] }, 'TypeError', /^jwks has to be a set/],
-    [{ jwks: { keys: [pair.privateKey.export({ format: 'jwk' })] } }, 'TypeError', /^jwks holds a key that is secret/],
-    [{ jwks: { keys: [{ kty: 'oct', k: 'AAAA' }] } }, 'TypeError', /^jwks holds a key that is secret/],
+    [{ jwks: { keys: [pair.privateKey.export({ format: 'jwk' })] } }, 'TypeError', /^jwks contains a private or secret key/],
+    [{ jwks: { keys: [{ kty: 'oct', k: 'AAAA' }] } }, 'TypeError', /^jwks contains a private or secret key/],
     [{ jwksUrl: 'http://issuer.example/jwks' }, 'TypeError', /^jwksUrl has to be an https: address.*not "http:\/\/issuer\.example\/jwks"/],
     [{ jwksUrl: 'file:///etc/passwd' }, 'TypeError', /^jwksUrl/],
     [{ jwksUrl: 'jwks' }, 'TypeError', /^jwksUrl/],
@@ -299,13 +299,13 @@ await t.test('keys that could not be given are refused at once, and none is in t
   const wrong: [unknown, RegExp][] = [
     [{ keys: {} }, /^keys holds no key/],
     [{ keys: { anna: [] } }, /^keys holds no key/],
-    [{ keys: { '': 'secret' } }, /^keys has a principal without a name/],
+    [{ keys: { '': 'secret' } }, /^keys has a principal with an empty id/],
     [{ keys: { anna: '' } }, /^The key of anna has to be letters/],
     [{ keys: { anna: 'se cret' } }, /^The key of anna has to be letters/],
     [{ keys: { anna: 'secrèt' } }, /^The key of anna has to be letters/],
     [{ keys: { anna: undefined } }, /^The key of anna has to be letters/],
     [{ keys: { anna: 'secret', bob: ['x', 'secret'] } }, /^A key of bob is given twice/],
-    [{ keys: { anna: 'secret' }, header: 'x key' }, /^header has to be the name of a header, not "x key"/],
+    [{ keys: { anna: 'secret' }, header: 'x key' }, /^header has to be a header name, not "x key"/],
     [{ keys: { anna: 'secret' }, header: '' }, /^header/]
   ]
   for (const [options, message] of wrong) {
@@ -425,7 +425,7 @@ await t.test('while nobody can check tokens a server says so with 503, logs why,
   const { status, headers, body } = await shaken(t, url, { authorization: `Bearer ${sent}` })
   t.equal(status, 503)
   t.equal(headers['retry-after'], '5')
-  t.match(body, { error: { code: -31503, message: 'Nobody can check tokens just now. Try again later.', data: [{ reason: 'OVERLOADED' }, { retryDelay: '5s' }] } })
+  t.match(body, { error: { code: -31503, message: 'The keys for tokens cannot be fetched now. Retry later.', data: [{ reason: 'OVERLOADED' }, { retryDelay: '5s' }] } })
   t.notMatch(JSON.stringify(body), /127\.0\.0\.1|jwks|secret/)
   t.match(log, [{ level: 'error', message: 'authenticate failed', details: { error: { code: 'Overloaded', cause: { message: /200 OK/ } } } }])
   t.notMatch(JSON.stringify(log), sent)

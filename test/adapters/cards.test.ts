@@ -54,7 +54,7 @@ const signed = await cardSigner({ key: ec.privateKey, kid: 'k' })(card)
 const { capabilities: { extensions: [extension] = [] } } = card
 const content: AgentCard = { ...card, capabilities: { ...card.capabilities, extensions: [{ uri: 'urn:e', ...extension, params: { z: [1, { b: 'ö' }], n: 1.5 } }] } }
 
-/** Why a card is not to be trusted. */
+/** Why a card cannot be trusted. */
 async function why(given: unknown, options: CardVerifierOptions = trusted): Promise<string> {
   const { message } = await rejection(cardVerifier(options)(given, 'https://a.example/'))
   return message
@@ -93,10 +93,10 @@ await t.test('a card that the official SDK has signed is trusted, as much of it 
   }
 })
 
-await t.test('a card has a second signature where the official SDK would not find the first to hold, and that does not count with us', async t => {
+await t.test('a card has a second signature where the official SDK would not find the first to hold, and cardVerifier does not accept it', async t => {
   t.equal(signed.signatures?.length, 2)
   t.match(headerOf(signed, 1), { kid: 'k', 'urn:taskchart:signature:partial': true })
-  t.match(await why({ ...signed, signatures: signed.signatures?.slice(1) }), /signature 1 is over a part of the card only/)
+  t.match(await why({ ...signed, signatures: signed.signatures?.slice(1) }), /signature 1 is over only a part of the card/)
   const { securitySchemes: _, ...open } = card
   t.equal((await cardSigner({ key: ec.privateKey })(open)).signatures?.length, 1)
 })
@@ -111,10 +111,10 @@ await t.test('a card of both versions has a signature over the document and one 
   const skills = both.skills.map(skill => ({ ...skill, security: [] }))
   for (const change of [{ url: 'https://evil.example/' }, { protocolVersion: '0.2.0' }, { additionalInterfaces: [] }, { security: [] }, { preferredTransport: undefined }, { another: 1 }, { skills }]) {
     const text = JSON.stringify({ ...made, ...change })
-    t.match(await why(JSON.parse(text)), /signature 1 by "k" \(ES256\) does not fit: the card was changed/, text.slice(0, 80))
-    t.match(await why({ ...JSON.parse(text), signatures: made.signatures?.slice(1) }), /^[^;]*signature 1 is over a part of the card only[^;]*; signature 2 is over a part of the card only/, 'also if its first signature is taken away')
+    t.match(await why(JSON.parse(text)), /signature 1 by "k" \(ES256\) does not match: the card was changed/, text.slice(0, 80))
+    t.match(await why({ ...JSON.parse(text), signatures: made.signatures?.slice(1) }), /^[^;]*signature 1 is over only a part of the card[^;]*; signature 2 is over only a part of the card/, 'also if its first signature is taken away')
   }
-  t.match(await why({ ...made, name: 'Another' }), /does not fit/)
+  t.match(await why({ ...made, name: 'Another' }), /does not match/)
   const { capabilities: _, securitySchemes: __, ...plain } = card
   t.equal((await cardSigner({ key: ec.privateKey })(withCard03({ ...plain, capabilities: {} }))).signatures?.length, 2)
 })
@@ -139,7 +139,7 @@ await t.test('a card may have several signatures, of which one has to hold', asy
   const twice = await cardSigner({ key: other.privateKey, kid: 'new' })(signed)
   t.strictSame([0, 1, 2, 3].map(index => headerOf(twice, index).kid), ['k', 'k', 'new', 'new'], 'those before stay')
   for (const options of [trusted, trusting(jwkOf(other, { kid: 'new' }))]) t.strictSame(await cardVerifier(options)(twice, ''), content)
-  t.equal(await why(twice, trusting(jwkOf(rsa, { kid: 'x' }))), 'The card of Painter at https://a.example/ is not to be trusted: signature 1 is of the key "k" (ES256), which is not among those that are trusted; signature 2 is over a part of the card only, for verifiers that do not know the rest; signature 3 is of the key "new" (ES256), which is not among those that are trusted; signature 4 is over a part of the card only, for verifiers that do not know the rest.')
+  t.equal(await why(twice, trusting(jwkOf(rsa, { kid: 'x' }))), 'The card of Painter at https://a.example/ cannot be trusted: signature 1 is by the key "k" (ES256), which is not trusted; signature 2 is over only a part of the card, for verifiers that do not know the rest; signature 3 is by the key "new" (ES256), which is not trusted; signature 4 is over only a part of the card, for verifiers that do not know the rest.')
 })
 
 /** The paths to all values in a JSON value that are no containers. */
@@ -161,17 +161,17 @@ function changed(path: readonly (string | number)[], change: (value: unknown) =>
   return copy
 }
 
-await t.test('a card of which anything is changed or left out is not to be trusted', async t => {
+await t.test('a card of which anything is changed or left out cannot be trusted', async t => {
   const paths = [...leaves(card)]
   t.ok(paths.length > 40)
   const another = (value: unknown) => (typeof value === 'string' ? (value.startsWith('https:') ? `${value}x` : value === 'header' ? 'query' : `${value}x`) : typeof value === 'boolean' ? !value : value === null ? 1 : Number(value) + 1)
   for (const path of paths) {
-    t.match(await why(changed(path, another)), /by "k" \(ES256\) does not fit: the card was changed/, `${path.join('.')} changed`)
-    if (path.at(-1) !== 'a') t.match(await why(changed(path, () => undefined)), /does not fit|is required|must/, `${path.join('.')} left out`)
+    t.match(await why(changed(path, another)), /by "k" \(ES256\) does not match: the card was changed/, `${path.join('.')} changed`)
+    if (path.at(-1) !== 'a') t.match(await why(changed(path, () => undefined)), /does not match|is required|must/, `${path.join('.')} left out`)
   }
-  t.match(await why({ ...signed, skills: [...card.skills, { id: 'evil', name: 'Evil', description: '', tags: [] }] }), /does not fit/, 'a skill more')
-  t.match(await why({ ...signed, supportedInterfaces: [{ url: 'https://evil.example/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }, ...card.supportedInterfaces] }), /does not fit/, 'an interface more')
-  t.match(await why({ ...signed, supportedInterfaces: card.supportedInterfaces.toReversed() }), /does not fit/, 'another order')
+  t.match(await why({ ...signed, skills: [...card.skills, { id: 'evil', name: 'Evil', description: '', tags: [] }] }), /does not match/, 'a skill more')
+  t.match(await why({ ...signed, supportedInterfaces: [{ url: 'https://evil.example/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }, ...card.supportedInterfaces] }), /does not match/, 'an interface more')
+  t.match(await why({ ...signed, supportedInterfaces: card.supportedInterfaces.toReversed() }), /does not match/, 'another order')
   t.strictSame(await cardVerifier(trusted)({ ...signed, unknown: 'x' }, ''), content, 'what A2A does not know is not there for us either')
 })
 
@@ -183,21 +183,21 @@ async function forged(header: Record<string, unknown>, key: KeyObject = ec.priva
 
 const encoded = (header: unknown) => base64url.encode(JSON.stringify(header))
 
-await t.test('a signature that is none, or is made in a way that does not count, is named', async t => {
+await t.test('a malformed signature, or one with an algorithm that is not allowed, is named', async t => {
   const [signature] = signed.signatures ?? []
   const withHeader = (header: unknown, signature = 'AAAA') => ({ ...card, signatures: [{ protected: typeof header === 'string' ? header : encoded(header), signature }] })
   const secret = createSecretKey(Buffer.from(ec.publicKey.export({ type: 'spki', format: 'pem' })))
   const rows: [unknown, RegExp][] = [
     [{ ...signed, signatures: undefined }, /it has no signature\.$/], [{ ...signed, signatures: [] }, /it has no signature\.$/],
     [{ ...signed, signatures: Array.from({ length: 17 }, () => signature) }, /more than 16 signatures/],
-    [withHeader({ alg: 'none', kid: 'k', typ: 'JOSE' }, 'x'), /signature 1 is made with "none", which does not count: RS256, .*ES256/],
-    [await forged({ alg: 'HS256', kid: 'k', typ: 'JOSE' }, secret), /made with "HS256", which does not count/],
-    [withHeader('!!'), /protected header that cannot be read, or names no algorithm/], [withHeader(base64url.encode('[]')), /cannot be read, or names no/], [withHeader({ kid: 'k' }), /names no algorithm/],
-    [withHeader({ alg: 5, kid: 'k' }), /names no algorithm/], [await forged({ alg: 'ES256' }), /names no key \(kid\)/], [await forged({ alg: 'ES256', kid: '' }), /names no key \(kid\)/],
-    [await forged({ alg: 'ES256', kid: 'k' }, other.privateKey), /does not fit: .* another key signed it/],
-    [await forged({ alg: 'ES256', kid: 'k' }, ec.privateKey, '{}'), /does not fit/], [withHeader({ alg: 'ES256', kid: 'k' }), /does not fit/],
+    [withHeader({ alg: 'none', kid: 'k', typ: 'JOSE' }, 'x'), /signature 1 is made with "none", which is not allowed: RS256, .*ES256 are/],
+    [await forged({ alg: 'HS256', kid: 'k', typ: 'JOSE' }, secret), /made with "HS256", which is not allowed/],
+    [withHeader('!!'), /an unreadable protected header, or no algorithm/], [withHeader(base64url.encode('[]')), /unreadable protected header/], [withHeader({ kid: 'k' }), /no algorithm \(alg\) in it/],
+    [withHeader({ alg: 5, kid: 'k' }), /no algorithm \(alg\) in it/], [await forged({ alg: 'ES256' }), /has no key id \(kid\)/], [await forged({ alg: 'ES256', kid: '' }), /has no key id \(kid\)/],
+    [await forged({ alg: 'ES256', kid: 'k' }, other.privateKey), /does not match: .* another key signed it/],
+    [await forged({ alg: 'ES256', kid: 'k' }, ec.privateKey, '{}'), /does not match/], [withHeader({ alg: 'ES256', kid: 'k' }), /does not match/],
     [withHeader({ alg: 'ES256', kid: 'k', crit: ['x'], x: 1 }), /by "k" \(ES256\) cannot be checked: Extension Header Parameter "x" is not recognized/],
-    [await forged({ alg: 'ES256', kid: 'unknown' }), /is of the key "unknown" \(ES256\), which is not among those that are trusted/],
+    [await forged({ alg: 'ES256', kid: 'unknown' }), /is by the key "unknown" \(ES256\), which is not trusted/],
     [{ ...card, signatures: [{ ...signature, header: { alg: 'ES256' } }] }, /cannot be checked/]
   ]
   for (const [given, wanted] of rows) t.match(await why(given), wanted)
@@ -209,10 +209,10 @@ await t.test('a signature that is none, or is made in a way that does not count,
 await t.test('a key counts with its own algorithm, as a key for signatures, and when it is not ambiguous', async t => {
   const made = await cardSigner({ key: rsa.privateKey, kid: 'k', alg: 'PS256' })(card)
   t.strictSame(await cardVerifier(trusting(jwkOf(rsa, { kid: 'k' })))(made, ''), content)
-  t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', alg: 'RS256' }))), /not among those that are trusted/)
-  t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', use: 'enc' }))), /not among those that are trusted/)
+  t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', alg: 'RS256' }))), /which is not trusted/)
+  t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', use: 'enc' }))), /which is not trusted/)
   t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k' }), jwkOf(rsa, { kid: 'k' }))), /cannot be checked: multiple matching keys/)
-  t.match(await why(made, { ...trusting(jwkOf(rsa, { kid: 'k' })), algorithms: ['RS256'] }), /made with "PS256", which does not count: RS256 do/)
+  t.match(await why(made, { ...trusting(jwkOf(rsa, { kid: 'k' })), algorithms: ['RS256'] }), /made with "PS256", which is not allowed: RS256 are/)
   t.match(await why(made, { key: ec.publicKey }), /cannot be checked: /)
 })
 
@@ -232,13 +232,13 @@ async function keyServer(t: Test, keys: object[], status = 200) {
 await t.test('keys come from the address that is given alone, and never from where the card says', async t => {
   const { state, url } = await keyServer(t, [jwkOf(other, { kid: 'k' })])
   const lured = await cardSigner({ key: other.privateKey, kid: 'k', jku: url })(card)
-  t.match(await why(lured), /does not fit/)
+  t.match(await why(lured), /does not match/)
   t.equal(state.asked, 0)
   const verify = cardVerifier({ jwksUrl: url })
   for (const _ of [1, 2]) t.strictSame(await verify(lured, ''), content)
   t.equal(state.asked, 1, 'and are kept')
   const broken = await keyServer(t, [], 500)
-  t.match(await rejection(cardVerifier({ jwksUrl: broken.url })(signed, '')), { code: 'Overloaded', message: 'Nobody can check cards just now. Try again later.' })
+  t.match(await rejection(cardVerifier({ jwksUrl: broken.url })(signed, '')), { code: 'Overloaded', message: 'The keys for cards cannot be fetched now. Retry later.' })
 })
 
 await t.test('wrong options are refused at once', async t => {
@@ -246,15 +246,15 @@ await t.test('wrong options are refused at once', async t => {
   const signers: [unknown, RegExp][] = [
     [{ key: ec.publicKey }, /private key, not a public one/], [{ key: createSecretKey(randomBytes(32)) }, /private key, not a secret one/], [{ key: { kty: 'oct', k: 'AAAA' } }, /private key, not a secret one/],
     [{ key: jwkOf(ec) }, /createPrivateKey\(pem\) of node:crypto, or a JWK with its private members/], [{ key: {} }, /createPrivateKey/],
-    [{ key: generateKeyPairSync('x25519').privateKey }, /of the kind x25519, by which no card can be signed/], [{ key: generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey }, /of the kind secp256k1/],
+    [{ key: generateKeyPairSync('x25519').privateKey }, /of the kind x25519, which cannot sign cards/], [{ key: generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey }, /of the kind secp256k1/],
     [{ key: ec.privateKey, alg: 'RS256' }, /alg has to be ES256 for this key, not "RS256"/], [{ key: rsa.privateKey, alg: 'HS256' }, /alg has to be RS256 or .*, not "HS256"/],
     [{ key: ec.privateKey, alg: 'none' }, /not "none"/], [{ key: { ...jwk, alg: 'HS256' } }, /not "HS256"/], [{ key: { ...jwk, alg: 'ES256' }, alg: 'RS256' }, /not "RS256"/],
     [{ key: ec.privateKey, kid: '' }, /kid has to be/], [{ key: ec.privateKey, jku: 'http://a.example/' }, /jku has to be an https: address/], [{ key: ec.privateKey, jku: 'nowhere' }, /jku has to be/]
   ]
   for (const [options, wanted] of signers) t.throws(() => cardSigner(options as CardSignerOptions), { name: 'TypeError', message: wanted })
   const verifiers: [unknown, RegExp][] = [
-    [{}, /Give cardVerifier exactly one of jwksUrl, jwks and key, not none/], [{ jwks: { keys: [jwk] } }, /holds a key that is secret/], [{ jwksUrl: 'http://a.example/' }, /jwksUrl has to be/],
-    [{ key: createSecretKey(randomBytes(32)) }, /public key: who can verify a card by a secret can sign one/], [{ key: ec.privateKey }, /key has to be a public key/], [{ ...trusted, algorithms: ['none'] }, /algorithms has to name some of/]
+    [{}, /Give cardVerifier exactly one of jwksUrl, jwks and key, not none/], [{ jwks: { keys: [jwk] } }, /contains a private or secret key/], [{ jwksUrl: 'http://a.example/' }, /jwksUrl has to be/],
+    [{ key: createSecretKey(randomBytes(32)) }, /public key: a secret that verifies cards can also sign them/], [{ key: ec.privateKey }, /key has to be a public key/], [{ ...trusted, algorithms: ['none'] }, /algorithms has to name some of/]
   ]
   for (const [options, wanted] of verifiers) t.throws(() => cardVerifier(options as CardVerifierOptions), { name: 'TypeError', message: wanted })
   const nothing = () => {
@@ -326,7 +326,7 @@ await t.test('so many signed cards are kept, those of longest ago go first', asy
   t.equal(state.signed, 66)
 })
 
-await t.test('a client that verifies cards talks to an agent whose card is to be trusted, and to no other', async t => {
+await t.test('a client that verifies cards talks to an agent whose card can be trusted, and to no other', async t => {
   const { url } = await serveAll(t, { work: obedient }, { signCard: cardSigner({ key: ec.privateKey, kid: 'k' }) })
   const verifyCard = cardVerifier(trusted)
   for (const address of [url, url.replace('http', 'ws')]) {
@@ -344,7 +344,7 @@ await t.test('a client that verifies cards talks to an agent whose card is to be
   const doubtful = cardVerifier(trusting(jwkOf(other, { kid: 'o' })))
   const unsigned = await serveAll(t, { work: obedient })
   for (const scheme of ['http', 'ws']) {
-    t.match(await rejection(connect(url.replace('http', scheme), { verifyCard: doubtful })), { code: 'InvalidAgentResponse', message: /is not to be trusted: signature 1 is of the key "k"/ })
+    t.match(await rejection(connect(url.replace('http', scheme), { verifyCard: doubtful })), { code: 'InvalidAgentResponse', message: /cannot be trusted: signature 1 is by the key "k"/ })
     t.match(await rejection(connect(unsigned.url.replace('http', scheme), { verifyCard })), { code: 'InvalidAgentResponse', message: /it has no signature/ })
     t.match(await rejection(openCalls(unsigned.url.replace('http', scheme), { verifyCard })), { code: 'InvalidAgentResponse' })
   }

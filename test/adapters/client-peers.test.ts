@@ -28,5 +28,5 @@ await t.test('without the official client its bindings are passed over, if there
 
 await t.test("without OpenTelemetry's API openTelemetry says which line installs it", async t => {
   const { openTelemetry } = await import('../../adapters/opentelemetry/open-telemetry.ts')
-  t.throws(() => openTelemetry(), new TypeError('openTelemetry traces by the API of OpenTelemetry. Install it: npm install @opentelemetry/api'))
+  t.throws(() => openTelemetry(), new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api'))
 })

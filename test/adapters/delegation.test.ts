@@ -341,7 +341,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
     const none = desk(async work => ({ artifacts: (await delegate(work, {} as RemoteAgent, 'x')).artifacts }))
     await reasonOf(none, 'x')
     t.match(none.log[0]?.details, { error: { message: /made by remoteAgent/ } })
-    t.throws(() => remoteAgent(hotel.url, { bindings: ['SOAP'] }), { name: 'TypeError', message: /SOAP.*is no binding/ })
+    t.throws(() => remoteAgent(hotel.url, { bindings: ['SOAP'] }), { name: 'TypeError', message: /SOAP.*is not a binding/ })
     const headers = () => {
       throw new TypeError('no key')
     }

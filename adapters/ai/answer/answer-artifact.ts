@@ -2,25 +2,25 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Part } from '../../../machines/protocol/parts.ts'
 import { artifact } from '../../../runtime/authoring/words.ts'
 import type { WorkStepArguments, WorkArguments } from '../../../runtime/authoring/work-arguments.ts'
-import { addTo, merged } from '../parts.ts'
+import { addTo, merged } from '../model/model-parts.ts'
 import type { AnswerArtifactOptions } from './answer-options.ts'
 import { AnswerStream, type SaidOfAnswer } from './answer-stream.ts'
 
-/** Between what a model says in one call and in the next. */
+/** Separates the texts of two calls. */
 const BREAK = '\n\n'
 
 /**
- * The artifact in which an answer comes, over all calls of the model. The words of a call belong to its step: they are not
- * said again once it has its result. After a restart the artifact goes on if the client has what the calls before have
- * said; if it has more, of a call that did not come to its end, the artifact is begun again.
+ * The artifact of an answer, over all calls of the model. A completed call has its text in its step, and does not emit it again. After a
+ * restart, the artifact is appended to if the client's copy equals the text of the completed calls. If the copy has more, from an
+ * interrupted call, the artifact is replaced.
  */
 export class AnswerArtifact {
   readonly #work: Pick<WorkArguments, 'readTask'>
   readonly #about: Required<AnswerArtifactOptions>
-  /** What the calls so far have said. */
+  /** The text of the completed calls. */
   readonly #said: Part[] = []
   #chunks = 0
-  /** What the client has; not known before the first call of a run. */
+  /** The artifact on the task, compared with `#said`; unknown before the first call of a run. */
   #there: 'nothing' | 'this' | 'another' | undefined
 
   constructor(work: Pick<WorkArguments, 'readTask'>, { artifactId = 'answer', name = artifactId }: AnswerArtifactOptions) {
@@ -28,13 +28,13 @@ export class AnswerArtifact {
     this.#about = { artifactId, name }
   }
 
-  /** Takes in what a call has said, in this run or in one before. */
+  /** Adds what a completed call said, in this run or an earlier one. */
   add({ parts, chunks }: SaidOfAnswer): void {
     for (const part of parts) addTo(this.#said, part)
     this.#chunks += chunks
   }
 
-  /** Begins a call. What it says goes into the artifact; `add` is called when it has said all. */
+  /** Starts a call, whose output goes into the artifact. Call `add` when it is complete. */
   async stream({ emit, signal }: Pick<WorkStepArguments, 'emit' | 'signal'>): Promise<AnswerStream> {
     this.#there ??= await this.#onTask()
     const lead = this.#said.length > 0 ? BREAK : ''
@@ -51,7 +51,7 @@ export class AnswerArtifact {
 
   #begun(parts: readonly Part[]): Part[] {
     const all = merged([...this.#said, ...parts])
-    // An artifact cannot be taken back, nor be without parts.
+    // An artifact cannot be removed, and needs at least one part.
     return all.length > 0 ? all : [{ text: '' }]
   }
 

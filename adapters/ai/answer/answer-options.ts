@@ -4,45 +4,45 @@ import { boundsOf, type ConversationBounds } from '../conversation.ts'
 
 type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal' | 'stopWhen' | 'prepareStep' | 'onError' | 'onAbort' | 'onFinish' | 'experimental_output' | 'experimental_activeTools' | 'experimental_toolApprovalSecret' | '_internal'
 
-/** What of `streamText` is passed on as it is: system, temperature, toolChoice, providerOptions, maxRetries, timeout, … */
+/** The options that are passed on to `streamText`: system, temperature, toolChoice, providerOptions, maxRetries, timeout, … */
 export type CallOptions = Omit<Parameters<typeof streamText>[0], Owned>
 
-/** The artifact in which an answer comes. */
+/** The artifact of an answer. */
 export interface AnswerArtifactOptions {
-  /** Default `answer`. A work that answers more than once gives each answer an id of its own. */
+  /** Default `answer`. Work with several answers needs an id for each. */
   readonly artifactId?: string
   /** Default `answer`. */
   readonly name?: string
 }
 
-/** How a model answers. Everything that `streamText` takes is passed on to it, except for what is taken care of here. */
+/** The options of an answer. Options of `streamText` are passed on to it, except those that are set here. */
 export interface AnswerOptions<Output extends OutputInterface = OutputInterface<string, string, never>> extends CallOptions {
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /**
-   * What the model may call. A tool with `needsApproval` asks the client first. One without `execute` asks the client for
-   * its result: with the `question` of its input, if it has one.
+   * The tools of the model. A tool with `needsApproval` asks the client first. One without `execute` asks the client for its result, with
+   * the `question` of its input, if any.
    */
   readonly tools?: ToolSet
-  /** What the answer is to be, as in `Output.object({ schema })`. Then it comes as one data part, when it is whole. */
+  /** The type of the output, as in `Output.object({ schema })`. It comes as one data part when it is complete. */
   readonly output?: Output
-  /** How often the model may be called, tools between the calls. Without an answer by then the task fails. Default 20. */
+  /** The most calls of the model, with tools between them. The task fails without an answer by then. Default 20. */
   readonly maxSteps?: number
-  /** What the model is told. Default: the conversation of the context up to the message that opened the task. */
+  /** The prompt. Default: the messages of the context, up to the one that opened the task. */
   readonly messages?: readonly ModelMessage[]
-  /** How much of the conversation the model is told. */
+  /** How much of the context goes into the prompt. */
   readonly history?: ConversationBounds
-  /** The artifact in which the answer comes, as it is made; `false` for none. */
+  /** The artifact that streams the answer; `false` for none. */
   readonly artifact?: AnswerArtifactOptions | false
-  /** Whether the client hears of each call of a tool, as progress; never of its input. Default true. */
+  /** Whether calls of tools are reported as progress, without their input. Default true. */
   readonly showTools?: boolean
-  /** Whether the client hears what the model thinks, as progress. Default false. */
+  /** Whether the model's reasoning is reported as progress. Default false. */
   readonly showReasoning?: boolean
 }
 
 const ARTIFACT: OptionKinds<AnswerArtifactOptions> = { artifactId: textSuchAs("'answer'"), name: textSuchAs("'answer'") }
 
-/** Throws TypeError or RangeError that says what to write instead. */
+/** Throws TypeError or RangeError for invalid options. */
 export function checkAnswerOptions(options: Pick<AnswerOptions, 'model' | 'maxSteps' | 'artifact' | 'history'>): void {
   const { model, maxSteps = 1, artifact, history } = (options as typeof options | undefined) ?? {}
   if (!model) throw new TypeError("A model is missing: modelWork({ model: openai('…') }), or a model of another provider of the AI SDK.")

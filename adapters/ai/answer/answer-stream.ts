@@ -1,29 +1,29 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
-import { addTo, isText } from '../parts.ts'
+import { addTo, isText } from '../model/model-parts.ts'
 
-/** How many chunks of one answer may be as short as the one before. The next have twice the length at least, so that no answer has too many. */
+/** After this many chunks of an answer the minimum length of a chunk doubles, so that a long answer has not too many. */
 const CHUNKS_OF_A_LENGTH = 256
 
-/** What one call said of the answer, as its step keeps it. */
+/** What one call said, as its step stores it. */
 export interface SaidOfAnswer {
   readonly parts: readonly Part[]
   readonly chunks: number
 }
 
-/** Where in an answer a call stands. */
+/** The position of a call in an answer. */
 export interface PlaceInAnswer {
-  /** What stands between the text before and that of this call. */
+  /** The separator before the text of this call. */
   readonly lead: string
-  /** How many chunks the answer has by now. */
+  /** The number of chunks of the answer so far. */
   readonly chunksBefore: number
-  /** Says a chunk. `isLast`: the answer ends with it. */
+  /** Emits a chunk. `isLast`: it ends the answer. */
   readonly say: (parts: Part[], isLast: boolean) => void
   readonly signal: AbortSignal
 }
 
 /**
- * What a model says in one call, on its way into chunks: all that comes within a turn of the event loop is one. The newest
- * part is held back until the next one comes, so that the last chunk can be told apart.
+ * Splits the output of one call into chunks: all that comes within one turn of the event loop is one chunk. The newest part is held back
+ * until the next one comes, so that the last chunk can be marked.
  */
 export class AnswerStream {
   readonly #place: PlaceInAnswer
@@ -49,13 +49,13 @@ export class AnswerStream {
     this.#flush ??= setImmediate(() => this.#sayReady())
   }
 
-  /** Says what is left. */
+  /** Emits the rest. */
   end(isLast: boolean): void {
     if (this.#held) addTo(this.#ready, this.#held)
     this.#say(isLast)
   }
 
-  /** Says nothing more. */
+  /** Emits nothing more. */
   stop(): void {
     clearImmediate(this.#flush)
   }
@@ -73,7 +73,7 @@ export class AnswerStream {
   }
 }
 
-/** In characters; of a file there is always enough. */
+/** The length in characters. A file counts as long enough for a chunk. */
 function lengthOf(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + (isText(part) ? part.text.length : Infinity), 0)
 }

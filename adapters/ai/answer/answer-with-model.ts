@@ -5,9 +5,8 @@ import { data, type WorkResult } from '../../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../../runtime/authoring/work-arguments.ts'
 import { conversation } from '../conversation.ts'
 import { callModel, type ModelCall } from '../model/model-call.ts'
-import { MODEL_METADATA } from '../model/model-metadata.ts'
+import { MODEL_METADATA, sumOf } from '../model/model-metadata.ts'
 import { loadAi } from '../model/peer.ts'
-import { sumOf } from '../model/usage.ts'
 import { toolResults } from '../tools/tool-results.ts'
 import { shownTools } from '../tools/tools.ts'
 import { AnswerArtifact } from './answer-artifact.ts'
@@ -15,22 +14,22 @@ import { checkAnswerOptions, type AnswerOptions } from './answer-options.ts'
 
 const MAX_STEPS = 20
 
-/** How a model has answered. It can be returned from work as it is: the task completes, and shows the usage in its metadata. */
+/** The answer of a model. Work can return it: the task completes, with the usage in its metadata. */
 export interface ModelAnswer<Output = string> extends WorkResult {
-  /** What the model said last. */
+  /** The text of the last call. */
   readonly text: string
-  /** The typed output, if one was wanted; else the text. */
+  /** The typed output, if the options have one; else the text. */
   readonly output: Output
   readonly finishReason: FinishReason
-  /** What was added to the conversation: what the model said, and the results of its tools. */
+  /** The messages to append to the prompt: what the model said, and the results of tools. */
   readonly messages: readonly ModelMessage[]
 }
 
 /**
- * Has a model answer in a task. Its text comes in chunks of one artifact; tools that need approval ask the client; each
- * call of the model and of a tool is a step, so that what was said and done is kept when the work runs again. Answers of
- * one work come one after the other. Throws what the SDK throws when the model cannot be called, and InvalidAgentResponse
- * when it withholds its answer, ends with an error of its own, or comes to none within `maxSteps` calls.
+ * Has a model answer in a task. Its text streams as chunks of one artifact. Tools that need approval ask the client. Each call of the model
+ * and of a tool is a step, so that its result is kept when the work runs again. Several answers of one work have to run in sequence. Throws
+ * the SDK's error when the model cannot be called, and InvalidAgentResponse when the model withholds its answer, ends with an error, or has
+ * no answer after `maxSteps` calls.
  */
 export async function answerWithModel<Output extends OutputInterface = OutputInterface<string, string, never>>(
   work: WorkArguments,
@@ -55,7 +54,7 @@ export async function answerWithModel<Output extends OutputInterface = OutputInt
     const content = await toolResults(ai, work, call, { tools, messages: before, options: { ...passedOn, showTools } })
     if (content.length > 0) messages.push({ role: 'tool', content })
   }
-  throw new A2AError('InvalidAgentResponse', `The model came to no answer within ${maxSteps} calls.`)
+  throw new A2AError('InvalidAgentResponse', `The model gave no answer within ${maxSteps} calls.`)
 }
 
 function ended<Output extends OutputInterface>(
@@ -71,7 +70,7 @@ function ended<Output extends OutputInterface>(
     output: output as InferGenerateOutput<Output>,
     artifacts: [],
     ...(artifact && { artifact: { artifactId: 'answer', ...artifact, parts: [data(output as JsonValue)] } }),
-    ...(finishReason === 'length' && { message: 'The answer is cut off: it became too long for the model.' }),
+    ...(finishReason === 'length' && { message: 'The answer is incomplete: the model reached its length limit.' }),
     ...(Object.keys(usage).length > 0 && { metadata: { [MODEL_METADATA]: { usage } } })
   }
 }

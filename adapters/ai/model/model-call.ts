@@ -5,50 +5,48 @@ import type { AnswerOptions, CallOptions } from '../answer/answer-options.ts'
 import type { AnswerStream, SaidOfAnswer } from '../answer/answer-stream.ts'
 import type { ToolApprovalRequest } from '../tools/tool-questions.ts'
 import type { ToolCall } from '../tools/tools.ts'
-import { aside } from './model-metadata.ts'
-import { noLocalDownloads } from './no-local-downloads.ts'
-import type { Ai } from './peer.ts'
-import { sumOf, type Usage } from './usage.ts'
+import { aside, sumOf, type Usage } from './model-metadata.ts'
+import { type Ai, noLocalDownloads } from './peer.ts'
 
-/** What a model is called with. */
+/** A call of a model. */
 export interface ModelRequest {
   readonly options: CallOptions & Pick<AnswerOptions<OutputInterface>, 'model' | 'output' | 'showReasoning'>
-  /** As the SDK is to have them. */
+  /** As the SDK gets them: without `execute`. */
   readonly tools: ToolSet
   readonly messages: ModelMessage[]
 }
 
-/** What is kept of one call of a model: a JSON value. */
+/** The stored result of one call of a model, as JSON. */
 export interface ModelCall {
-  /** What it adds to the conversation. */
+  /** The messages to append to the prompt. */
   readonly messages: ModelMessage[]
   readonly text: string
   readonly said: SaidOfAnswer
-  /** The tools to be called that the provider of the model does not call itself. */
+  /** The tool calls that the agent executes; the provider of the model executes the others. */
   readonly calls: ToolCall[]
   readonly approvals: ToolApprovalRequest[]
-  /** Whether the model is to be called again, for it has called tools. */
+  /** Whether the model has to be called again, since it called tools. */
   readonly goesOn: boolean
   readonly finishReason: FinishReason
   readonly usage: Usage
-  /** The typed output, if it was wanted and this is the last call. */
+  /** The typed output, if the options have one and this is the last call. */
   readonly output?: unknown
 }
 
-/** Calls a model once, and has it say into `stream` what it says. Throws what the SDK finds wrong, after its retries. */
+/** Calls a model once, and writes its output to `stream`. Throws the SDK's error, after the SDK's retries. */
 export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { options, tools, messages }: ModelRequest, stream: AnswerStream | undefined): Promise<ModelCall> {
   let made: StepResult<ToolSet> | undefined
   const onStepFinish = (step: StepResult<ToolSet>) => {
     made = step
     return options.onStepFinish?.(step)
   }
-  // Without a callback of ours the SDK writes errors to the console; they come with the stream, too.
+  // An empty `onError`: the SDK's default writes errors to the console. They also come in the stream.
   const result = ai.streamText<ToolSet, OutputInterface>({ experimental_download: noLocalDownloads, ...options, tools, messages, abortSignal: signal, onStepFinish, onError() {} })
   try {
     await listen(result, stream, options.showReasoning ? thought => emit(progress(aside(thought, { reasoning: true }))) : undefined)
-    // The SDK knows why there is none. It is not asked otherwise, for to answer it reads all of the stream again.
+    // Not `await result.steps` at once, which makes the SDK read the whole stream again. Without a step, it rejects with the reason.
     const [step] = made ? [made] : await result.steps
-    /* c8 ignore next -- it says so by an error */
+    /* c8 ignore next -- the SDK rejects instead */
     if (!step) throw new TypeError('The AI SDK gave no step.')
     const call = callOf(step)
     const output: unknown = options.output && !call.goesOn ? await result.output : undefined
@@ -71,13 +69,13 @@ async function listen({ fullStream }: StreamTextResult<ToolSet, OutputInterface>
 }
 
 function callOf({ response, text, content, toolCalls, finishReason, usage }: StepResult<ToolSet>): Omit<ModelCall, 'said' | 'output'> {
-  // A call in a message that was cut off may be cut off, too.
+  // A truncated message may have truncated calls.
   const isWhole = finishReason === 'stop' || finishReason === 'tool-calls'
-  const ours = isWhole ? toolCalls.filter(({ providerExecuted }) => !providerExecuted) : []
+  const own = isWhole ? toolCalls.filter(({ providerExecuted }) => !providerExecuted) : []
   const approvals = isWhole ? content.flatMap(part => (part.type === 'tool-approval-request' ? [{ approvalId: part.approvalId, call: plainCall(part.toolCall), isProviders: part.toolCall.providerExecuted === true }] : [])) : []
-  // What is wrong with an invalid one stands in the messages.
-  const calls = ours.filter(call => !('invalid' in call && call.invalid)).map(plainCall)
-  return { messages: response.messages, text, calls, approvals, goesOn: ours.length + approvals.length > 0, finishReason, usage: sumOf([usage]) }
+  // The messages already say what is wrong with an invalid call.
+  const calls = own.filter(call => !('invalid' in call && call.invalid)).map(plainCall)
+  return { messages: response.messages, text, calls, approvals, goesOn: own.length + approvals.length > 0, finishReason, usage: sumOf([usage]) }
 }
 
 function plainCall({ toolCallId, toolName, input }: ToolCall): ToolCall {

@@ -1,9 +1,10 @@
 import type * as ai from 'ai'
+import type { CallOptions } from '../answer/answer-options.ts'
 
-/** What calls models: an optional peer, loaded when the first task needs it. */
+/** The AI SDK: an optional peer, loaded for the first task. */
 export type Ai = typeof ai
 
-/** Throws TypeError that says how to install the AI SDK, if it is not there. */
+/** Throws TypeError with the install command if the AI SDK is not installed. */
 export function checkAi(resolve: (name: string) => unknown = name => import.meta.resolve(name)): void {
   try {
     resolve('ai')
@@ -12,8 +13,11 @@ export function checkAi(resolve: (name: string) => unknown = name => import.meta
   }
 }
 
-/** Loads the AI SDK, once. Throws as {@link checkAi} does. */
+/** Loads the AI SDK. Throws as {@link checkAi} does. */
 export async function loadAi(): Promise<Ai> {
   checkAi()
   return import('ai')
 }
+
+/** Has the model, not this process, fetch files by URL: a client could name a URL that only this process can reach. */
+export const noLocalDownloads: NonNullable<CallOptions['experimental_download']> = async files => files.map(() => null)

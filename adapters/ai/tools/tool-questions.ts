@@ -4,7 +4,7 @@ import { data, text } from '../../../runtime/authoring/words.ts'
 import type { StandardSchema } from '../../../runtime/ports/standard-schema.ts'
 import type { ToolCall } from './tools.ts'
 
-/** A call that waits for approval, under the id that the SDK gave it. */
+/** A call that needs approval, with the SDK's id for it. */
 export interface ToolApprovalRequest {
   readonly approvalId: string
   readonly call: ToolCall
@@ -12,7 +12,7 @@ export interface ToolApprovalRequest {
   readonly isProviders: boolean
 }
 
-/** What a client decides upon a call of a tool. */
+/** The client's decision about a call of a tool. */
 export interface ToolDecision {
   readonly approved: boolean
   readonly reason?: string
@@ -22,15 +22,15 @@ const ASSENT = /^\s*(?:y|yes|ok|okay|sure|approve|approved|go ahead)\s*[.!]*\s*$
 const DENIAL = /^\s*(?:n|no|never|deny|denied|reject|rejected|don['’]t|stop)\b[\s,.;:!-]*(?<reason>[^]*)$/i
 
 /**
- * Asks whether a tool may be called: in words, and as data `{ approval: { approvalId, toolName, input } }`. The answer is
- * data `{ approved, reason? }`, or words: yes alone, or no with a reason behind it. Whatever else is said is refused.
+ * Asks for approval of a call, as text and as data `{ approval: { approvalId, toolName, input } }`. Accepts data `{ approved, reason? }`,
+ * or text: yes, or no with an optional reason after it. Any other answer is invalid.
  */
 export function approval({ approvalId, call: { toolName, input } }: ToolApprovalRequest): Question<ToolDecision> {
   const question = `May I call ${toolName} with ${JSON.stringify(input)}? Say yes or no.`
   return inputRequired({ parts: [text(question), data({ approval: { approvalId, toolName, input: input as JsonValue } })] }, { schema: decisionOn(approvalId) })
 }
 
-/** Asks for what a tool without `execute` gives. The answer is the value of the first data part, or else the text. */
+/** Asks for the result of a tool without `execute`. The answer is the value of the first data part, else the text. */
 export function toolQuestion({ toolName, input }: ToolCall): Question {
   const question = isObject(input) && typeof input.question === 'string' ? input.question : `${toolName}: ${JSON.stringify(input)}`
   return inputRequired({ parts: [text(question), data({ toolCall: { toolName, input: input as JsonValue } })] }, { schema: ANYTHING })
@@ -46,7 +46,7 @@ function decisionOn(approvalId: string): StandardSchema<ToolDecision> {
       validate: given => {
         const decision = typeof given === 'string' ? decisionIn(given) : given
         if (!isDecision(decision)) return { issues: [{ message: 'has to be yes, no, or no with a reason, or data such as { "approved": true }' }] }
-        if (decision.approvalId !== undefined && decision.approvalId !== approvalId) return { issues: [{ message: `is about another approval than ${approvalId}`, path: ['approvalId'] }] }
+        if (decision.approvalId !== undefined && decision.approvalId !== approvalId) return { issues: [{ message: `is not the id of this approval, ${approvalId}`, path: ['approvalId'] }] }
         const { approved, reason } = decision
         return { value: { approved, ...(reason && { reason }) } }
       }

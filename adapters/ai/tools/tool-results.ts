@@ -10,17 +10,17 @@ import { executed, outputOf, type AiTool, type ToolCall, type ToolOutput } from 
 
 type ToolContent = ToolModelMessage['content']
 
-/** What the tools of an answer are called with. */
+/** The tools of an answer, and what they are called with. */
 export interface ToolSurroundings {
   readonly tools: ToolSet
-  /** What the model was told before it called them. */
+  /** The prompt of the call that called them. */
   readonly messages: ModelMessage[]
   readonly options: Pick<AnswerOptions, 'showTools' | 'experimental_context'>
 }
 
 /**
- * Does what a model wants done, and gives what it is told of that. First the calls that need nobody run, beside each other;
- * then the client is asked about the others, one after the other; then those that it approved run. Each call is a step.
+ * Executes the calls of a model, and gives their results for the next prompt. Calls that need no client run first, in parallel. Then the
+ * client is asked about the others, one by one. Then the approved ones run. Each call is a step.
  */
 export async function toolResults(ai: Ai, work: WorkArguments, { calls, approvals }: ModelCall, { tools, messages, options }: ToolSurroundings): Promise<ToolContent> {
   const toolOf = ({ toolName }: ToolCall): AiTool | undefined => (Object.hasOwn(tools, toolName) ? tools[toolName] : undefined)
@@ -31,14 +31,14 @@ export async function toolResults(ai: Ai, work: WorkArguments, { calls, approval
     if (options.showTools) work.emit(progress(aside(`Calls ${tool.title ?? toolName}.`, { tool: toolName })))
     const { experimental_context } = options
     const output = await work.step(`tool ${toolName}`, ({ idempotencyKey, signal }) =>
-      // Ids that models give to calls need not be unique; the key is, and is the same at every try.
+        // Call ids from models need not be unique. The key is unique, and stays the same in every attempt.
       executed(ai, tool, call, { toolCallId: idempotencyKey, messages, abortSignal: signal, experimental_context })
     )
     return resultOf(call, output)
   }
   const ask = async (call: ToolCall) => {
     const tool = toolOf(call)
-    // It has the name of what every object has, such as `constructor`.
+    // The SDK found a tool by an inherited name, such as `constructor`.
     if (!tool) return resultOf(call, { type: 'error-text', value: `There is no tool ${call.toolName}.` })
     return resultOf(call, await outputOf(tool, call, await work.ask(toolQuestion(call))))
   }

@@ -4,12 +4,12 @@ import type { Ai } from '../model/peer.ts'
 /** A tool of the AI SDK. */
 export type AiTool = ToolSet[string]
 
-/** What a tool gave, as a model is told. */
+/** The result of a tool, as the model gets it. */
 export type ToolOutput = Extract<ToolModelMessage['content'][number], { type: 'tool-result' }>['output']
 
 type ApprovalOptions = Omit<ToolExecutionOptions, 'abortSignal'>
 
-/** A call of a tool as the model made it: its input is JSON, as a schema of the tool takes it. */
+/** A call of a tool by the model. The input is JSON that the tool's schema accepts. */
 export interface ToolCall {
   readonly toolCallId: string
   readonly toolName: string
@@ -17,8 +17,8 @@ export interface ToolCall {
 }
 
 /**
- * The tools as the SDK is to have them. It validates their inputs and finds out whether they need approval, but executes
- * none, and leaves inputs as the model wrote them: what a schema makes of them may be no JSON, which could not be kept.
+ * The tools as the SDK gets them. It validates their inputs and decides whether they need approval, but executes none. Inputs stay as the
+ * model wrote them, since a schema may transform them into something that is not JSON and could not be stored.
  */
 export function shownTools(ai: Ai, tools: ToolSet): ToolSet {
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, shown(ai, tool)]))
@@ -37,14 +37,14 @@ function shown(ai: Ai, tool: AiTool): AiTool {
   return { ...others, inputSchema, ...(isNeeded !== undefined && { needsApproval: isNeeded }) }
 }
 
-/** An input as the tool's schema gives it. Throws if the schema does not take it. */
+/** The input after the tool's schema. Throws if the schema rejects it. */
 async function inputOf(ai: Ai, tool: AiTool, value: unknown): Promise<unknown> {
   const result = await ai.asSchema<unknown>(tool.inputSchema).validate?.(value)
   if (result?.success === false) throw result.error
   return result ? result.value : value
 }
 
-/** Executes a tool. What it throws is a result, too: the model is told, unless the work is over. */
+/** Executes a tool. Its error becomes a result for the model, unless the work has ended. */
 export async function executed(ai: Ai, tool: AiTool, call: ToolCall, options: ToolExecutionOptions): Promise<ToolOutput> {
   try {
     const input = await inputOf(ai, tool, call.input)
@@ -56,13 +56,13 @@ export async function executed(ai: Ai, tool: AiTool, call: ToolCall, options: To
   }
 }
 
-/** What a tool gave, as its own `toModelOutput` or else JSON says it to the model. */
+/** The result of a tool for the model: by its `toModelOutput`, else as text or JSON. */
 export async function outputOf(tool: AiTool, { toolCallId, input }: ToolCall, output: unknown): Promise<ToolOutput> {
   if (tool.toModelOutput) return tool.toModelOutput({ toolCallId, input, output })
   return typeof output === 'string' ? { type: 'text', value: output } : { type: 'json', value: (output ?? null) as never }
 }
 
-/** The result of a tool, or the last one of a tool that gives preliminary ones. */
+/** The result of a tool; the last one of a tool with preliminary results. */
 async function lastOf(given: unknown): Promise<unknown> {
   const awaited: unknown = await given
   if (typeof awaited !== 'object' || awaited === null || !(Symbol.asyncIterator in awaited)) return awaited

@@ -28,7 +28,7 @@ sign writes the card with one more signature to stdout. A served agent signs its
 --card-key FILE.
 
   --key FILE      the private key, PEM or JWK: EC, RSA or Ed25519
-  --kid ID        the name of the key. Default: the kid of the JWK, else the thumbprint of the key
+  --kid ID        the key id. Default: the kid of the JWK, else the thumbprint of the key
   --alg ALG       the algorithm. Default: the alg of the JWK, else ES256, ES384, ES512, RS256 or EdDSA, according to the key
   --jku URL       the URL of the public keys, written into the signature
   --url URL       the URL at which the agent of a module is served
@@ -94,7 +94,7 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd }: Io):
   const found = /^(?:http|ws)s?:/i.test(place) ? await foundCard(place, { signal }) : jsonIn(await textIn(place, cwd), place)
   const { card: { name }, kid, alg, left } = await verify(found, place)
   const but = left.length > 0 ? `, but for ${left.join(' and ')}` : ''
-  stdout.write(json ? jsonLine({ name, kid, alg, left }) : `${oneLine(`The card of ${name} is to be trusted: the key ${JSON.stringify(kid)} (${alg}) has signed it${but}.`)}\n`)
+  stdout.write(json ? jsonLine({ name, kid, alg, left }) : `${oneLine(`The card of ${name} can be trusted: the key ${JSON.stringify(kid)} (${alg}) has signed it${but}.`)}\n`)
   return EXIT.ok
 }
 

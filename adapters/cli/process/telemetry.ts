@@ -1,6 +1,5 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import type { Telemetry } from '../../../runtime/telemetry/telemetry.ts'
-import { hasTracerProvider } from '../../opentelemetry/registered.ts'
 
 /** The telemetry of a served agent, and the function that flushes its last spans. */
 export interface ServedTelemetry {
@@ -11,7 +10,16 @@ export interface ServedTelemetry {
 /** OpenTelemetry, if the agent's module or a `node --import` has registered a tracer provider. Otherwise nothing is loaded. */
 export async function registeredTelemetry(logger: Logger): Promise<ServedTelemetry | undefined> {
   if (!hasTracerProvider()) return undefined
-  const [{ openTelemetry }, { flushSpans }] = await Promise.all([import('../../opentelemetry/open-telemetry.ts'), import('../../opentelemetry/flush-spans.ts')])
+  const [{ openTelemetry }, { flushSpans }] = await Promise.all([import('../../opentelemetry/open-telemetry.ts'), import('../../opentelemetry/api.ts')])
   const flush = () => flushSpans().catch((error: unknown) => logger.error('the last spans could not be exported', { error }))
   return { telemetry: openTelemetry(), flush }
+}
+
+/** The key of the global under which every copy of the OpenTelemetry API registers providers. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1')
+
+/** Whether a tracer provider is registered. Does not load the API. */
+export function hasTracerProvider(place: object = globalThis): boolean {
+  const registered = (place as Record<symbol, { readonly trace?: unknown } | undefined>)[REGISTERED]
+  return registered?.trace !== undefined
 }

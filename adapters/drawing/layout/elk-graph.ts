@@ -4,8 +4,8 @@ import { stateBox, type StateBox } from './state-box.ts'
 import { labelOf, type TransitionLabel } from './transition-label.ts'
 
 /**
- * Tells whether what leads from one state to another leads up in a drawing, which is read downwards: first where a state begins,
- * then its other states as their author has them. What leads into a state, or out of one that it is in, does not.
+ * Returns a function that says whether an arrow points up in a drawing, which is read downwards: the initial state comes first, then the
+ * other states in the author's order. An arrow to an ancestor or a descendant does not point up.
  */
 export function upwards(states: readonly OutlineState[]): (from: string, to: string) => boolean {
   const ranks = new Map<string, readonly number[]>()
@@ -27,39 +27,39 @@ function isIn(id: string, outer: string, states: readonly OutlineState[]): boole
   return parent !== undefined && (parent === outer || isIn(parent, outer, states))
 }
 
-/** A state that is to be placed; `id` is that of its node. */
+/** A state to place; `id` is the id of its node. */
 export interface Part {
   readonly id: string
   readonly state: OutlineState
   readonly box: StateBox
 }
 
-/** A transition on an arrow. */
+/** A transition of an arrow. */
 export interface Arrival {
   readonly transition: OutlineTransition
-  /** Of a transition that enters several states only the first arrow has it. */
+  /** A transition with several targets has its label on the first arrow only. */
   readonly label?: TransitionLabel
 }
 
-/** An arrow that is to be placed: from one node to another, with all the transitions that lead so; none where a state begins. */
+/** An arrow to place, between two nodes, with all transitions that share it; none for an initial state. */
 export interface Arrow {
   readonly from: string
   readonly to: string
-  /** Whether it leads up: then the edge of the graph, which always leads down, is the other way round. */
+  /** Whether it points up. Its edge in the graph is then reversed, since all edges there point down. */
   readonly isUpwards: boolean
   readonly arrivals: readonly Arrival[]
 }
 
-/** A chart as it is laid out. */
+/** A chart as a graph to lay out. */
 export interface ChartGraph {
-  /** In the order of the outline, so that each stands after the one that it is in. */
+  /** In the order of the outline: parents before their children. */
   readonly parts: readonly Part[]
   /** In the order of the graph's edges. */
   readonly arrows: readonly Arrow[]
   readonly graph: ElkNode
 }
 
-/** For every node with nodes in it: they do not have what is said of the outermost. */
+/** For every node with children, since they do not inherit these from the root. */
 const SPACING: LayoutOptions = { 'elk.spacing.nodeNode': '28', 'elk.layered.spacing.nodeNodeBetweenLayers': '24' }
 const OPTIONS: LayoutOptions = {
   ...SPACING,
@@ -71,17 +71,17 @@ const OPTIONS: LayoutOptions = {
   'elk.json.shapeCoords': 'ROOT',
   'elk.padding': '[top=16,left=16,bottom=16,right=16]'
 }
-/** States side by side have their names in one line. */
+/** Aligns the names of neighbouring states. */
 const IN_LINE: LayoutOptions = { 'elk.alignment': 'TOP' }
 const ON_ITS_ARROW: LayoutOptions = { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' }
-/** What is between two labels of one arrow. */
+/** The gap between two labels of one arrow, in pixels. */
 export const LABEL_GAP = 2
 const HISTORY_SIZE = 28
 const DOT_SIZE = 12
 
-/** The graph of a chart: its states as nodes in nodes, a dot in each state that has a beginning, and an edge for each arrow. */
+/** The graph of a chart: states as nested nodes, a dot for each initial state, and an edge for each arrow. */
 export function graphOf({ states, transitions }: ChartOutline): ChartGraph {
-  // Numbers as ids: what an author calls a state may be what another part is called, too.
+  // Ids with numbers, since an author's state ids could equal the ids of dots.
   const parts = states.map((state, i) => ({ id: `state ${i}`, state, box: stateBox(state, transitions.filter(({ source, targets }) => source === state.id && targets.length === 0)) }))
   const nodes = new Map(parts.map(({ id, state }) => [state.id, id]))
   const leadsUp = upwards(states)
@@ -92,7 +92,7 @@ export function graphOf({ states, transitions }: ChartOutline): ChartGraph {
   return { parts, arrows, graph: { id: 'chart', layoutOptions: OPTIONS, children: roots.map(part => elkNode(part, parts)), edges: arrows.map(elkEdge) } }
 }
 
-/** What leads from a state, by where it leads: transitions to the same state share an arrow. */
+/** The transitions of a state by their targets: those with the same target share an arrow. */
 function arrivalsFrom({ id, invoke }: OutlineState, transitions: readonly OutlineTransition[]): Map<string, Arrival[]> {
   const arrivals = new Map<string, Arrival[]>()
   for (const transition of transitions.filter(({ source }) => source === id)) {
@@ -104,7 +104,7 @@ function arrivalsFrom({ id, invoke }: OutlineState, transitions: readonly Outlin
   return arrivals
 }
 
-/** The node of the dot in which a state begins. */
+/** The id of the dot that marks the initial state. */
 export function dotOf(id: string): string {
   return `dot of ${id}`
 }
@@ -119,7 +119,7 @@ function elkNode({ id, state, box: { width, height } }: Part, parts: readonly Pa
     ...IN_LINE,
     'elk.padding': `[top=${height + 16},left=20,bottom=20,right=20]`,
     'elk.nodeSize.constraints': 'MINIMUM_SIZE',
-    // Downwards elk takes the first of these for the height.
+    // With the direction DOWN, elk reads the first number as the height.
     'elk.nodeSize.minimum': `(${height}, ${width})`
   }
   return { id, layoutOptions, children: [...dots, ...inside.map(part => elkNode(part, parts))] }

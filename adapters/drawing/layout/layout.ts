@@ -1,9 +1,8 @@
-import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import type { ELK, ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
 import type { ChartOutline } from '../outline.ts'
 import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
-import { layoutEngine } from './elk.ts'
 
-/** Regions side by side as columns of one height. Those that an arrow ends at stay as they are, with all beside them. */
+/** Gives regions side by side the same height, unless an arrow starts or ends at one of them. */
 export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
   return states.map(region => {
     const beside = states.filter(({ state: { parent }, isRegion }) => isRegion && parent === region.state.parent)
@@ -24,31 +23,31 @@ export interface Place {
   readonly height: number
 }
 
-/** A state where it is drawn. */
+/** A state with its place. */
 export interface PlacedState extends Part {
   readonly place: Place
-  /** Whether there are states in it. */
+  /** Whether it contains states. */
   readonly isGroup: boolean
   /** Whether it is one of the regions of a parallel state. */
   readonly isRegion: boolean
 }
 
-/** An arrow where it is drawn: its corners, from where it starts to where it leads, and where its label is. */
+/** An arrow with its place: its points from source to target, and the place of its label. */
 export interface PlacedArrow extends Arrow {
   readonly points: readonly ElkPoint[]
   readonly labelPlace: Place
 }
 
-/** A chart with every part in its place. */
+/** A chart with the places of all its parts. */
 export interface ChartLayout extends Place {
-  /** Each after the one that it is in. */
+  /** Parents before their children. */
   readonly states: readonly PlacedState[]
   readonly arrows: readonly PlacedArrow[]
-  /** Where states begin. */
+  /** The marks of initial states. */
   readonly dots: readonly Place[]
 }
 
-/** Finds the places of a chart's parts. The same chart gets the same places. Rejects with TypeError without elkjs. */
+/** Lays out a chart. The same chart gets the same layout. Rejects with TypeError without elkjs. */
 export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
   const { parts, arrows, graph } = graphOf(outline)
   const engine = await layoutEngine()
@@ -75,7 +74,7 @@ function placedArrow(arrow: Arrow, { labels: [label] = [], sections = [] }: Part
   return { ...arrow, points: pointsOf(arrow, sections, states), labelPlace: placeOf(label) }
 }
 
-/** The corners of an arrow. One that leads from a state into it starts below what is written there. */
+/** The points of an arrow. One from a state to its descendant starts below the texts of that state. */
 function pointsOf({ from, isUpwards }: Arrow, sections: readonly ElkEdgeSection[], states: readonly PlacedState[]): ElkPoint[] {
   const downwards = sections.flatMap(({ startPoint, bendPoints = [], endPoint }) => [startPoint, ...bendPoints, endPoint])
   const points = isUpwards ? downwards.toReversed() : downwards
@@ -91,4 +90,27 @@ function nodesIn(node: ElkNode): ElkNode[] {
 
 function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place {
   return { x, y, width, height }
+}
+
+/** The used part of elkjs. It is CommonJS: an `import` has its exports as `default`. */
+interface Elkjs {
+  readonly default: { readonly default: new () => ELK }
+}
+
+/** Created once, since that takes a third of a second. */
+let elk: Promise<ELK> | undefined
+
+/** The layout engine. Rejects with TypeError without elkjs, an optional peer. */
+function layoutEngine(): Promise<ELK> {
+  elk ??= loadElk()
+  return elk
+}
+
+export async function loadElk(load: () => Promise<Elkjs> = () => import('elkjs')): Promise<ELK> {
+  try {
+    const { default: { default: Engine } } = await load()
+    return new Engine()
+  } catch (cause) {
+    throw new TypeError('Charts are laid out by elkjs. Install it: npm install --save-dev elkjs', { cause })
+  }
 }

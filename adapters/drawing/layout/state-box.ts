@@ -1,39 +1,39 @@
-import { isGiven } from '../chart-words.ts'
+import { isGiven } from '../chart-parts.ts'
 import type { OutlineActor, OutlineState, OutlineTransition } from '../outline.ts'
 import { KEY_SIZE, TAG_SIZE, TEXT_SIZE } from '../svg/style.ts'
 import { shownText } from '../svg/svg-element.ts'
 import { cutText, type CutText } from './text-width.ts'
 import { linesOf } from './transition-label.ts'
 
-/** A text in a drawing; its place is that of the left end of its base line. */
+/** A text in a drawing. `x` and `y` are the left end of its baseline. */
 export interface PlacedText extends CutText {
   readonly kind: 'key' | 'tag' | 'description' | 'does' | 'stays'
   readonly x: number
   readonly y: number
-  /** The transition that stays, if it is one. */
+  /** The transition without a target that the text is for. */
   readonly transition?: OutlineTransition
 }
 
-/** What is written in a state's box, at its top, in pixels from its corner. */
+/** The texts at the top of a state's box, and its size, in pixels from its corner. */
 export interface StateBox {
   readonly texts: readonly PlacedText[]
   readonly width: number
   readonly height: number
-  /** Where the line between its name and what it does is, if it does something. */
+  /** The line between its name and its actions, if it has any. */
   readonly divider?: number
 }
 
-/** How far a tag's chip goes beyond its text. */
+/** The padding of a tag's chip. */
 export const TAG_PADDING = 6
 
-/** How far the inner border of a final state is from the outer one. */
+/** The distance between the two borders of a final state. */
 export const BORDERS = 4
 
 const PADDING = 12
 const LINE = 17
 const LONGEST = 360
 
-/** The box of a state, by what is said of it and by the transitions that stay in it. Texts that are too long are cut. */
+/** The box of a state, with its transitions that have no target. Long texts are truncated. */
 export function stateBox(state: OutlineState, stays: readonly OutlineTransition[]): StateBox {
   const heading = headingOf(state)
   const lines = [...doingsOf(state).map(text => ({ kind: 'does' as const, text })), ...stays.map(transition => ({ kind: 'stays' as const, text: linesOf({ transition, invoked: state.invoke }).join(' '), transition }))]
@@ -48,7 +48,7 @@ export function stateBox(state: OutlineState, stays: readonly OutlineTransition[
   }
 }
 
-/** Its name, then its tags, as many to a line as there is room for, and its description. */
+/** The name, then the tags, wrapped, and the description. */
 function headingOf({ key, tags, description = '' }: OutlineState): { texts: PlacedText[]; height: number } {
   const name = { kind: 'key' as const, ...cutText(LONGEST, key, KEY_SIZE, true), x: PADDING, y: 23 }
   const texts: PlacedText[] = [name]

@@ -1,6 +1,6 @@
 import { shownText } from '../svg/svg-element.ts'
 
-/** Widths of characters in parts of the font's size: those of DejaVu Sans, the widest of the fonts that drawings meet. */
+/** Widths of characters relative to the font size: those of DejaVu Sans, the widest common font. */
 const WIDTHS: readonly (readonly [characters: string, width: number])[] = [
   ["'ijlIJ ,.", 0.32],
   ['/:;\\f|', 0.36],
@@ -18,27 +18,27 @@ const WIDTH_OF_OTHERS = 0.64
 const BOLD = 1.18
 
 /**
- * How wide a text is at the most, in pixels, in any font that may draw it. There is no browser here to ask, so that the width
- * is that of a wide font; letters that are not Latin count as a square and more.
+ * The largest width of a text in pixels, in any font. No browser measures it, so this takes the widths of a wide font; letters that are not
+ * Latin count as wider than a square.
  */
 export function widthOf(text: string, size: number, isBold = false): number {
   const parts = Array.from(text, character => BY_CHARACTER.get(character) ?? widthOfOther(character))
   return parts.reduce((sum, width) => sum + width, 0) * size * (isBold ? BOLD : 1)
 }
 
-/** A text as it is drawn, how wide it is at the most, and what it was before it was cut. */
+/** A text to draw, its largest width in pixels, and the original if it was truncated. */
 export interface CutText {
   readonly text: string
   readonly width: number
   readonly whole?: string
 }
 
-/** A text in one line, cut with an ellipsis where it would be wider than this, in pixels. */
+/** The text in one line, truncated with an ellipsis if it would be wider than `longest` pixels. */
 export function cutText(longest: number, given: string, size: number, isBold = false): CutText {
   const whole = shownText(given)
   const width = widthOf(whole, size, isBold)
   if (width <= longest) return { text: whole, width }
-  // No character is narrower than a fifth of the size: of long texts only the beginning is looked at.
+  // No character is narrower than a fifth of the font size, so the beginning of a long text is enough.
   const characters = Array.from(whole.slice(0, Math.ceil((5 * longest) / size)))
   while (widthOf(`${characters.join('')}…`, size, isBold) > longest) characters.pop()
   const text = `${characters.join('').trimEnd()}…`

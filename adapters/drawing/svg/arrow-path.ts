@@ -11,7 +11,7 @@ const RADIUS = 7
 const HEAD_LENGTH = 9
 const HEAD_WIDTH = 8
 
-/** The line of an arrow through these points, with round corners; it ends within its head, and leaves out its label. */
+/** The path of an arrow through these points, with round corners. It ends within the head, and has a gap for its label. */
 export function arrowLine(points: readonly Point[], label?: Place): string {
   const [start, ...others] = points
   if (!start) return ''
@@ -35,7 +35,7 @@ export function arrowHead(points: readonly Point[]): string {
   return `M${at(tip)}L${at({ x: base.x + dx, y: base.y + dy })}L${at({ x: base.x - dx, y: base.y - dy })}Z`
 }
 
-/** Where a line goes straight through a label: to its one side, and on from the other. */
+/** A gap where a vertical line crosses a label. */
 function gapAt({ x, y, width, height }: Place, from: Point, to: Point): string {
   const [above, below] = [{ x: from.x, y }, { x: from.x, y: y + height }]
   const isThrough = from.x === to.x && from.x > x && from.x < x + width && Math.min(from.y, to.y) <= above.y && Math.max(from.y, to.y) >= below.y
@@ -43,7 +43,7 @@ function gapAt({ x, y, width, height }: Place, from: Point, to: Point): string {
   return isThrough ? sides.map((side, i) => `${i === 0 ? 'L' : 'M'}${at(side)}`).join('') : ''
 }
 
-/** The point so far from one in the direction of another. */
+/** The point at a distance from one point towards another. */
 function towards(from: Point, to: Point, far: number): Point {
   const share = far / (distance(from, to) || 1)
   return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share }

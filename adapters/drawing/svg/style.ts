@@ -1,9 +1,9 @@
-/** Sizes of fonts, in pixels. */
+/** Font sizes, in pixels. */
 export const KEY_SIZE = 14
 export const TEXT_SIZE = 12
 export const TAG_SIZE = 11
 
-/** Colours by name: in light and in dark surroundings. */
+/** Colours by name: for the light and the dark theme. */
 const COLOURS = {
   canvas: ['#ffffff', '#0d1117'],
   state: ['#ffffff', '#161b22'],
@@ -21,14 +21,14 @@ const COLOURS = {
   uncovered: ['#cf222e', '#ff7b72']
 } as const
 
-/** Colours as custom properties; a page that has a `--chart-…` of its own overrides them, in whatever theme it is. */
+/** Colours as custom properties. A page overrides them with `--chart-…` properties in any theme. */
 function colours(theme: 0 | 1): string {
   return Object.entries(COLOURS).map(([name, themes]) => `--${name}:var(--chart-${name},${themes[theme]})`).join(';')
 }
 
 /**
- * How charts look. States and transitions that have one of the classes `active`, `visited`, `taken` and `uncovered` are lit. Every
- * colour is a custom property, such as `--chart-ink`, which a page may set; what follows is what a drawing alone looks like.
+ * The style of charts. The classes `active`, `visited`, `taken` and `uncovered` highlight states and transitions. Each colour is a custom
+ * property that a page may set, such as `--chart-ink`; the defaults are for a drawing on its own.
  */
 export const CHART_STYLE = `
 .statechart{${colours(0)};font:${TEXT_SIZE}px system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif}

@@ -8,7 +8,7 @@ import { arrowHead, arrowLine } from './arrow-path.ts'
 import { CHART_STYLE } from './style.ts'
 import { element, rounded, svgText } from './svg-element.ts'
 
-/** A chart in its places as SVG: its arrows, and over them its states, whose names can be read where an arrow passes. */
+/** Draws a laid-out chart as SVG: arrows first, states above them, so that state names stay readable. */
 export function svgOf(outline: ChartOutline, { width, height, states, arrows, dots }: ChartLayout): string {
   const [wide, high] = [Math.ceil(width), Math.ceil(height)]
   const content = [
@@ -25,19 +25,19 @@ export function svgOf(outline: ChartOutline, { width, height, states, arrows, do
   return `${element('svg', frame, content.map(part => `\n${part}`))}\n`
 }
 
-/** What a chart is, for who cannot see it. */
+/** A description for screen readers. */
 function summaryOf({ states: [root, ...states], transitions }: ChartOutline): string {
   const beginning = root?.initial[0] === undefined ? '' : ` It begins in ${root.initial.join(' and ')}.`
   return `${states.length} states and ${transitions.length} transitions.${beginning} ${transitions.map(({ name }) => `${name}.`).join(' ')}`
 }
 
-/** Part of a transition: its line to one state, which is hidden if another transition has drawn it, and its label if that is there. */
+/** The part of a transition on one arrow: its line, hidden if another transition has already drawn it, and its label, if any. */
 interface Drawn {
   readonly transition: OutlineTransition
   readonly parts: readonly string[]
 }
 
-/** Each transition with all its lines, so that it can be lit as a whole. */
+/** Each transition as one group with all its lines, so that a class highlights all of it. */
 function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
   const drawn = arrows.flatMap(({ arrivals, points, labelPlace }) => {
     const lines = (isShared: boolean): string[] => linesThrough(points, isShared ? ' shared' : '', labelPlace)
@@ -100,7 +100,7 @@ function textOf(text: PlacedText, { x, y }: Place): string {
   return text.transition ? element('g', { class: 'stays', 'data-transition': text.transition.name }, [titleOf(text.transition), drawn]) : drawn
 }
 
-/** A text; one that was cut has the whole as its title. */
+/** A text element. A truncated text has the original as its title. */
 function textElement({ text, whole }: CutText, attributes: Readonly<Record<string, string | number>>): string {
   return element('text', attributes, [...(whole === undefined ? [] : [element('title', {}, [svgText(whole)])]), svgText(text)])
 }

@@ -21,6 +21,7 @@ export const DRIVERS = {
 /** The name of a driver. */
 export type Driver = keyof typeof DRIVERS
 
+/** The names of all drivers. */
 export const allDrivers = Object.keys(DRIVERS) as readonly Driver[]
 
 /** The kind of the option `drivers`. */

@@ -1,5 +1,5 @@
 import type { TaskState } from '../../../../machines/protocol/states.ts'
-import { eventName } from '../../../drawing/chart-words.ts'
+import { eventName } from '../../../drawing/chart-parts.ts'
 
 /** A task's state for people: `input-required`. */
 export function stateText(state: TaskState): string {
