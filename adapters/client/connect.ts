@@ -49,14 +49,14 @@ export interface AgentClient {
 }
 
 /**
- * Connects to an agent. A `ws:` URL connects over WebSocket. For an `http:` URL, of the agent or of its card, the client fetches the
- * card and uses the first of its interfaces of A2A 1.0 that it supports; without one, the first of 0.3, whose answers
- * are converted to 1.0. The REST binding of 1.0 and gRPC need the official client, an optional peer. An interface whose peer is
- * not installed is skipped if there is another.
+ * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the client fetches the
+ * card, and uses its first supported interface of A2A 1.0. Without one it uses the first of 0.3, and converts the answers to 1.0. The
+ * REST binding of 1.0 and gRPC need the official client, an optional peer. An interface whose peer is not installed is skipped if there
+ * is another.
  *
- * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready; with UnsupportedOperation, and what is missing, if no
- * interface fits; with Forbidden if the card would send headers to another origin or leads from TLS to plain text. Over
- * WebSocket it rejects with Unauthenticated or Forbidden if the agent refuses the handshake; over HTTP and gRPC the first call does.
+ * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation, which says what is
+ * missing, if no interface fits. Rejects with Forbidden if the card would send headers to another origin or leads from TLS to plain text.
+ * Over WebSocket it rejects with Unauthenticated or Forbidden if the agent refuses the handshake; over HTTP and gRPC the first call does.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)

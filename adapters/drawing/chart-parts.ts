@@ -58,7 +58,7 @@ export function actionName(action: unknown): string {
   return typeof name === 'string' && name !== '' && !HOLDERS.has(name) ? name : 'a function'
 }
 
-/** What triggers a transition: its event, and its guard in brackets. Empty without both. */
+/** The trigger of a transition: its event, and its guard in brackets. Empty without both. */
 export function occasionOf({ eventType, guard, invoked }: { readonly eventType: string; readonly guard?: unknown; readonly invoked: readonly Invoked[] }): string {
   return [...(eventType === '' ? [] : [eventName(eventType, invoked)]), ...(guard ? [`[${guardName(guard)}]`] : [])].join(' ')
 }

@@ -50,8 +50,8 @@ const NOWHERE: Refusal = { status: 421, message: NO_ADDRESS }
 const OLD_CARD_PATH = '/.well-known/agent.json'
 
 /**
- * The HTTP bindings of a runtime as one fetch handler: JSON-RPC at the path itself (§9), REST below it (§11), the card at its
- * well-known path below it and on the host (§8.2), and a page for people. Streams are server-sent events. Other servers use it
+ * The HTTP bindings of a runtime as one fetch handler: JSON-RPC at the path itself (§9), REST below it (§11), and a page for people.
+ * The card is at its well-known path, below this path and on the host (§8.2). Streams are server-sent events. Other servers use it
  * through an adapter. Throws TypeError for invalid `interfaces`.
  */
 export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handler {

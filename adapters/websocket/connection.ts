@@ -36,7 +36,7 @@ export interface ConnectionTerms {
   readonly extensions: string
 }
 
-/** What all connections of a server share. */
+/** The data that all connections of a server share. */
 export interface Serving {
   readonly runtime: Runtime
   readonly methods: Methods

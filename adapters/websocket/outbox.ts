@@ -15,8 +15,8 @@ export const STUCK_MS = 30_000
 const CLOSE_MS = 5_000
 
 /**
- * The outgoing frames of one connection. Frames of one turn of the event loop are flushed together, and frames that may wait are
- * flushed with those of the next turn: with many streams, a flush is the most expensive part of an event. While more than
+ * The outgoing frames of one connection. Frames of one turn of the event loop are flushed together. Frames that may wait are
+ * flushed with those of the next turn, since with many streams a flush is the most expensive part of an event. While more than
  * {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If nothing drains for
  * {@link STUCK_MS}, the connection is closed with 4413.
  */

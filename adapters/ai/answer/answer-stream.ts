@@ -4,7 +4,7 @@ import { addTo, isText } from '../model/model-parts.ts'
 /** After this many chunks of an answer the minimum length of a chunk doubles, so that a long answer has not too many. */
 const CHUNKS_OF_A_LENGTH = 256
 
-/** What one call said, as its step stores it. */
+/** The output of one call, as its step stores it. */
 export interface SaidOfAnswer {
   readonly parts: readonly Part[]
   readonly chunks: number

@@ -13,7 +13,7 @@ export interface Received {
   readonly bytes: number
 }
 
-/** What a stream has reported so far. */
+/** The events of a stream so far. */
 export interface Watched {
   contextId?: string | undefined
   /** The task as of the last event, if the agent opened one. */

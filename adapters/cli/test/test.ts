@@ -93,7 +93,7 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
 
-/** What a summary adds to the counts: gaps in the coverage, and charts that throw. */
+/** The last lines of a summary: gaps in the coverage, and charts that throw. */
 function lacksOf({ missing, crashes }: CoverageGap = { missing: [], crashes: 0 }): string[] {
   return [...(missing.length > 0 ? [`${missing.length} not reached`] : []), ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])]
 }

@@ -1,9 +1,9 @@
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 
 /**
- * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC, where each
- * request has its own connection, it starts as `open`, becomes `lost` when a request or a stream is interrupted, `connecting`
- * during the retry, and `open` with the next answer to any request.
+ * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC each
+ * request has its own connection. There the state starts as `open`, and becomes `lost` when a request or a stream is interrupted. It is
+ * `connecting` during the retry, and `open` with the next answer to any request.
  */
 export type LinkState = 'connecting' | 'open' | 'lost' | 'closed'
 

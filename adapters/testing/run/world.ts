@@ -14,7 +14,7 @@ import type { OpeningCase } from '../plan/cases.ts'
 import { newDisk, type Disk } from './disk.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
-/** What happens to the process between two steps of a path. */
+/** Whether and how the process is restarted between two steps of a path. */
 export type Interlude = 'none' | 'restarted' | 'killed'
 
 /** The context of every path. */
