@@ -67,7 +67,7 @@ function checkedUrl(given: string | URL): URL {
   const url = URL.canParse(String(given)) ? new URL(given) : undefined
   if (url?.protocol === 'https:') return url
   if (url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)) return url
-  throw new TypeError(`jwksUrl has to be an https: address, or an http: one on this machine, not ${JSON.stringify(String(given))}.`)
+  throw new TypeError(`jwksUrl has to be an https: URL, or an http: one on this machine, not ${JSON.stringify(String(given))}.`)
 }
 
 /**

@@ -92,7 +92,7 @@ function signedOf(document: object, form: string): Pick<VerifiedCard, 'card' | '
 async function verified(signature: AgentCardSignature, forms: readonly string[], { jose, keys, algorithms }: Trusted): Promise<Pick<VerifiedCard, 'kid' | 'alg'> & { form: string } | string> {
   const { alg, kid, isPartial } = headerOf(signature, jose)
   if (alg === undefined) return 'has an unreadable protected header, or no algorithm (alg) in it'
-  if (!algorithms.includes(alg)) return `is made with ${JSON.stringify(alg.slice(0, 32))}, which is not allowed: ${algorithms.join(', ')} are`
+  if (!algorithms.includes(alg)) return `is made with ${JSON.stringify(alg.slice(0, 32))}, which is not allowed (only ${algorithms.join(', ')})`
   if (kid === undefined) return 'has no key id (kid)'
   if (isPartial) return 'is over only a part of the card, for verifiers that do not know the rest'
   const key = `${JSON.stringify(kid.slice(0, 128))} (${alg})`

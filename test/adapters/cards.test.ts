@@ -190,7 +190,7 @@ await t.test('a malformed signature, or one with an algorithm that is not allowe
   const rows: [unknown, RegExp][] = [
     [{ ...signed, signatures: undefined }, /it has no signature\.$/], [{ ...signed, signatures: [] }, /it has no signature\.$/],
     [{ ...signed, signatures: Array.from({ length: 17 }, () => signature) }, /more than 16 signatures/],
-    [withHeader({ alg: 'none', kid: 'k', typ: 'JOSE' }, 'x'), /signature 1 is made with "none", which is not allowed: RS256, .*ES256 are/],
+    [withHeader({ alg: 'none', kid: 'k', typ: 'JOSE' }, 'x'), /signature 1 is made with "none", which is not allowed \(only RS256, .*ES256/],
     [await forged({ alg: 'HS256', kid: 'k', typ: 'JOSE' }, secret), /made with "HS256", which is not allowed/],
     [withHeader('!!'), /an unreadable protected header, or no algorithm/], [withHeader(base64url.encode('[]')), /unreadable protected header/], [withHeader({ kid: 'k' }), /no algorithm \(alg\) in it/],
     [withHeader({ alg: 5, kid: 'k' }), /no algorithm \(alg\) in it/], [await forged({ alg: 'ES256' }), /has no key id \(kid\)/], [await forged({ alg: 'ES256', kid: '' }), /has no key id \(kid\)/],
@@ -212,7 +212,7 @@ await t.test('a key counts with its own algorithm, as a key for signatures, and 
   t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', alg: 'RS256' }))), /which is not trusted/)
   t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', use: 'enc' }))), /which is not trusted/)
   t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k' }), jwkOf(rsa, { kid: 'k' }))), /cannot be checked: multiple matching keys/)
-  t.match(await why(made, { ...trusting(jwkOf(rsa, { kid: 'k' })), algorithms: ['RS256'] }), /made with "PS256", which is not allowed: RS256 are/)
+  t.match(await why(made, { ...trusting(jwkOf(rsa, { kid: 'k' })), algorithms: ['RS256'] }), /made with "PS256", which is not allowed \(only RS256\)/)
   t.match(await why(made, { key: ec.publicKey }), /cannot be checked: /)
 })
 
@@ -245,11 +245,11 @@ await t.test('wrong options are refused at once', async t => {
   const jwk = ec.privateKey.export({ format: 'jwk' })
   const signers: [unknown, RegExp][] = [
     [{ key: ec.publicKey }, /private key, not a public one/], [{ key: createSecretKey(randomBytes(32)) }, /private key, not a secret one/], [{ key: { kty: 'oct', k: 'AAAA' } }, /private key, not a secret one/],
-    [{ key: jwkOf(ec) }, /createPrivateKey\(pem\) of node:crypto, or a JWK with its private members/], [{ key: {} }, /createPrivateKey/],
+    [{ key: jwkOf(ec) }, /createPrivateKey\(pem\) from node:crypto, or a JWK with its private members/], [{ key: {} }, /createPrivateKey/],
     [{ key: generateKeyPairSync('x25519').privateKey }, /of the kind x25519, which cannot sign cards/], [{ key: generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey }, /of the kind secp256k1/],
     [{ key: ec.privateKey, alg: 'RS256' }, /alg has to be ES256 for this key, not "RS256"/], [{ key: rsa.privateKey, alg: 'HS256' }, /alg has to be RS256 or .*, not "HS256"/],
     [{ key: ec.privateKey, alg: 'none' }, /not "none"/], [{ key: { ...jwk, alg: 'HS256' } }, /not "HS256"/], [{ key: { ...jwk, alg: 'ES256' }, alg: 'RS256' }, /not "RS256"/],
-    [{ key: ec.privateKey, kid: '' }, /kid has to be/], [{ key: ec.privateKey, jku: 'http://a.example/' }, /jku has to be an https: address/], [{ key: ec.privateKey, jku: 'nowhere' }, /jku has to be/]
+    [{ key: ec.privateKey, kid: '' }, /kid has to be/], [{ key: ec.privateKey, jku: 'http://a.example/' }, /jku has to be an https: URL/], [{ key: ec.privateKey, jku: 'nowhere' }, /jku has to be/]
   ]
   for (const [options, wanted] of signers) t.throws(() => cardSigner(options as CardSignerOptions), { name: 'TypeError', message: wanted })
   const verifiers: [unknown, RegExp][] = [

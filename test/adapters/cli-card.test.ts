@@ -116,7 +116,7 @@ await t.test('what is wrong with arguments, files and keys is said', async t => 
     [['sign', 'card.json', '--key', 'bad.json'], 1, /bad\.json is not valid JSON/], [['sign', 'card.json', '--key', 'oct.json'], 2, /oct\.json: key has to be a private key, not a secret one/], [['sign', 'card.json', '--key', 'jwk.json'], 2, /jwk\.json: key has to be a private key/],
     [['sign', 'card.json', '--key', 'key.pem', '--alg', 'none'], 2, /alg has to be ES256/], [['sign', 'card.json', '--key', 'key.pem', '--jku', 'x'], 2, /jku has to be/], [['sign', 'list.json', '--key', 'key.pem'], 1, /Invalid parameters: card/],
     [['sign', 'bad.json', '--key', 'key.pem'], 1, /bad\.json is not valid JSON/], [['verify', 'card.json', '--keys', 'key.pem'], 1, /key\.pem holds a private key/], [['verify', 'card.json', '--keys', 'key.jwk'], 2, /contains a private or secret key/],
-    [['verify', 'card.json', '--keys', 'empty.txt'], 1, /empty\.txt holds no public keys/], [['verify', 'card.json', '--keys', 'http://a.example/'], 2, /jwksUrl has to be an https: address/], [['verify', 'nowhere.json', '--keys', 'jwks.json'], 1, /nowhere\.json cannot be read/],
+    [['verify', 'card.json', '--keys', 'empty.txt'], 1, /empty\.txt holds no public keys/], [['verify', 'card.json', '--keys', 'http://a.example/'], 2, /jwksUrl has to be an https: URL/], [['verify', 'nowhere.json', '--keys', 'jwks.json'], 1, /nowhere\.json cannot be read/],
     [['verify', 'list.json', '--keys', 'jwks.json'], 1, /Invalid parameters: card/], [['sign', '--help'], 0, /^$/]
   ]
   for (const [args, code, says] of rows) {

@@ -53,7 +53,7 @@ for (const driver of DRIVERS) {
     isRefused(t, dir, 'alone.db', /alone\.db is incomplete without its log .*alone\.db-wal, which is missing or empty.* taskchart db backup/)
     copy(file, at('both.db'), '-wal')
     writeFileSync(at('alone.db-wal'), '')
-    isRefused(t, dir, 'alone.db', /is not there or is empty/)
+    isRefused(t, dir, 'alone.db', /is missing or empty/)
     t.strictSame(await idsIn(at('both.db')), ids)
     await store.close()
     copy(file, at('closed.db'))
@@ -107,12 +107,12 @@ await t.test('a log whose file is not there, or empty, is refused and kept', asy
 
 await t.test('a store stops at its next commit after a file of its was removed or replaced', async t => {
   const cases: [string, (file: string) => void, string[] | RegExp][] = [
-    ['', file => rmSync(file), /is not there or is empty, but its log/],
-    ['', file => renameSync(file, `${file}.moved`), /is not there or is empty, but its log/],
+    ['', file => rmSync(file), /is missing or empty, but its log/],
+    ['', file => renameSync(file, `${file}.moved`), /is missing or empty, but its log/],
     ['', file => {
       edit(`${file}.new`, () => {})
       renameSync(`${file}.new`, file)
-    }, /is not there or is empty, but its log/],
+    }, /is missing or empty, but its log/],
     ['-wal', file => rmSync(`${file}-wal`), ['a', 'b']],
     ['-wal', file => renameSync(`${file}-wal`, `${file}.moved`), ['a', 'b']],
     ['-lock', file => rmSync(`${file}-lock`), ['a', 'b']]
@@ -180,7 +180,7 @@ await t.test('a backup', async t => {
     writeFileSync(at('old.db-wal'), 'mine')
     const before = readdirSync(dir)
     t.throws(() => backupFile(file, at('taken.db')), { name: 'StorageError', message: /taken\.db exists, and a backup overwrites nothing/ })
-    t.throws(() => backupFile(file, at('old.db')), { name: 'StorageError', message: /old\.db-wal is there already/ })
+    t.throws(() => backupFile(file, at('old.db')), { name: 'StorageError', message: /old\.db-wal exists/ })
     t.throws(() => backupFile(at('none.db'), at('copy.db')), { name: 'StorageError', message: /none\.db does not exist/ })
     t.throws(() => backupFile(file, at('nowhere/copy.db')), { name: 'StorageError', message: /its folder cannot be found/ })
     t.throws(() => backupFile(file, '/proc/copy.db'), { name: 'StorageError', message: /copy\.db cannot be written/ })

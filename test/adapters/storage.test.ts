@@ -576,7 +576,7 @@ await t.test('a file that proves broken stops the store: everybody hears why, an
   await t.rejects(store.commit(opening('late')), { name: 'StorageError', message })
   await t.rejects(store.readTask(scope, 't1'), { message })
   t.equal(stops.length, 1)
-  t.match(said, [/the store has stopped: .*tasks\.db cannot be used any more/])
+  t.match(said, [/the store has stopped: .*tasks\.db can no longer be used/])
   await store.close()
   t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db (?:is damaged|cannot be used)/ }, 'nor can it be opened again')
 })
