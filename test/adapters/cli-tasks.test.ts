@@ -519,7 +519,7 @@ await t.test('a file without tasks, and one that is not there', async t => {
   await sqliteStore(join(cwd, 'empty.db')).close()
   t.strictSame(await runCommand(['tasks', 'ls', '--db', 'empty.db'], { cwd }), { code: 0, stdout: '', stderr: 'No tasks match.\n' })
   t.strictSame(await runCommand(['tasks', 'export', '--db', 'empty.db'], { cwd }), { code: 0, stdout: '', stderr: '0 tasks exported.\n' })
-  for (const args of [['ls'], ['show', 't1'], ['export', '--out', 'all.jsonl']]) t.match(await runCommand(['tasks', ...args, '--db', 'none.db'], { cwd }), { code: 1, stdout: '', stderr: /none\.db is not there\.\n$/ })
+  for (const args of [['ls'], ['show', 't1'], ['export', '--out', 'all.jsonl']]) t.match(await runCommand(['tasks', ...args, '--db', 'none.db'], { cwd }), { code: 1, stdout: '', stderr: /none\.db does not exist\.\n$/ })
   t.notOk(readdirSync(cwd).includes('all.jsonl'))
 })
 

@@ -133,7 +133,7 @@ await t.test('the transport of the official client sends headers only where cred
   t.throws(() => new WebSocketTransportFactory({ headers }), { name: 'TypeError', message: /headers need credentialOrigins/ })
   const transport = await new WebSocketTransportFactory({ headers, credentialOrigins: [url] }).create(url)
   t.teardown(() => transport.close())
-  t.match(await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)), { code: 'Forbidden', message: /may not have your headers/ })
+  t.match(await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)), { code: 'Forbidden', message: /may not receive your headers/ })
 })
 
 await t.test('for the transport of the official client a WebSocket is found in the card too', async t => {

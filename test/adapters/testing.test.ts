@@ -106,8 +106,8 @@ await t.test('what is not reached is told, with the reason', async t => {
   t.strictSame((await testAgent({ test: async () => {} }, agentWith(unreached), { drivers: ['the chart'] })).tags.missing, ['failed: no state with this tag is entered', 'rejected: no state with this tag is entered'])
   const told = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(never), { cases: { results: { gone: {} } }, drivers: ['the chart'] })
   t.strictSame(told.transitions.missing.map(line => line.slice(line.indexOf(': ') + 2)).toSorted(), [
-    'another timer, or an end, always occurs first', 'its guard never holds first', 'the results in the cases include no error',
-    'no event in the cases is a never that it accepts', 'no result in the cases leads there'
+    'another timer, or an end, always occurs first', 'its guard never holds first',
+    'no event in the cases is a never that it accepts', 'no result in the cases leads there', 'the results in the cases include no error'
   ])
 })
 
