@@ -45,7 +45,7 @@ export async function loadAgent(file: string, cwd: string, reader: ModuleReader 
   if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
   const agent = agentOf(exported, file)
   const functions = {
-    ...functionIn(file, 'authenticate', authenticate, "returns the caller's principal: ({ headers }) => ({ id })"),
+    ...functionIn(file, 'authenticate', authenticate, "identifies the caller: ({ headers }) => ({ id })"),
     ...functionIn(file, 'authorize', authorize, 'allows or refuses an operation: ({ operation, principal, claims }) => true')
   }
   if (cases !== undefined && !isObject(cases)) throw new CommandError(`The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`)
