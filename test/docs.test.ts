@@ -142,3 +142,18 @@ await t.test('so has the help of every command', async t => {
   t.ok(names.length > 10)
   for (const name of names) hasOnlyTerms(t, `taskchart help ${name}`, (await runCommand(['help', name])).stdout)
 })
+
+/** The text of the errors that a source makes: the strings on the lines that call a constructor of an error, without what they interpolate. */
+function messagesOf(path: string): string[] {
+  const lines = readFileSync(path, 'utf8').split('\n').filter(line => /\bnew \w*Error\(/.test(line))
+  return lines.flatMap(line => Array.from(line.matchAll(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g), ([text]) => text.replaceAll(/\$\{[^}]*\}/g, '')))
+}
+
+await t.test('so have the errors that the sources throw', async t => {
+  const sources = ['machines', 'runtime', 'adapters'].flatMap(folder =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => /(?<!\.d)\.tsx?$/.test(name)).map(name => join(folder, name))
+  )
+  const messages = sources.flatMap(path => messagesOf(path).map(text => ({ path, text })))
+  t.ok(messages.length > 300)
+  for (const { path, text } of messages) for (const { term, word, found } of FORBIDDEN) if (found.test(text)) t.fail(`${path} says ${text}: write "${term}" for "${word}"`)
+})

@@ -25,7 +25,7 @@ const FITTING: Readonly<Record<string, readonly string[]>> = {
 export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
   const named = given instanceof KeyObject ? {} : given
   const key = given instanceof KeyObject ? given : fromJwk(given)
-  if (key.type !== 'private') throw new TypeError(`key has to be a private key, not a ${key.type} one: whoever can verify a signature by a secret can also make it.`)
+  if (key.type !== 'private') throw new TypeError(`key has to be a private key, not a ${key.type} one: every party that can verify a signature by a secret can also make it.`)
   const { asymmetricKeyType: kind = '', asymmetricKeyDetails: { namedCurve = kind } = {} } = key
   const fitting = FITTING[namedCurve]
   if (!fitting) throw new TypeError(`key is of the kind ${namedCurve}, which cannot sign cards. Use an EC key (P-256, P-384, P-521), an RSA or an Ed25519 one.`)
@@ -35,7 +35,7 @@ export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
 }
 
 function fromJwk(jwk: JsonWebKey): KeyObject {
-  if (jwk.kty === 'oct') throw new TypeError('key has to be a private key, not a secret one: whoever can verify a signature by a secret can also make it.')
+  if (jwk.kty === 'oct') throw new TypeError('key has to be a private key, not a secret one: every party that can verify a signature by a secret can also make it.')
   try {
     return createPrivateKey({ key: jwk, format: 'jwk' })
   } catch (cause) {

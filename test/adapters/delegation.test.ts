@@ -324,7 +324,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
     t.match(await said(scripted.url), [/sent an invalid answer: .*result\.task\.id/])
     const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }
     scripted.script(stream([{ task }, { task: { ...task, id: 'u' } }]), result(task))
-    t.match(await said(scripted.url), [/sent an invalid answer: It told of the task u in place of t\./])
+    t.match(await said(scripted.url), [/sent an invalid answer: It sent an event of task u in place of t\./])
     await until(() => scripted.asked.at(-1)?.method === 'CancelTask')
     scripted.close()
     t.match(await said(scripted.url), [/could not be reached: Nobody answers at/])

@@ -74,7 +74,7 @@ export class RemoteTask {
       return
     }
     const { taskId } = placeOf(event)
-    if (taskId === undefined || (this.#id ?? taskId) !== taskId) throw new A2AError('InvalidAgentResponse', `It told of the task ${taskId} in place of ${this.#id}.`)
+    if (taskId === undefined || (this.#id ?? taskId) !== taskId) throw new A2AError('InvalidAgentResponse', `It sent an event of task ${taskId} in place of ${this.#id}.`)
     this.identify(taskId)
     if (this.#isSilent) return
     for (const one of newsIn(event, this.record)) this.#pass(one, taskId)
