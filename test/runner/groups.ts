@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { compiled } from './test-files.ts'
 
 /** Where the groups are written, beside the compiled tests. */
@@ -10,8 +11,8 @@ const MOST_FILES = 12
 
 /** What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has once in each. */
 const ALONE = [
-  /fixtures\/(?:needs-sqlite|unmeasured-threads|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
-  /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/, /^t\.(?:jobs|plan|before|setTimeout|comment)/m, /^(?:\S.*[( ])?t\.testdir/m
+  /fixtures\/(?:compiled-guide|needs-sqlite|unmeasured-threads|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
+  /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/, /^t\.(?:jobs|plan|before|setTimeout|comment|teardown)/m, /^(?:\S.*[( ])?t\.testdir/m, /^(?:const|let) .* = (?:await )?\w+\(t\b/m
 ]
 
 /**
@@ -24,8 +25,9 @@ export function grouped(files: readonly string[]): string[] {
   const isAlone = (file: string) => ALONE.some(sign => sign.test(readFileSync(file, 'utf8')))
   const alone = files.filter(isAlone)
   const shared = files.filter(file => !alone.includes(file))
-  const groups = [...new Set(shared.map(dirname))].flatMap(folder =>
-    slices(shared.filter(file => dirname(file) === folder)).map((slice, i) => writeGroup(folder, i + 1, slice)))
+  const nameOf = (file: string) => dirname(file).replaceAll('/', '-')
+  const groups = [...new Set(shared.map(nameOf))].flatMap(name =>
+    slices(shared.filter(file => nameOf(file) === name)).map((slice, i) => writeGroup(`${name}-${i + 1}`, slice)))
   return [...alone.map(compiled), ...groups]
 }
 
@@ -33,8 +35,9 @@ function slices(files: readonly string[]): string[][] {
   return Array.from({ length: Math.ceil(files.length / MOST_FILES) }, (_, i) => files.slice(i * MOST_FILES, (i + 1) * MOST_FILES))
 }
 
-function writeGroup(folder: string, number: number, files: readonly string[]): string {
-  const path = join(FOLDER, `${folder.replaceAll('/', '-')}-${number}.test.js`)
-  writeFileSync(path, files.map(file => `await import('${relative(FOLDER, compiled(file))}')\n`).join(''))
+function writeGroup(name: string, files: readonly string[]): string {
+  const path = join(FOLDER, `${name}.test.js`)
+  const urls = files.map(file => new URL(compiled(file), `${pathToFileURL(process.cwd()).href}/`).href)
+  writeFileSync(path, `import { runGroup } from '../test/runner/group.js'\nawait runGroup(${JSON.stringify(urls)})\n`)
   return path
 }
