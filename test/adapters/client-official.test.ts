@@ -134,7 +134,7 @@ await t.test('over REST', async t => {
     t.match(await client.getTask({ id: 't', historyLength: 3 }), { id: 't' })
     t.strictSame(agent.asked.map(({ path }) => path), Array(2).fill('/agent/acme/tasks/t?historyLength=3'))
     await take(cut)
-    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /Nobody knows/ })
+    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /It is unknown whether/ })
   })
 
   await t.test('errors are what ErrorInfo says, else what the status does', async t => {
@@ -207,7 +207,7 @@ await t.test('over gRPC', async t => {
     agent.script({ open: () => proxy.cutAll() }, { task: task() })
     t.match(await client.getTask({ id: 't' }), { id: 't' })
     agent.script({ open: () => proxy.cutAll() })
-    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /Nobody knows/ })
+    t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /It is unknown whether/ })
     const states: string[] = []
     for (const state of ['lost', 'open'] as const) client.on(state, () => states.push(state))
     const first = { 'a2a-extensions': RELIABILITY_EXTENSION }
@@ -272,7 +272,7 @@ await t.test('over gRPC', async t => {
       t.match(await refusal((await connects(address)).getTask({ id: 't' })), { code: 'Overloaded', message: `Nobody answers at ${address}. Is the agent running?` })
     }
     for (const address of ['dns://127.0.0.1/evil.example:1', 'unix:/tmp/socket', 'http://a:b@127.0.0.1:1', '127.0.0.1:1/path', ' ']) {
-      t.match(await refusal(connects(address)), { code: 'InvalidAgentResponse', message: /no address for gRPC/ })
+      t.match(await refusal(connects(address)), { code: 'InvalidAgentResponse', message: /not an address for gRPC/ })
     }
   })
 })
