@@ -1,23 +1,12 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import t from 'tap'
-import { tsImport } from 'tsx/esm/api'
 import { defaultLimits } from '../runtime/access/limits.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
+import { openGuide } from './fixtures/compiled-guide.ts'
 
-const guide = readFileSync('docs/push.md', 'utf8')
-const [, block = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(guide) ?? []
+const guide = await openGuide(t, 'push', { change: block => block.replace('port: 4242', 'port: 0') })
 
-const folder = t.testdir({
-  'block.ts': block.replace('port: 4242', 'port: 0'),
-  'tsconfig.json': guideConfig(t.testdirName)
-})
-
-await t.test('the block of the guide compiles under the strictest settings, and serves an agent that pushes', async t => {
-  t.equal(await compilerOutput(folder), '')
-  const { runtime, served } = (await tsImport(pathToFileURL(join(folder, 'block.ts')).href, import.meta.url)) as { runtime: Runtime; served: { close: () => Promise<void> } }
+await t.test('the block of the guide serves an agent that pushes', async t => {
+  const { runtime, served } = await guide.load<{ runtime: Runtime; served: { close: () => Promise<void> } }>('block-0.ts')
   t.teardown(async () => {
     await served.close()
     await runtime.close()
@@ -27,10 +16,9 @@ await t.test('the block of the guide compiles under the strictest settings, and 
 
 await t.test('the numbers of the guide are those of the code', t => {
   const { webhooksPerTask, webhooksPerPrincipal, webhooksAtOnce, webhooksAtOncePerHost, webhookTimeoutMs, webhookTriesMs } = defaultLimits
-  const words = guide.replaceAll(/\s+/g, ' ')
   for (const text of [
     `\`webhooksPerTask\` | ${webhooksPerTask} |`, `| ${webhooksPerPrincipal.toLocaleString('en')} |`, `\`webhooksAtOnce\` | ${webhooksAtOnce} posts`, `\`webhooksAtOncePerHost\` | ${webhooksAtOncePerHost} |`,
     `\`webhookTimeoutMs\` | ${webhookTimeoutMs / 1000} seconds |`, `\`webhookTriesMs\` | ${webhookTriesMs / 86_400_000} days |`
-  ]) t.match(words, text)
+  ]) t.match(guide.words, text)
   t.end()
 })

@@ -1,15 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runBare } from './fixtures/bare-process.ts'
-import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
+import { openGuide } from './fixtures/compiled-guide.ts'
 import { NO_SQLITE } from './fixtures/sqlite.ts'
 
-const guide = readFileSync('docs/testing.md', 'utf8')
-const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text)
-
-const folder = t.testdir({
-  ...Object.fromEntries(blocks.map((text, i) => [`block-${i}.ts`, text])),
+const { folder } = await openGuide(t, 'testing', { files: {
   'agent.ts': `
 import { defineAgent, setupWork, textOf } from 'taskchart'
 const work = setupWork({ guards: { isSize: (_, said: string) => said === 'large' } }).createMachine({
@@ -17,15 +12,10 @@ const work = setupWork({ guards: { isSize: (_, said: string) => said === 'large'
   states: { asking: { tags: 'input-required', on: { 'message.received': { guard: { type: 'isSize', params: ({ event }) => textOf(event.message) }, target: 'done' } } }, done: { type: 'final' } }
 })
 export default defineAgent({ card: { name: 'Barista' }, work })
-`,
-  'tsconfig.json': guideConfig(t.testdirName)
-})
+`
+} })
 
 const run = (...args: string[]) => runBare(...args).catch((error: { stdout: string }) => error)
-
-await t.test('the blocks of the guide compile under the strictest settings', async t => {
-  t.equal(await compilerOutput(folder), '')
-})
 
 await t.test('they test an agent with tap, and with the runner of Node', { skip: NO_SQLITE }, async t => {
   const tap = (await run('--import', 'tsx', join(folder, 'block-0.ts'))).stdout

@@ -1,24 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
-import { tsImport } from 'tsx/esm/api'
 import { defaultLimits } from '../runtime/access/limits.ts'
 import { createRuntime, type Agent, type Runtime } from '../runtime/index.ts'
-import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
+import { openGuide } from './fixtures/compiled-guide.ts'
 import { reaches, rejection, rest, say, stateName, taskIn, textOf } from './fixtures/runtime-helpers.ts'
 import { TestClock } from './fixtures/test-clock.ts'
 
-const guide = readFileSync('docs/work.md', 'utf8')
-const blocks = Array.from(guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = '']) => text)
-
-const folder = t.testdir(
-  Object.fromEntries([
-    ...blocks.map((text, i) => [`block-${i}.ts`, text]),
-    ['all.ts', [`export { createRuntime } from 'taskchart'`, ...blocks.map((_, i) => `export * as block${i} from './block-${i}.ts'`)].join('\n')],
-    ['tsconfig.json', guideConfig(t.testdirName)]
-  ])
-)
+const guide = await openGuide(t, 'work')
 
 interface Block {
   readonly default: Agent
@@ -26,7 +13,7 @@ interface Block {
 }
 
 /** The blocks, and for some of their runtimes the package that they import. */
-const all = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as Record<string, Block> & { createRuntime: typeof createRuntime }
+const all = await guide.load<Record<string, Block> & { createRuntime: typeof createRuntime }>('all.ts')
 
 /** Brings the agent of a block to life: by a runtime of the copy of the package that the block has, or of another. */
 function lifeOf(t: Test, block: number, create = all.createRuntime) {
@@ -36,10 +23,6 @@ function lifeOf(t: Test, block: number, create = all.createRuntime) {
   t.teardown(() => runtime.close())
   return { ...module, runtime, clock }
 }
-
-await t.test('every block of TypeScript of the guide compiles under the strictest settings', async t => {
-  t.equal(await compilerOutput(folder), '')
-})
 
 await t.test('the waiter asks for a time and a number, and refuses what is none', async t => {
   const { runtime } = lifeOf(t, 0)
@@ -86,11 +69,11 @@ await t.test('the scribe takes notes', async t => {
 })
 
 await t.test('the numbers of the guide are those of the code', async t => {
-  t.match(guide, `\`limits.queuedMessages\` (${defaultLimits.queuedMessages})`)
-  t.match(guide, `\`limits.eventsPerTask\` events (${defaultLimits.eventsPerTask.toLocaleString('en')})`)
+  t.match(guide.text, `\`limits.queuedMessages\` (${defaultLimits.queuedMessages})`)
+  t.match(guide.text, `\`limits.eventsPerTask\` events (${defaultLimits.eventsPerTask.toLocaleString('en')})`)
   const { default: { restart, cancelGraceMs } } = lifeOf(t, 0)
-  t.match(guide, `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`)
-  t.match(guide, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
+  t.match(guide.text, `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`)
+  t.match(guide.text, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
 })
 
 await t.test('the guide hears what the requests say beside their messages', async t => {

@@ -95,15 +95,16 @@ await t.test('text streams in chunks of one artifact to a client on a WebSocket'
 })
 
 await t.test('a model answers', async t => {
-  await t.test('in an answer of 50,000 pieces, without too many events or a lost word', async t => {
-    const pieces = Array.from({ length: 50_000 }, (_, i) => `word${i} `)
+  await t.test('in an answer of 12,000 pieces, without too many events or a lost word', async t => {
+    const pieces = Array.from({ length: 12_000 }, (_, i) => `word${i} `)
     let sent = 0
     // In more turns of the event loop than a task may have events.
     const slow: Said = () => new ReadableStream<StreamPart>({
       start: controller => controller.enqueue({ type: 'text-start', id: '1' }),
       async pull(controller) {
         await new Promise(resolve => setImmediate(resolve))
-        for (const piece of pieces.slice(sent, (sent += 4))) controller.enqueue(delta(piece))
+        controller.enqueue(delta(pieces[sent] ?? ''))
+        sent += 1
         if (sent < pieces.length) return
         controller.enqueue(finish())
         controller.close()

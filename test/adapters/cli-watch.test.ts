@@ -198,34 +198,6 @@ await t.test('a user who stops watching gets exit code 130 and the line to watch
   })
 })
 
-await t.test('an agent that wants a key', async t => {
-  const authenticate = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => {
-    const [, key] = /^Bearer (mine|yours)$/.exec(headers['authorization'] ?? '') ?? []
-    return key === undefined ? undefined : { id: key }
-  }
-  const { url, runtime } = await serve(t, { work: obedient }, { authenticate })
-  const { id } = await open(runtime, 'wait', {}, { principal: 'mine' })
-
-  await t.test('is told of without one, and with a wrong one, which is not repeated', async t => {
-    t.match(await watch(url, [id]), { code: 1, stderr: /^taskchart: The agent at ws:\S+ requires a key\. Give one with --api-key KEY\.\n$/ })
-    const { code, stderr } = await watch(url, [id, '--api-key', 'wrong-key'])
-    t.equal(code, 1)
-    t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
-    t.notMatch(stderr, 'wrong-key')
-  })
-
-  await t.test('does not show the task of one key to another', async t => {
-    t.strictSame(await watch(url, [id, '--api-key', 'yours']), { code: 1, stdout: '', stderr: `taskchart: Task ${id} was not found.\n` })
-  })
-
-  await t.test('shows it with the right one', async t => {
-    await runtime.cancelTask({ id }, { principal: 'mine' })
-    const { code, stderr } = await watch(url, [id, '--api-key', 'mine'])
-    t.equal(code, 3)
-    t.match(stderr, / --api-key …\n$/)
-  })
-})
-
 await t.test('what goes wrong is told in one line with exit code 1', async t => {
   await t.test('nobody is there', async t => {
     t.strictSame(await watch('ws://127.0.0.1:1/', ['t1']), { code: 1, stdout: '', stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n' })

@@ -16,7 +16,7 @@ import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
-import { artifact, reply } from '../../runtime/authoring/words.ts'
+import { artifact } from '../../runtime/authoring/words.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { echo, steeredWork } from '../fixtures/agents.ts'
@@ -75,19 +75,6 @@ await t.test('answers are of A2A\'s own type for those who send or want it, else
   t.strictSame([sent.status, sent.headers.get('content-type')], [200, 'application/a2a+json'])
 })
 
-await t.test('a tenant stands in front of every route, and nothing of it is seen without', async t => {
-  const { url } = await serveAll(t, { work: echo })
-  const { id } = taskIn((await ask(`${url}blue%20team/message:send`, { body: JSON.stringify(say('a')) })).json as never)
-  t.match((await ask(`${url}blue%20team/tasks/${id}`)).json, { id })
-  t.match((await ask(`${url}blue%20team/tasks`)).json, { totalSize: 1 })
-  t.match((await rpc(url, 'GetTask', { id, tenant: 'blue team' })).json, { result: { id } })
-  t.equal((await ask(`${url}tasks/${id}`)).status, 404)
-  t.equal((await ask(`${url}red/tasks/${id}`)).status, 404)
-  t.match((await ask(`${url}tasks`)).json, { totalSize: 0 })
-  t.equal((await ask(`${url}tasks/tasks`)).status, 404, 'a route without a tenant comes first')
-  t.equal((await ask(`${url}blue/tasks`, { method: 'POST' })).status, 405)
-})
-
 await t.test('a stream is server-sent events, one in a line, each with its generation as id', async t => {
   const { url } = await serveAll(t, { work: obedient })
   for (const [binding, path, body] of STREAMS) {
@@ -100,13 +87,6 @@ await t.test('a stream is server-sent events, one in a line, each with its gener
     if (path === '') for (const { data } of events) t.match(data, { jsonrpc: '2.0', id: 'a', result: {} })
     t.strictSame(events.flatMap(({ data }) => generationOf((data as { result?: StreamResponse }).result ?? (data as StreamResponse)) ?? []), [], 'without the extension nothing else tells it')
   }
-})
-
-await t.test('a message that answers is a stream of one event, which has no generation', async t => {
-  const { url } = await serveAll(t, { negotiate: () => reply('Hello.') })
-  const { text } = await ask(`${url}message:stream`, { body: JSON.stringify(say('a')) })
-  t.match(sentEvents(text), [{ data: { message: { parts: [{ text: 'Hello.' }] } } }])
-  t.notMatch(text, 'id:')
 })
 
 await t.test('a subscription goes by GET and POST, and goes on after the last event that a client names', async t => {
@@ -368,15 +348,6 @@ await t.test('a request for another host, or past what the server takes, or whil
   t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
   streams[0]?.cut()
   await until(async () => (await ask(`${url}tasks`)).status === 200)
-})
-
-await t.test('WebSocket, JSON-RPC and REST see the same task', async t => {
-  const { url } = await serveAll(t, { work: obedient })
-  const socket = await JsonSocket.open(t, url.replace('http', 'ws'))
-  const task = taskIn((await socket.call('SendMessage', say('ask'))).result as never)
-  t.strictSame((await ask(`${url}tasks/${task.id}`)).json, task)
-  t.match((await ask(`${url}message:send`, { body: JSON.stringify(say('blue', { taskId: task.id })) })).json, { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
-  t.match((await socket.call('GetTask', { id: task.id })).result, (await rpc(url, 'GetTask', { id: task.id })).json['result'])
 })
 
 await t.test('the handler is mounted in what an app uses', async t => {

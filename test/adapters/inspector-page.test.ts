@@ -3,36 +3,31 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { connect } from '../../adapters/client/connect.ts'
 import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
-import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
-import { say, until } from '../fixtures/runtime-helpers.ts'
 
 /** Starts `taskchart dev` with the sailboat, as it is built, until the test ends. */
-async function dev(t: Test, ...more: string[]): Promise<{ url: string; page: string }> {
+async function dev(t: Test, ...more: string[]): Promise<{ page: string }> {
   const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json', ...more], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(async () => {
     const ended = once(child, 'exit')
     if (child.kill()) await ended
   })
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
-  return JSON.parse(line) as { url: string; page: string }
+  return JSON.parse(line) as { page: string }
 }
 
-/** The page, through a proxy that can cut it off. */
+/** The page, what it asks for, and what breaks in it. */
 async function watchSailboat(t: Test) {
-  const { url } = await dev(t)
-  const proxy = await cuttingProxy(Number(new URL(url).port))
-  t.teardown(() => proxy.close())
+  const { page: address } = await dev(t)
   const page = await openPage(t)
   const asked: string[] = []
   const troubles: string[] = []
   page.on('request', request => asked.push(request.url()))
   page.on('websocket', socket => asked.push(socket.url()))
   page.on('pageerror', ({ message }) => troubles.push(message))
-  await page.goto(`http://127.0.0.1:${proxy.port}/`)
+  await page.goto(address)
   await page.waitForSelector('.link-there')
-  return { page, url, proxy, asked, troubles }
+  return { page, asked, troubles }
 }
 
 async function send(page: Page, words: string): Promise<void> {
@@ -58,7 +53,7 @@ function taken(page: Page): Promise<string[]> {
 }
 
 await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
-  const { page, url, proxy, asked, troubles } = await watchSailboat(t)
+  const { page, asked, troubles } = await watchSailboat(t)
 
   await t.test('shows the way of a task through its chart', async t => {
     await send(page, 'hello')
@@ -90,51 +85,6 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     await page.waitForSelector('[data-state="sailboat.painted"].active')
     await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
     t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+asking\s+choosing\s+painting\s+painted/)
-  })
-
-  await t.test('goes back in time', async t => {
-    await page.click('#tab-timeline')
-    const slider = page.locator('[aria-label=Generation]')
-    t.equal(await slider.getAttribute('aria-valuetext'), '8, completed')
-    await slider.fill('3')
-    await page.waitForSelector('.then [data-state="sailboat.asking"].active')
-    t.same(await lit(page), ['sailboat', 'sailboat.asking'])
-    t.match(await page.innerText('.then'), /input-required[^]*None yet[^]*make it red[^]*Which picture do you mean/)
-    t.notMatch(await page.innerText('.then'), 'that one')
-    await slider.fill('6')
-    await page.waitForSelector('.then [data-state="sailboat.painting"].active')
-    t.match(await page.innerText('.then'), /working[^]*None yet[^]*that one[^]*Painting a red sailboat/)
-  })
-
-  await t.test('goes on where it was when its sockets are cut', async t => {
-    await send(page, 'make it blue')
-    await page.waitForSelector('.question')
-    await page.click('#tab-chart')
-    await page.waitForSelector('[data-state="sailboat.asking"].active')
-    const [taskId = ''] = /task=([^&]*)/.exec(page.url())?.slice(1) ?? []
-    proxy.cutAll()
-    const client = await connect(url)
-    t.teardown(() => client.close())
-    await client.sendMessage(say('sailboat_image.png', { taskId }))
-    await page.waitForSelector('.link-there')
-    await page.waitForSelector('[data-state="sailboat.painted"].active')
-    await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
-    t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+painting\s+painted/, 'no step is missing')
-    await page.click('#tab-talk')
-    await page.waitForSelector('.artifact img')
-    t.match(await page.innerText('.talk'), /make it blue[^]*Which picture[^]*sailboat_image\.png[^]*Painting a blue sailboat/)
-  })
-
-  await t.test('shows who said what, and the frames', async t => {
-    await page.click('#tab-sequence')
-    await page.waitForSelector('.sequence-panel .row')
-    t.match(await page.locator('.lane').allInnerTexts(), [/client/, /runtime/, /context/, /negotiation/, /task/, /work/, /actor/])
-    await page.click('#tab-frames')
-    await page.waitForSelector('text=New frames on the agent’s connections')
-    await paints(page, 'a yellow sailboat')
-    await page.click('#tab-frames')
-    await until(async () => (await page.locator('.frame-what').allInnerTexts()).includes('SendMessage'))
-    t.ok((await page.locator('.frame-what').allInnerTexts()).includes('artifactUpdate'))
   })
 
   t.ok(asked.length > 5)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect'
 import { createInspectorServer } from '@statelyai/inspect/server'
 import t, { type Test } from 'tap'
@@ -13,16 +13,7 @@ import { TOKEN } from '../fixtures/feed-reader.ts'
 import { inspected, type InspectedAgent } from '../fixtures/inspected-agent.ts'
 import { say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { obedient } from '../fixtures/served-agent.ts'
-
-/** A port that nobody uses just now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
+import { unusedPort } from '../fixtures/unused-port.ts'
 
 /** What Stately's own receiver gets from an address. */
 function received(server: string): StatelyInspectionEvent[] {
@@ -83,7 +74,7 @@ await t.test("Stately's receiver gets every actor with its definition, its event
 })
 
 await t.test("so does Stately's own server, which is connected to again and again, and never keeps the process", async t => {
-  const port = await freePort()
+  const port = await unusedPort()
   const agent = await inspected(t, { work: obedient }, { stately: `ws://127.0.0.1:${port}` })
   // By then the first try has failed.
   const vain = new WebSocket(`ws://127.0.0.1:${port}`)

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { dialect01, type Dialect } from '../../adapters/legacy/index.ts'
+import { dialect01 } from '../../adapters/legacy/index.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
@@ -7,6 +7,7 @@ import { RELIABILITY_EXTENSION, TASK_OF_01 } from '../../machines/protocol/uris.
 import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, rejected, reply, type CallContext, type Runtime, type WorkFunction } from '../../runtime/index.ts'
 import type { WebhookPost } from '../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../runtime/store/store.ts'
+import { callDialect, streamDialect } from '../fixtures/dialect-calls.ts'
 import { collect, deferred, next, reaches, readUntil, refusal, rejection, rest, say, start, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 import { NO_SQLITE } from '../fixtures/sqlite.ts'
 
@@ -49,17 +50,8 @@ interface Json {
   readonly metadata?: { readonly [TASK_OF_01]?: { readonly taskId?: string; readonly follows?: string; readonly state?: string } }
 }
 
-async function call(dialect: Dialect, name: string, params?: unknown, context: CallContext = {}): Promise<Json> {
-  const method = dialect.method(name)
-  if (!method || method.streaming) throw new TypeError(`${name} has no answer.`)
-  return (await method.answer(params, context)) as Json
-}
-
-function stream(dialect: Dialect, name: string, params?: unknown, context: CallContext = {}): AsyncGenerator<Json, void, undefined> {
-  const method = dialect.method(name)
-  if (!method?.streaming) throw new TypeError(`${name} is no stream.`)
-  return method.events(params, context) as AsyncGenerator<Json, void, undefined>
-}
+const call = callDialect<Json>
+const stream = streamDialect<Json>
 
 /** What `tasks/send` takes. */
 function sending(id: string, text: string, more: object = {}) {
@@ -110,53 +102,12 @@ await t.test('parts may leave out their type, and data that was wrapped comes ba
   t.strictSame((await runtime.getTask({ id: beside(task).taskId ?? '' })).history?.[0]?.parts, [{ text: 'x' }, { data: [1], metadata: { more: 1 } }, { data: {} }])
 })
 
-await t.test('the metadata of the parameters reaches the work, those of an answer too', async t => {
-  const { runtime } = start(t, {
-    work: async ({ request, ask, lastAnswer }) => {
-      await ask(inputRequired('Well?'))
-      return { artifact: JSON.stringify([request, lastAnswer()?.request]) }
-    }
-  })
-  const dialect = dialect01(runtime)
-  await call(dialect, 'tasks/send', sending('t', 'go', { metadata: { locale: 'fi' } }))
-  const done = await call(dialect, 'tasks/send', sending('t', 'yes', { metadata: { locale: 'sv' }, historyLength: 2 }))
-  t.match(done, { status: { state: 'completed' }, artifacts: [{ parts: [{ text: JSON.stringify([{ metadata: { locale: 'fi' } }, { metadata: { locale: 'sv' }, historyLength: 2 }]) }] }] })
-})
-
 await t.test('a session is a context: one is made where the client has none, and holds many tasks', async t => {
   const { dialect, runtime } = startDialect(t)
   const { sessionId } = await call(dialect, 'tasks/send', sending('a', 'x'))
   t.equal((await call(dialect, 'tasks/send', sending('b', 'x', { sessionId }))).sessionId, sessionId)
   t.equal((await runtime.listTasks({ contextId: sessionId })).totalSize, 2)
   t.equal((await call(dialect, 'tasks/get', { id: 'a' })).sessionId, sessionId)
-})
-
-await t.test('an answer without a task asks for the next message, which is in its session', async t => {
-  const { dialect, runtime } = startDialect(t)
-  const answered = await call(dialect, 'tasks/send', sending('talk', 'hello'))
-  t.strictSame(answered, { id: 'talk', sessionId: answered.sessionId, status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } } })
-  t.ok(answered.sessionId)
-  t.strictSame(await call(dialect, 'tasks/get', { id: 'talk' }), answered)
-  t.strictSame(await collect(stream(dialect, 'tasks/resubscribe', { id: 'talk' })), [{ id: 'talk', status: answered.status, final: true }])
-  t.strictSame(await collect(stream(dialect, 'tasks/sendSubscribe', sending('other', 'hello'))), [{ id: 'other', status: answered.status, final: true }])
-  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: 'Task talk has not begun and cannot be canceled.' })
-  t.equal((await runtime.listTasks({})).totalSize, 0, 'there is no task')
-  t.match(await refusal(call(dialect, 'tasks/send', sending('talk', 'x', { sessionId: 'elsewhere' }))), { code: 'InvalidParams', message: /sessionId/ })
-  const drawn = await call(dialect, 'tasks/send', sending('talk', 'x'))
-  t.equal(drawn.sessionId, answered.sessionId)
-  t.notOk('follows' in beside(drawn), 'no task has ended')
-  t.equal((await call(dialect, 'tasks/get', { id: 'talk' })).artifacts?.length, 1)
-  t.equal((await runtime.listTasks({})).totalSize, 1)
-})
-
-await t.test('an answer of an agent without work is a completed task', async t => {
-  const { runtime } = start(t, { card: { name: 'Talker' }, negotiate: () => reply('hi') })
-  const dialect = dialect01(runtime)
-  const status = { state: 'completed', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } }
-  t.match(await call(dialect, 'tasks/send', sending('talk', 'hello')), { id: 'talk', status })
-  t.match(await call(dialect, 'tasks/get', { id: 'talk' }), { id: 'talk', status })
-  t.match(await collect(stream(dialect, 'tasks/sendSubscribe', sending('talk', 'hello'))), [{ id: 'talk', status, final: true }])
-  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: /talk is completed/ })
 })
 
 await t.test('the history and the artifacts of an id go on over its rounds', async t => {

@@ -1,5 +1,3 @@
-import { ClientFactory, ClientFactoryOptions } from '@a2a-js/sdk/client'
-import * as sdk from '@a2a-js/sdk'
 import t, { type Test } from 'tap'
 import { legacyDialects } from '../../adapters/cli/serve/optional-bindings.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
@@ -8,7 +6,7 @@ import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
 import { ask, OpenStream, sentEvents } from '../fixtures/http-agent.ts'
 import { reaches, start, userMessage } from '../fixtures/runtime-helpers.ts'
-import { JsonSocket, obedient, type Reply } from '../fixtures/served-agent.ts'
+import { obedient, type Reply } from '../fixtures/served-agent.ts'
 
 /** Serves obedient work in 1.0 and 0.3. */
 async function serveBoth(t: Test, options: Partial<RuntimeOptions> = {}, where: Partial<ServeOptions> = {}) {
@@ -44,24 +42,6 @@ await t.test('one address speaks 1.0 and 0.3, told apart by the version that a r
   t.match((await call03(url, 'SendMessage', { message: userMessage('x') })).error, { code: -32009 }, 'a method of 1.0 without a version')
   t.match((await call03(url, 'tasks/get', { id: 'nobody' })).error, { code: -32001 })
   t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.2' })).error, { code: -32009 })
-})
-
-await t.test('streams of 0.3 come as server-sent events and over the WebSocket, and say which event is final', async t => {
-  const { url, runtime } = await serveBoth(t)
-  const { text } = await ask(url, { body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'message/stream', params: said('count 2') }), headers: OLD })
-  const events = sentEvents(text)
-  t.strictSame(events.map(({ id }) => id), ['1', '2', '3', '4', '5', '6'])
-  t.match(events.map(({ data }) => (data as Reply).result), [{ kind: 'task' }, { kind: 'status-update', final: false }, { kind: 'artifact-update' }, { kind: 'artifact-update' }, { kind: 'artifact-update' }, { kind: 'status-update', final: true }])
-  const socket = await JsonSocket.open(t, url.replace('http', 'ws'), { headers: { 'a2a-version': '0.3' } })
-  socket.send(JSON.stringify({ jsonrpc: '2.0', id: 's', method: 'message/stream', params: said('ask') }))
-  const replies = await socket.stream('s')
-  t.match(replies, [{ result: { kind: 'task' } }, { result: { kind: 'status-update', final: false } }, { result: { kind: 'status-update', status: { state: 'input-required' }, final: true } }, { streamEnd: true }])
-  const { id } = (replies[0] as { result: { id: string } }).result
-  socket.send(JSON.stringify({ jsonrpc: '2.0', id: 't', method: 'tasks/resubscribe', params: { id } }))
-  t.match(await socket.next('t'), { result: { kind: 'task', id } })
-  t.match(await socket.call('GetTask', { id }, { 'a2a-service-parameters': { 'a2a-version': '1.0' } }), { result: { id, status: { state: 'TASK_STATE_INPUT_REQUIRED' } } }, 'a frame may speak the other version')
-  await runtime.cancelTask({ id })
-  t.match(await socket.stream('t'), [{ result: { kind: 'status-update', status: { state: 'canceled' }, final: true } }, { streamEnd: true }])
 })
 
 await t.test('REST of 0.3 is below /v1, and a tenant of that name is for those who ask in 1.0', async t => {
@@ -116,18 +96,6 @@ await t.test('who calls counts in 0.3 as in 1.0, and so does when the credential
     const last = []
     for (let event = await stream.next(); event; event = await stream.next()) if (event.data) last.push(event)
     t.match(JSON.stringify(last.at(-1)), /have expired/)
-  }
-})
-
-await t.test('the official client, which prefers 1.0, talks to the server by JSON-RPC and by REST', async t => {
-  const { url } = await serveBoth(t)
-  for (const preferred of ['JSONRPC', 'HTTP+JSON']) {
-    const client = await new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [preferred] })).createFromUrl(url)
-    t.equal(client.transport.protocolName, preferred)
-    const message = sdk.Message.fromJSON(userMessage('count 1'))
-    const events = []
-    for await (const event of client.sendMessageStream({ message } as sdk.SendMessageRequest)) events.push(event.payload?.$case)
-    t.strictSame(events, ['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'statusUpdate'])
   }
 })
 

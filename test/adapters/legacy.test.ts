@@ -7,7 +7,8 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { accepted, artifact, authRequired, data, inputRequired, progress, reply, type CallContext, type Runtime, type WorkFunction } from '../../runtime/index.ts'
 import type { WebhookPost } from '../../runtime/ports/webhook-sender.ts'
-import { collect, next, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { callDialect, streamDialect } from '../fixtures/dialect-calls.ts'
+import { collect, next, reaches, refusal, rejection, rest, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 /** Hands over one of each part; asks for input or an authorization when it is told to. */
 const work: WorkFunction = async ({ message, emit, ask }) => {
@@ -45,17 +46,8 @@ interface Json {
   readonly task?: Json
 }
 
-async function call(dialect: Dialect, name: string, params?: unknown, context: CallContext = {}): Promise<Json> {
-  const method = dialect.method(name)
-  if (!method || method.streaming) throw new TypeError(`${name} has no answer.`)
-  return (await method.answer(params, context)) as Json
-}
-
-function stream(dialect: Dialect, name: string, params?: unknown, context: CallContext = {}): AsyncGenerator<Json, void, undefined> {
-  const method = dialect.method(name)
-  if (!method?.streaming) throw new TypeError(`${name} is no stream.`)
-  return method.events(params, context) as AsyncGenerator<Json, void, undefined>
-}
+const call = callDialect<Json>
+const stream = streamDialect<Json>
 
 const briefly = ({ kind, status, final }: Json) => [kind, ...(status ? [status.state] : []), ...(final === undefined ? [] : [final])].join(' ')
 
@@ -74,12 +66,6 @@ await t.test('a message opens a task, which comes in the form of 0.3', async t =
       { kind: 'data', data: { a: 1 } }
     ]
   }])
-})
-
-await t.test('a message may be answered with a message', async t => {
-  const { dialect } = startDialect(t)
-  t.match(await call(dialect, 'message/send', { message: message('hello') }), { kind: 'message', role: 'agent', parts: [{ kind: 'text', text: 'hi' }] })
-  t.match(await collect(stream(dialect, 'message/stream', { message: message('hello') })), [{ kind: 'message' }])
 })
 
 await t.test('data that was wrapped comes back as it was', async t => {
@@ -157,51 +143,6 @@ await t.test('a message waits for its task, unless it says that it does not', as
   t.equal((await call(dialect, 'message/send', { message: message('x'), configuration: { blocking: false } })).status?.state, 'submitted')
   const short = await call(dialect, 'message/send', { message: message('x'), configuration: { historyLength: 1 } })
   t.equal(short.history?.length, 1)
-})
-
-await t.test('a stream says with final which status is its last: an end, or a question', async t => {
-  const { dialect, runtime } = startDialect(t)
-  const done = await collect(stream(dialect, 'message/stream', { message: message('x') }))
-  t.strictSame(done.map(briefly), ['task submitted', 'status-update working false', 'status-update working false', 'artifact-update', 'status-update completed true'])
-  t.match(done[3], { artifact: { artifactId: 'a' }, append: false, lastChunk: true, taskId: done[0]?.id, contextId: done[0]?.contextId })
-  const asked = await collect(stream(dialect, 'message.stream', { message: message('ask') }))
-  t.strictSame(asked.map(briefly), ['task submitted', 'status-update working false', 'status-update input-required true'])
-  const login = stream(dialect, 'message/stream', { message: message('login') })
-  const id = (await next(login)).id
-  await next(login)
-  t.equal(briefly(await next(login)), 'status-update auth-required false', 'which is no end')
-  await runtime.authorized(id, {})
-  t.strictSame((await collect(login)).map(briefly).at(-1), 'status-update completed true')
-})
-
-await t.test('a resubscription goes on over questions, and gives a task that has ended', async t => {
-  const { dialect } = startDialect(t)
-  const { id } = await call(dialect, 'message/send', { message: message('ask') })
-  const events = stream(dialect, 'tasks/resubscribe', { id })
-  t.equal(briefly(await next(events)), 'task input-required')
-  const rest = collect(events)
-  await call(dialect, 'message.send', { message: message('42', { taskId: id }) })
-  t.strictSame((await rest).map(briefly), ['status-update working false', 'status-update completed true'])
-  t.match(await collect(stream(dialect, 'tasks/resubscribe', { id })), [{ kind: 'task', id, status: { state: 'completed' } }])
-  t.match(await refusal(next(stream(dialect, 'tasks/resubscribe', { id: 'nobody' }))), { code: 'TaskNotFound' })
-})
-
-await t.test('tasks are read and canceled', async t => {
-  const { dialect } = startDialect(t)
-  const { id } = await call(dialect, 'message/send', { message: message('ask') })
-  t.match(await call(dialect, 'tasks/get', { id, historyLength: 0 }), { kind: 'task', id, history: undefined })
-  t.match(await call(dialect, 'tasks/cancel', { id, metadata: { why: 'so' } }), { kind: 'task', id, status: { state: 'canceled' } })
-  t.match(await refusal(call(dialect, 'tasks/cancel', { id: (await call(dialect, 'message/send', { message: message('x') })).id })), { code: 'TaskNotCancelable' })
-})
-
-await t.test('a task of one dialect is seen and answered in the other', async t => {
-  const { dialect, runtime } = startDialect(t)
-  const old = await call(dialect, 'message/send', { message: message('ask') })
-  const { id: taskId, contextId = '' } = await runtime.getTask({ id: old.id })
-  t.equal(contextId, old.contextId)
-  t.equal(textOf(taskIn(await runtime.sendMessage(say('42', { taskId }))).status.message), 'You said 42.')
-  const fresh = taskIn(await runtime.sendMessage(say('ask', { contextId })))
-  t.match(await call(dialect, 'message/send', { message: message('43', { taskId: fresh.id, contextId, referenceTaskIds: [taskId] }) }), { id: fresh.id, status: { state: 'completed', message: { parts: [{ text: 'You said 43.' }] } } })
 })
 
 await t.test('principal, tenant, extensions, conditions and signal reach the runtime', async t => {
@@ -302,12 +243,6 @@ await t.test('errors keep their code, their words and their details', async t =>
   t.match(ended, { code: 'UnsupportedOperation', metadata: { taskId: id } })
   t.match(await rejection(stream(dialect, 'message/stream', { message: message('more', { taskId: id }) }).next()), { code: 'UnsupportedOperation' })
   t.equal(ERRORS.UnsupportedOperation.code, -32004)
-})
-
-await t.test('an agent that cannot stream says so', async t => {
-  const { runtime } = startDialect(t)
-  const still: Runtime = { ...runtime, signedCard: async interfaces => ({ ...runtime.agentCard(interfaces), capabilities: {} }) }
-  t.match(await refusal(next(stream(dialect03(still), 'message/stream', { message: message('x') }))), { code: 'UnsupportedOperation' })
 })
 
 await t.test('the methods are those of 0.3', t => {

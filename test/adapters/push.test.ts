@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { createServer, getDefaultAutoSelectFamily, setDefaultAutoSelectFamily, type AddressInfo, type Socket } from 'node:net'
+import { createServer, getDefaultAutoSelectFamily, setDefaultAutoSelectFamily, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { isLoopbackAddress, isPublicAddress } from '../../adapters/push/public-address.ts'
 import { webhooks, type WebhooksOptions } from '../../adapters/push/webhooks.ts'
@@ -8,6 +7,7 @@ import { inputRequired } from '../../runtime/authoring/questions.ts'
 import type { WebhookAnswer } from '../../runtime/ports/webhook-sender.ts'
 import { httpReceiver, listening } from '../fixtures/http-receiver.ts'
 import { deferred, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { unusedPort } from '../fixtures/unused-port.ts'
 
 const BODY = JSON.stringify({ statusUpdate: { taskId: 't' } })
 const never = new AbortController().signal
@@ -195,12 +195,3 @@ await t.test('a hundred receivers that hang slow neither the agent nor the other
   await rest()
   t.match(await runtime.getTask({ id: taskId }), { status: { state: 'TASK_STATE_COMPLETED' } })
 })
-
-async function unusedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}

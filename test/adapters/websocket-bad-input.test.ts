@@ -1,5 +1,8 @@
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { ERRORS } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Limits } from '../../runtime/access/limits.ts'
@@ -7,7 +10,7 @@ import { errorReply, threeTasks, type ThreeTasks } from '../fixtures/bad-input-a
 import { badFrames, badHandshakes, badParams, badTexts, goodHandshakes, goodMessages, nested, type BadHandshake } from '../fixtures/bad-input.ts'
 import { cpuMs } from '../fixtures/cpu-time.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket, type HttpAnswer } from '../fixtures/raw-socket.ts'
-import { say, tasksIn, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { say, tasksIn, until, userMessage, open, reaches, taskIn } from '../fixtures/runtime-helpers.ts'
 import { eventIn, JsonSocket, obedient, serve, type ServedAgent } from '../fixtures/served-agent.ts'
 
 type Prepared = ServedAgent & ThreeTasks
@@ -408,4 +411,54 @@ await t.test('after a thousand bad frames, streams and broken connections nothin
   })
   await until(() => left() <= before, 'all sockets and timers to be gone')
   t.ok(left() <= before)
+})
+
+await t.test('50 clients that vanish without a word leave nothing behind, and their tasks go on', async t => {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { url, runtime, clock } = await serve(t, { work: obedient }, {}, { server })
+  const timers = clock.pending
+  const listeners = process.getActiveResourcesInfo().length
+  const task = await open(runtime, 'ask')
+  await reaches(runtime, task.id, 'input-required')
+
+  const sockets = await Promise.all(Array.from({ length: 50 }, async () => {
+    const socket = new WebSocket(url, { headers: { 'a2a-version': '1.0' } })
+    await once(socket, 'open')
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } }))
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'SendMessage', params: { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'ask' }] } } }))
+    await once(socket, 'message')
+    return socket
+  }))
+  for (const socket of sockets) socket.terminate()
+  const connections = () => new Promise<number>(resolve => server.getConnections((_, count) => resolve(count)))
+  await until(async () => (await connections()) === 0)
+  await until(() => process.getActiveResourcesInfo().length <= listeners)
+  t.equal(clock.pending, timers)
+  t.match(taskIn(await runtime.sendMessage(say('over', { taskId: task.id }))), { status: { state: 'TASK_STATE_COMPLETED' } })
+})
+
+await t.test('a frame that was begun and not finished closes the connection with 4408 after 30 seconds of silence', async t => {
+  const { url, clock } = await serve(t, { work: obedient })
+  const timers = clock.pending
+  const raw = await RawSocket.open(t, url)
+  const request = frameOf({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { filler: 'x'.repeat(300) } }) })
+  for (const end of [1, 3, 7, 100]) {
+    raw.write(request.subarray(0, end))
+    await until(() => clock.pending === timers + 1)
+    clock.increment(20_000)
+    raw.write(request.subarray(end))
+    t.match(await raw.json(), { id: 1, result: {} }, `begun with ${end} bytes, and finished in time`)
+    t.equal(clock.pending, timers)
+  }
+  raw.write(Buffer.concat([frameOf({ payload: 'x', opcode: OPCODES.pong }), frameOf({ payload: 'x', promised: 70_000 })]))
+  await until(() => clock.pending === timers + 1)
+  clock.increment(30_000)
+  let last = await raw.frame()
+  while (last && last.opcode !== OPCODES.close) last = await raw.frame()
+  t.equal(last?.payload.readUInt16BE(0), 4408)
+  raw.socket.destroy()
+  await until(() => clock.pending === timers)
 })

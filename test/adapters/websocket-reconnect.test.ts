@@ -1,15 +1,10 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { WebSocketServer, type WebSocket } from 'ws'
 import { emit, fromCallback } from 'xstate'
 import { connect, type AgentClient, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
-import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { progress, setupWork, text, type AgentDefinition, type StreamResponse } from '../../runtime/index.ts'
-import { cuttingProxy, seeded, type CuttingProxy } from '../fixtures/cutting-proxy.ts'
+import { cuttingProxy, type CuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { collect, deferred, generationOf, open, reaches, rejection, say, start, taskIn, until, type Started } from '../fixtures/runtime-helpers.ts'
-import { TestClock } from '../fixtures/test-clock.ts'
 
 const EVENTS = 2000
 
@@ -162,136 +157,5 @@ await t.test('a stream goes on after a lost connection', async t => {
     gate.resolve()
     for await (const event of stream) if ('statusUpdate' in event) states.push(event.statusUpdate.status.state)
     t.same(states, ['TASK_STATE_SUBMITTED', 'TASK_STATE_INPUT_REQUIRED'])
-  })
-})
-
-/** A server that is not ours: it answers each frame as the test says. */
-async function foreignServer(t: Test, answer: (socket: WebSocket, frame: { id: number; method: string; params: unknown }) => void, answersPing = true) {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const client of server.clients) client.terminate()
-    server.close()
-  })
-  server.on('connection', socket => {
-    socket.on('message', (data: Buffer) => {
-      const frame = JSON.parse(data.toString())
-      if (frame.method === 'ping' && !answersPing) return answer(socket, frame)
-      if (frame.method !== 'ping') return answer(socket, frame)
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id: frame.id, error: { code: -32601, message: 'Method not found' } }))
-    })
-  })
-  return { server, url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/` }
-}
-
-await t.test('with an agent without the reliability extension', async t => {
-  await t.test('a message that was cut off fails, saying that nobody knows; a read is sent again', async t => {
-    let cuts = 0
-    const { url } = await foreignServer(t, (socket, { id }) => {
-      if (cuts < 1) {
-        cuts += 1
-        return socket.terminate()
-      }
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: { id: 'the task', status: { state: 'TASK_STATE_WORKING' } } }))
-    })
-    const client = await connect(url, { random: () => 0 })
-    t.teardown(() => client.close())
-    const sent = rejection(client.sendMessage(say('go')))
-    const read = client.getTask({ id: 'x' })
-    t.match(await sent, { code: 'Overloaded', message: /It is unknown whether the agent received it/ })
-    t.match(await read, { id: 'the task' })
-  })
-
-  await t.test('a stream begins again with the task as it is', async t => {
-    let subscribed = 0
-    const asked: unknown[] = []
-    const task = { id: 't1', status: { state: 'TASK_STATE_WORKING' } }
-    const { url } = await foreignServer(t, (socket, { id, params }) => {
-      subscribed += 1
-      asked.push(params)
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: { task } }))
-      if (subscribed === 1) return socket.terminate()
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id, streamEnd: true }))
-    })
-    const client = await connect(url, { random: () => 0 })
-    t.teardown(() => client.close())
-    const events = await collect(client.subscribeToTask({ id: 't1' }))
-    t.same(events, [{ task }, { task }])
-    t.same(asked, [{ id: 't1' }, { id: 't1' }])
-  })
-
-  await t.test('a stream whose last word came before the cut ends well', async t => {
-    const { url } = await foreignServer(t, (socket, { id }) => {
-      const task = { id: 't1', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { [RELIABILITY_EXTENSION]: { generation: 4 } } }
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: { task } }), () => socket.terminate())
-    })
-    const client = await connect(url, { random: () => 0 })
-    t.teardown(() => client.close())
-    t.equal((await collect(client.sendStreamingMessage(say('go')))).length, 1)
-  })
-})
-
-await t.test('the connection', async t => {
-  const echo: Partial<AgentDefinition> = { negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }
-
-  await t.test('is given up when it has been lost for too long', async t => {
-    const clock = new TestClock()
-    const random = seeded(3)
-    const { client, proxy } = await far(t, echo, {}, { clock, random, giveUpAfterMs: 60_000 })
-    const waiting = rejection(client.sendMessage(say('hello', { messageId: 'later' })))
-    await proxy.close()
-    await until(() => client.state !== 'open')
-    const lost = rejection(client.getTask({ id: 'x' }))
-    await until(() => {
-      if (client.state === 'lost' || client.state === 'connecting') clock.increment(500)
-      return client.state === 'closed'
-    })
-    t.match(await lost, { code: 'Overloaded', message: /Nobody answers/ })
-    await waiting.catch(() => {})
-    t.equal(clock.pending, 0)
-    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'Overloaded' })
-  })
-
-  await t.test('that is silent is asked for a sign of life, and is lost without one', async t => {
-    const clock = new TestClock()
-    const pings: number[] = []
-    let isDeaf = false
-    const { url } = await foreignServer(t, (socket, { id, method }) => {
-      if (method === 'ping' && !isDeaf) socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
-      pings.push(id)
-    }, false)
-    const client = await connect(url, { clock, random: () => 0 })
-    t.teardown(() => client.close())
-    await until(() => pings.length === 1)
-    clock.increment(25_000)
-    await until(() => pings.length === 2)
-    t.equal(client.state, 'open')
-    isDeaf = true
-    const lost = new Promise<void>(resolve => client.on('lost', resolve))
-    await until(() => {
-      clock.increment(5_000)
-      return client.state !== 'open'
-    })
-    await lost
-    t.pass('it is lost')
-  })
-
-  await t.test('is not tried again when the agent refuses access any more', async t => {
-    const { server, url } = await foreignServer(t, () => {})
-    const client = await connect(url, { random: () => 0 })
-    const closed = new Promise<void>(resolve => client.on('closed', resolve))
-    for (const socket of server.clients) socket.close(4401, 'The credentials have expired.')
-    await closed
-    t.match(await rejection(client.getTask({ id: 'x' })), { code: 'Overloaded', message: /4401, The credentials have expired/ })
-  })
-
-  await t.test('is closed for good by its client, also while it is lost, and twice', async t => {
-    const { client, proxy } = await far(t, echo, {}, { random: () => 1, clock: new TestClock() })
-    proxy.cutAll()
-    await until(() => client.state === 'lost')
-    await client.close()
-    await client.close()
-    t.equal(client.state, 'closed')
-    t.match(await rejection(client.getTask({ id: 'x' })), { message: /closed by this client/ })
   })
 })

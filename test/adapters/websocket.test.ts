@@ -39,15 +39,6 @@ function told(replies: readonly Reply[]): string[] {
 /** Clients that take their time, which the last test waits for: what they wait for comes by the real clock. */
 const slow = slowClients(t)
 
-await t.test('a call is answered by one frame with its id', async t => {
-  const { url } = await serve(t, { negotiate: () => reply('no') })
-  const client = await JsonSocket.open(t, url)
-  client.send(JSON.stringify({ jsonrpc: '2.0', id: 'one', method: 'SendMessage', params: say('hello') }))
-  const { result, ...envelope } = await client.next()
-  t.strictSame(envelope, { jsonrpc: '2.0', id: 'one' })
-  t.match(result, { message: { role: 'ROLE_AGENT', parts: [{ text: 'no' }] } })
-})
-
 await t.test('many calls and streams share one connection, and each frame names its request', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
@@ -76,12 +67,6 @@ await t.test('a stream ends with a frame that says so and nothing else', async t
   }
 })
 
-await t.test('a stream of an answer without a task is one event and the end', async t => {
-  const { url } = await serve(t, { negotiate: () => reply('no') })
-  const client = await JsonSocket.open(t, url)
-  t.strictSame(told(await client.stream(client.request('SendStreamingMessage', say('hello')))), ['message: no'])
-})
-
 await t.test('an error ends a stream, and no end follows it', async t => {
   const { url, runtime } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
@@ -93,16 +78,6 @@ await t.test('an error ends a stream, and no end follows it', async t => {
   t.match(replies.at(-1), { id: stream, error: { code: -31503, message: 'The agent is shutting down.' } })
   const after = client.request('GetTask', { id: task.id })
   t.match(await client.next(), { id: after, error: {} })
-})
-
-await t.test('a stream that cannot begin is answered with an error alone', async t => {
-  const { url } = await serve(t, { work: obedient })
-  const client = await JsonSocket.open(t, url)
-  const stream = client.request('SubscribeToTask', { id: 'nobody' })
-  const call = client.request('GetTask', { id: 'nobody' })
-  for (const id of [stream, call]) t.match(await client.next(id), { error: { code: -32001 } })
-  t.match(await client.call('GetTask', { id: 'nobody' }), { error: { code: -32001 } })
-  t.strictSame(client.unread, [])
 })
 
 await t.test('cancelStream ends the stream and never the task, and its id is free again', async t => {
@@ -145,19 +120,6 @@ await t.test('cancelStream before the first event is answered with the end', asy
   client.cancelStream(stream)
   answer.resolve(reply('too late'))
   t.strictSame(await client.next(), { jsonrpc: '2.0', id: stream, streamEnd: true })
-})
-
-await t.test('calls are answered while a hundred streams are open', async t => {
-  const { url, runtime } = await serve(t, { work: obedient })
-  const client = await JsonSocket.open(t, url)
-  const task = await open(runtime, 'wait')
-  await reaches(runtime, task.id, 'working')
-  const streams = Array.from({ length: 100 }, () => client.request('SubscribeToTask', { id: task.id }))
-  for (const id of streams) t.match(await client.next(), { id, result: { task: { id: task.id } } })
-  t.match(await client.call('GetTask', { id: task.id }), { result: { id: task.id } })
-  t.match(taskOf(await client.call('SendMessage', say('hello'))), { status: { state: 'TASK_STATE_COMPLETED' } })
-  t.match(await client.call('CancelTask', { id: task.id }), { result: { status: { state: 'TASK_STATE_CANCELED' } } })
-  for (const id of streams) t.strictSame(told(await client.stream(id)), ['canceled'])
 })
 
 await t.test('a call that waits holds up nothing', async t => {
@@ -249,39 +211,6 @@ await t.test('the extensions that a request activated are named beside each resu
   t.equal(generationOf((await query.call('SendMessage', say('hello'))).result as StreamResponse), 4)
 })
 
-await t.test('two clients of one task see the same events, whoever acts', async t => {
-  const { url } = await serve(t, { work: painter() })
-  const [one, two] = [await JsonSocket.open(t, url), await JsonSocket.open(t, url)]
-  const task = taskOf(await one.call('SendMessage', say('a boat')))
-  const streams = [[one, one.request('SubscribeToTask', { id: task.id })], [two, two.request('SubscribeToTask', { id: task.id })], [two, two.request('SubscribeToTask', { id: task.id })]] as const
-  const firsts = await Promise.all(streams.map(([client, id]) => client.next(id)))
-  for (const first of firsts) t.strictSame(first.result, firsts[0]?.result)
-  t.match(taskOf(await two.call('SendMessage', say('blue', { taskId: task.id }))), { status: { state: 'TASK_STATE_COMPLETED' } })
-  const rests = await Promise.all(streams.map(([client, id]) => client.stream(id)))
-  t.strictSame(told(rests[0] ?? []), ['working', 'working: thank you', 'artifact: a sketch', 'artifact: a blue boat', 'completed: Here you are'])
-  for (const rest of rests) t.strictSame(rest.map(({ result }) => result), rests[0]?.map(({ result }) => result))
-})
-
-await t.test('a task goes on when the client that waits for it goes', async t => {
-  const { work, run } = steeredWork()
-  const { url, runtime } = await serve(t, { work })
-  for (const [index, leave] of [(client: JsonSocket) => client.socket.close(), (client: JsonSocket) => client.socket.terminate()].entries()) {
-    const client = await JsonSocket.open(t, url)
-    client.request('SendMessage', say('call', { contextId: `call-${index}` }))
-    const stream = client.request('SendStreamingMessage', say('stream', { contextId: `stream-${index}` }))
-    await client.next(stream)
-    const runs = [await run(2 * index), await run(2 * index + 1)]
-    leave(client)
-    await client.closed()
-    for (const run of runs) {
-      t.notOk(run.given.signal.aborted)
-      t.equal((await runtime.getTask({ id: run.given.taskId })).status.state, 'TASK_STATE_WORKING')
-      run.resolve({ artifact: 'done' })
-      await reaches(runtime, run.given.taskId, 'completed')
-    }
-  }
-})
-
 await t.test('when a client goes, all that it had under way is told to stop', async t => {
   const { runtime } = start(t, { work: obedient })
   const signals: (AbortSignal | undefined)[] = []
@@ -328,48 +257,6 @@ await t.test('a stream that does not hear of its cancellation ends at its next e
   t.ok(isOver)
 })
 
-await t.test('of 200 tasks on one connection each stream tells its own events, in order and without a gap', async t => {
-  const { url } = await serve(t, { work: obedient })
-  const client = await JsonSocket.open(t, url, { headers: { ...VERSION, 'a2a-extensions': RELIABILITY_EXTENSION } })
-  const streams = Array.from({ length: 200 }, (_, i) => client.request('SendStreamingMessage', say(`count ${40 + (i % 5)}`, { contextId: `c-${i % 20}` })))
-  const taskIds = new Set<string>()
-  for (const [i, id] of streams.entries()) {
-    const count = 40 + (i % 5)
-    const replies = await client.stream(id)
-    const events = replies.slice(0, -1).map(eventIn)
-    const { id: taskId } = taskIn(events[0])
-    taskIds.add(taskId)
-    t.strictSame(events.slice(1).map(event => Object.values(event)[0].taskId), events.slice(1).map(() => taskId))
-    t.strictSame(events.map(generationOf), events.map((_, index) => index + 1))
-    const counted = Array.from({ length: count }, (_, n) => `artifact: ${n + 1}`)
-    t.strictSame(events.map(brief), ['task:submitted', 'working', ...counted, `artifact: count ${count}`, 'completed'])
-    t.strictSame(replies.at(-1), { jsonrpc: '2.0', id, streamEnd: true })
-  }
-  t.equal(taskIds.size, 200)
-})
-
-await t.test('every operation of A2A has a method; those that the agent does not offer are refused with their codes', async t => {
-  const { url } = await serve(t, { work: obedient })
-  const client = await JsonSocket.open(t, url)
-  const task = taskOf(await client.call('SendMessage', say('ask')))
-  const config = { taskId: task.id, id: 'c', url: 'https://a.example' }
-  t.match(await client.call('GetTask', { id: task.id, historyLength: 0 }), { result: { id: task.id, history: undefined } })
-  t.match(told(await client.stream(client.request('SendStreamingMessage', say('hello')))), ['task:submitted'])
-  t.match(await client.call('ListTasks', { contextId: task.contextId }), { result: { tasks: [{ id: task.id }], nextPageToken: '', pageSize: 50, totalSize: 1 } })
-  t.match(await client.call('CreateTaskPushNotificationConfig', config), { error: { code: -32003, data: [{ reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' }] } })
-  t.match(await client.call('GetTaskPushNotificationConfig', config), { error: { code: -32003 } })
-  t.match(await client.call('ListTaskPushNotificationConfigs', config), { error: { code: -32003 } })
-  t.match(await client.call('DeleteTaskPushNotificationConfig', config), { error: { code: -32003 } })
-  t.match(await client.call('GetExtendedAgentCard', {}), { error: { code: -32004, data: [{ reason: 'UNSUPPORTED_OPERATION' }] } })
-  t.match(await client.call('GetExtendedAgentCard', undefined), { error: { code: -32004 } }, 'its parameters may be left out')
-  const subscribed = client.request('SubscribeToTask', { id: task.id })
-  t.match(await client.next(), { id: subscribed, result: { task: { id: task.id } } })
-  t.match(await client.call('CancelTask', { id: task.id }), { result: { id: task.id, status: { state: 'TASK_STATE_CANCELED' } } })
-  t.strictSame(told(await client.stream(subscribed)), ['canceled'])
-  const again = await client.call('CancelTask', { id: task.id })
-  t.match(again, { result: { id: task.id, status: { state: 'TASK_STATE_CANCELED' } } }, 'and once more')
-})
-
 await t.test('what a store throws is -32603 without a word of it, and stands in the log', async t => {
   const store = { ...memoryStore(), readTask: async () => Promise.reject(new Error('disk s3cret is full')) }
   const { url, log } = await serve(t, { work: obedient }, { store })
@@ -391,34 +278,12 @@ const byName: Authenticate = ({ headers }) => {
   return id === undefined || id === 'mallory' ? undefined : { id }
 }
 
-const as = (name: string) => ({ headers: { ...VERSION, authorization: `Bearer ${name}` } })
-
 /** How a handshake with these lines is answered. */
 async function answered(t: Test, url: string, lines: readonly string[] = []) {
   const raw = await RawSocket.to(t, url)
   raw.write(handshake(url, { more: lines }))
   return raw.answer()
 }
-
-await t.test('a handshake without good credentials gets 401 and a challenge', async t => {
-  const { url, commits } = await serve(t, { work: obedient }, { authenticate: byName })
-  for (const lines of [[], ['Authorization: Bearer mallory'], ['Authorization: Basic YTpi'], ['Cookie: Authorization=Bearer anna']]) {
-    const { status, headers, body } = await answered(t, url, lines)
-    t.equal(status, 401)
-    t.match(headers, { 'www-authenticate': 'Bearer', connection: 'close', 'content-type': 'application/json' })
-    t.strictSame(JSON.parse(body), {
-      jsonrpc: '2.0',
-      id: null,
-      error: {
-        code: -31401,
-        message: 'Connect with credentials that this agent knows: Bearer.',
-        data: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'UNAUTHENTICATED', domain: 'taskchart' }]
-      }
-    })
-  }
-  t.equal((await answered(t, url, ['Authorization: Bearer anna'])).status, 101)
-  t.equal(commits(), 0)
-})
 
 await t.test('authenticate sees every header in lower case, and a slow one is waited for', async t => {
   const seen: unknown[] = []
@@ -456,37 +321,6 @@ await t.test('a handshake in which our own code breaks gets 500 without a word o
   t.match(JSON.parse(body), { error: { code: -32603, data: [{ reason: 'INTERNAL' }] } })
   t.notMatch(body, 's3cret')
   t.match(log, [{ level: 'error', message: 'a handshake failed', details: { error: { message: 's3cret' } } }])
-})
-
-await t.test('to others a task is not there: the answer is that for a task that never was, to the byte', async t => {
-  const full = await serve(t, { work: obedient }, { authenticate: byName })
-  const empty = await serve(t, { work: obedient }, { authenticate: byName })
-  const anna = await JsonSocket.open(t, full.url, as('anna'))
-  const task = taskOf(await anna.call('SendMessage', say('ask', { contextId: 'shared' })))
-  const [bob, nobody] = [await JsonSocket.open(t, full.url, as('bob')), await JsonSocket.open(t, empty.url, as('bob'))]
-  const before = full.commits()
-  for (const [method, params] of [
-    ['GetTask', { id: task.id }],
-    ['CancelTask', { id: task.id }],
-    ['SubscribeToTask', { id: task.id }],
-    ['SendMessage', say('x', { taskId: task.id })],
-    ['SendStreamingMessage', say('x', { taskId: task.id })],
-    ['SendMessage', say('x', { taskId: task.id, contextId: 'shared' })]
-  ] as const) {
-    const answers = [bob, nobody].map(client => client.text(client.request(method, params)))
-    t.match(await answers[0], '-32001')
-    t.equal(await answers[0], await answers[1])
-  }
-  for (const params of [{}, { contextId: 'shared' }]) {
-    const answers = [bob, nobody].map(client => client.text(client.request('ListTasks', params)))
-    t.match(await answers[0], '"result":{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}')
-    t.equal((await answers[0])?.replace(/"id":\d+/, ''), (await answers[1])?.replace(/"id":\d+/, ''))
-  }
-  t.equal(full.commits(), before)
-  t.match(await anna.call('GetTask', { id: task.id }), { result: { status: { state: 'TASK_STATE_INPUT_REQUIRED' } } })
-  const mine = taskOf(await bob.call('SendMessage', say('hello', { contextId: 'shared' })))
-  t.equal(mine.contextId, 'shared', 'a context of the same name is his own')
-  t.match(await anna.call('GetTask', { id: mine.id }), { error: { code: -32001 } })
 })
 
 await t.test('when credentials run out what is under way is told so, and the connection is closed', async t => {

@@ -1,13 +1,22 @@
-import { decode } from 'fast-png'
 import t, { type Test } from 'tap'
+import { z } from 'zod'
+import { answerSchemaOf } from '../../adapters/client/messages.ts'
 import { connect, type AgentClient } from '../../adapters/client/connect.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../adapters/serve/serve.ts'
+import ask from '../../examples/ask.ts'
+import atOnce from '../../examples/at-once.ts'
+import barista from '../../examples/barista.ts'
 import countdown from '../../examples/countdown.ts'
 import echo from '../../examples/echo.ts'
+import hotel from '../../examples/hotel.ts'
+import model from '../../examples/model.ts'
 import sailboat from '../../examples/sailboat.ts'
+import schedule from '../../examples/schedule.ts'
+import { scriptedModel } from '../../examples/scripted-model.ts'
 import trip from '../../examples/trip.ts'
-import { createRuntime, type Agent, type Artifact, type Runtime, type SendMessageResponse, type StreamResponse, type Task } from '../../runtime/index.ts'
-import { brief, collect, withGenerations } from '../fixtures/runtime-helpers.ts'
+import { createRuntime, type Agent, type Artifact, type Runtime, type SendMessageResponse, type StreamResponse, type Task, type Message } from '../../runtime/index.ts'
+import { brief, collect, withGenerations, rejection, say, taskIn, textOf, open, reaches, rest, stateName } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 /** Serves an agent on a port of its own, and gives a client that is connected to it. */
@@ -83,29 +92,6 @@ await t.test('countdown', async t => {
 })
 
 await t.test('sailboat', async t => {
-  await t.test('it asks what to draw, draws, and makes the picture red as a new task with the same name', async t => {
-    const client = await talkTo(t, sailboat)
-    const hello = await client.sendMessage(saying('hello'))
-    t.match(hello, { message: { parts: [{ text: /What shall I draw/ }] } })
-    const contextId = 'message' in hello ? hello.message.contextId : undefined
-
-    const first = taskOf(await client.sendMessage(saying('Generate an image of a sailboat on the ocean.', { contextId })))
-    const second = taskOf(await client.sendMessage(saying("That's great! Can you make the sailboat red?", { contextId, referenceTaskIds: [first.id] })))
-    t.same([first, second].map(({ status }) => status.state), ['TASK_STATE_COMPLETED', 'TASK_STATE_COMPLETED'])
-    t.same([first.contextId, second.contextId], [contextId, contextId])
-    t.not(second.id, first.id)
-
-    const [boat, redBoat] = [pictureOf(first), pictureOf(second)]
-    t.same([boat.name, redBoat.name], ['sailboat_image.png', 'sailboat_image.png'])
-    t.not(redBoat.artifactId, boat.artifactId)
-    t.equal(boat.description, 'A generated image of a sailboat on the ocean.', 'without a colour that nobody asked for')
-    t.match(redBoat.description, 'a red sailboat')
-    for (const { parts: [part] } of [boat, redBoat]) {
-      const bytes = part && 'raw' in part ? Buffer.from(part.raw, 'base64') : new Uint8Array()
-      t.equal(decode(bytes, { checkCrc: true }).width, 480, 'a PNG that a decoder reads')
-    }
-  })
-
   await t.test('a message to the finished task is refused, saying what to do instead', async t => {
     const client = await talkTo(t, sailboat)
     const { id, contextId } = taskOf(await client.sendMessage(saying('a sailboat')))
@@ -185,4 +171,110 @@ await t.test('trip', async t => {
     t.match(status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'Not booked: "too dear". Your itinerary is above.' }] } })
     t.strictSame(artifacts?.map(({ name }) => name), ['itinerary.txt'])
   })
+})
+
+await t.test('the reservations ask for a day and a number, show what they want, and refuse what is none', async t => {
+  const runtime = createRuntime({ agent: ask })
+  t.teardown(() => runtime.close())
+  const first = taskIn(await runtime.sendMessage(say('a table')))
+  const taskId = first.id
+  t.match(answerSchemaOf(first.status.message), { type: 'string', format: 'date' })
+  t.match(await rejection(runtime.sendMessage(say('tomorrow', { taskId }))), { code: 'InvalidParams', message: /message\.parts has to be a day, as in 2027-05-01/ })
+  const second = taskIn(await runtime.sendMessage(say('2027-05-01', { taskId })))
+  t.match(answerSchemaOf(second.status.message), { type: 'integer', minimum: 1, maximum: 12 })
+  for (const [words, why] of [['many', /has to be a number/], ['1.5', /whole number/], ['0', /1 at least/], ['13', /chairs/]] as const) {
+    t.match(await rejection(runtime.sendMessage(say(words, { taskId }))), { code: 'InvalidParams', message: why })
+  }
+  const { status, artifacts } = taskIn(await runtime.sendMessage(say('4', { taskId })))
+  t.equal(textOf(status.message), 'A table for 4 on 2027-05-01.')
+  t.strictSame(artifacts?.map(({ name, parts }) => [name, parts]), [['reservation.json', [{ data: { day: '2027-05-01', people: 4 } }]]])
+})
+
+await t.test('the barista asks for a size that there is, and brews it', async t => {
+  const runtime = createRuntime({ agent: barista })
+  t.teardown(() => runtime.close())
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a coffee')))
+  t.equal(z.fromJSONSchema(answerSchemaOf(status.message) ?? {}).safeParse('large').success, true, 'a client can check its answer')
+  t.match(await rejection(runtime.sendMessage(say('huge', { taskId }))), { code: 'InvalidParams', message: /has to be small or large/ })
+  const told = await collect(runtime.sendStreamingMessage(say('large', { taskId })))
+  t.strictSame(told.slice(-3).map(brief), ['task:working', 'artifact: a large coffee', 'completed'])
+})
+
+function live(t: Test, agent: Agent, clock = new TestClock()): Runtime {
+  const runtime = createRuntime({ agent, clock })
+  t.teardown(() => runtime.close())
+  return runtime
+}
+
+/** How a task stands: its state, its text, and that of its artifacts. */
+function outcome({ status, artifacts = [] }: Task): (string | undefined)[] {
+  return [stateName(status.state), textOf(status.message), ...artifacts.map(({ parts }) => parts.map(part => ('text' in part ? part.text : '')).join(''))]
+}
+
+const sent = async (runtime: Runtime, words: string, more: Partial<Message> = {}) => taskIn(await runtime.sendMessage(say(words, more)))
+
+await t.test('units are converted in the answer to the message, and what is no amount is rejected', async t => {
+  const runtime = live(t, atOnce)
+  t.strictSame(outcome(await sent(runtime, '5 km')), ['completed', undefined, '5 km are 3.11 miles.'])
+  t.strictSame(outcome(await sent(runtime, '2.5 pounds')), ['completed', undefined, '2.5 pounds are 1.13 kg.'])
+  for (const nonsense of ['', 'km', '5 parsecs', '5 constructor']) {
+    t.strictSame(outcome(await sent(runtime, nonsense)), ['rejected', 'Say an amount in km, miles, kg, pounds.'])
+  }
+})
+
+await t.test('a reminder comes when it is to come', async t => {
+  const clock = new TestClock()
+  const runtime = live(t, schedule, clock)
+  const { id } = await open(runtime, 'Remind me in 10 minutes to call Ann')
+  await rest()
+  t.equal(textOf((await runtime.getTask({ id })).status.message), 'I will remind you in 10 minutes.')
+  clock.increment(599_999)
+  await rest()
+  t.equal(stateName((await runtime.getTask({ id })).status.state), 'working')
+  clock.increment(1)
+  t.strictSame(outcome(await reaches(runtime, id, 'completed')), ['completed', undefined, 'Remember: call Ann'])
+  t.match(outcome(await sent(runtime, 'remind me')), ['rejected', /^Say when/])
+})
+
+await t.test('a model buys a ticket if the client says yes', async t => {
+  const runtime = live(t, model)
+  for (const [words, last] of [['yes', 'It is yours: a ticket to Rome, paid 29 euros.'], ['no', 'Then I leave it at that.']]) {
+    const { id, status } = await sent(runtime, 'a ticket to Rome')
+    t.match(textOf(status.message), /May I call buy/)
+    t.strictSame(outcome(await sent(runtime, String(words), { taskId: id })), ['completed', undefined, `I have found a ticket for 29 euros.\n\n${last}`])
+  }
+})
+
+await t.test('a scripted model goes by the newest message, whatever it holds', async t => {
+  const heard: unknown[] = []
+  const model = scriptedModel(given => {
+    heard.push(given)
+    return ''
+  })
+  const file = { type: 'file' as const, data: 'aGk=', mediaType: 'image/png' }
+  const result = { type: 'tool-result' as const, toolCallId: 'c', toolName: 't', output: { type: 'json' as const, value: 1 } }
+  await model.doStream({ prompt: [] })
+  await model.doStream({ prompt: [{ role: 'system', content: 'Be kind.' }] })
+  await model.doStream({ prompt: [{ role: 'user', content: [file] }] })
+  await model.doStream({ prompt: [{ role: 'tool', content: [result] }] })
+  t.strictSame(heard, [{ from: undefined, words: '' }, { from: 'system', words: '' }, { from: 'user', words: '' }, { from: 'tool', words: 'json' }])
+})
+
+await t.test('the travel desk has the hotel book a room, and passes on what that says and asks', async t => {
+  const books = createRuntime({ agent: hotel, clock: new TestClock() })
+  t.teardown(() => books.close())
+  const served = await serve(books, { port: 0 })
+  t.teardown(() => served.close())
+  process.env.HOTEL_URL = served.url
+  const { default: desk } = await import('../../examples/delegate.ts')
+  const runtime = createRuntime({ agent: desk, clock: new TestClock() })
+  t.teardown(() => runtime.close())
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a room in Helsinki')))
+  t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'For which night?' }] } })
+  await runtime.sendMessage(say('Friday', { taskId }))
+  const events = await collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
+  t.strictSame(events.map(brief), [
+    'submitted', 'working', 'working: Looking for a room in Helsinki.', 'input-required: For which night?', 'working',
+    'artifact: Room 7, on Friday.', 'artifact: Take the night train. Room 7, on Friday.', 'completed: Sleep well!'
+  ])
 })

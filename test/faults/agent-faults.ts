@@ -9,7 +9,7 @@ export const agentFaults: readonly Fault[] = [
   },
   { name: 'an agent has its failure end as a success', file: 'examples/barista.ts', find: `onError: 'spilt'`, replace: `onError: 'served'` },
   {
-    name: 'an agent loses the answer that it got', file: 'examples/barista.ts', unit: 'test/examples/typed.test.ts',
+    name: 'an agent loses the answer that it got', file: 'examples/barista.ts', unit: 'test/examples/examples.test.ts',
     find: `{ target: 'brewing', actions: assign({ size: ({ event }) => answerOf(event, size) }) }`,
     replace: `'brewing'`
   },

@@ -2,41 +2,10 @@ import t from 'tap'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { A2AError, isA2AError, reply } from '../../runtime/index.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import { collect, messageIn, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, withGenerations } from '../fixtures/runtime-helpers.ts'
+import { collect, messageIn, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, withGenerations } from '../fixtures/runtime-helpers.ts'
 
 const immediately = { returnImmediately: true }
 const artifactsIn = (task: Task) => task.artifacts?.map(textOf)
-
-await t.test('a message that addresses nothing opens a task in a new context, whose id the answer brings', async t => {
-  const { runtime } = start(t, { work: echo })
-  const first = taskIn(await runtime.sendMessage(say('hello')))
-  const second = taskIn(await runtime.sendMessage(say('hello')))
-  t.ok(first.contextId)
-  t.not(first.contextId, second.contextId)
-  t.not(first.id, second.id)
-  t.equal(first.status.state, 'TASK_STATE_COMPLETED')
-  t.strictSame(artifactsIn(first), ['hello'])
-  t.strictSame(first.history?.map(({ messageId, taskId, contextId }) => ({ taskId, contextId, own: messageId.startsWith('m-') })), [
-    { taskId: first.id, contextId: first.contextId, own: true }
-  ])
-})
-
-await t.test('a message with a context’s id opens another task there, also while others run', async t => {
-  const { work, run } = steeredWork()
-  const { runtime } = start(t, { work })
-  const first = await open(runtime)
-  const second = await open(runtime, 'again', { contextId: first.contextId ?? '' })
-  t.equal(second.contextId, first.contextId)
-  t.not(second.id, first.id)
-  ;(await run(1)).resolve({})
-  await reaches(runtime, second.id, 'completed')
-  t.equal((await runtime.getTask({ id: first.id })).status.state, 'TASK_STATE_WORKING')
-})
-
-await t.test('a context id of the client’s own is kept', async t => {
-  const { runtime } = start(t, { work: echo })
-  for (const contextId of ['mine', '__proto__', '../x']) t.equal(taskIn(await runtime.sendMessage(say('x', { contextId }))).contextId, contextId)
-})
 
 await t.test('the same context id of another principal or tenant is another context', async t => {
   const given: number[] = []
@@ -46,27 +15,6 @@ await t.test('the same context id of another principal or tenant is another cont
   t.strictSame(given, [0, 0, 0, 0])
   await runtime.sendMessage(say('x', { contextId: 'c' }), callers[1])
   t.strictSame(given, [0, 0, 0, 0, 1])
-})
-
-await t.test('a message to a task that asked goes on with it, with its context named or not', async t => {
-  for (const names of [true, false]) {
-    const { runtime } = start(t, { work: painter() })
-    const asked = taskIn(await runtime.sendMessage(say('a boat')))
-    t.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED')
-    const done = taskIn(await runtime.sendMessage(say('red', { taskId: asked.id, ...(names && { contextId: asked.contextId ?? '' }) })))
-    t.equal(done.id, asked.id)
-    t.equal(done.contextId, asked.contextId)
-    t.equal(done.status.state, 'TASK_STATE_COMPLETED')
-    t.strictSame(artifactsIn(done), ['a sketch', 'a red boat'])
-  }
-})
-
-await t.test('a message to a task with another context is refused with InvalidParams, and nothing changes', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const asked = taskIn(await runtime.sendMessage(say('a boat')))
-  const error = await rejection(runtime.sendMessage(say('red', { taskId: asked.id, contextId: 'other' })))
-  t.match(error, { code: 'InvalidParams', violations: [{ field: 'message.contextId' }] })
-  t.strictSame(await runtime.getTask({ id: asked.id }), asked)
 })
 
 await t.test('a message to a task that has ended is refused with UnsupportedOperation, which says what to send instead', async t => {
@@ -80,49 +28,6 @@ await t.test('a message to a task that has ended is refused with UnsupportedOper
   }
   t.match(await refusal(runtime.sendMessage(say('x', { taskId: done.id, contextId: 'other' }))), { code: 'InvalidParams' }, 'another context is found first')
   t.strictSame(await runtime.getTask({ id: done.id }), done)
-})
-
-await t.test('a task that is unknown and one of somebody else are refused with the same TaskNotFound', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const asked = taskIn(await runtime.sendMessage(say('a boat'), { principal: 'anna' }))
-  for (const call of [{ principal: 'bob' }, { principal: 'anna', tenant: 'acme' }, {}]) {
-    const { code, message } = await refusal(runtime.sendMessage(say('red', { taskId: asked.id }), call))
-    t.equal(code, 'TaskNotFound')
-    const unknown = await refusal(runtime.sendMessage(say('red', { taskId: 'unknown' }), call))
-    t.equal(unknown.message.replace('unknown', asked.id), message)
-  }
-  t.strictSame(await runtime.getTask({ id: asked.id }, { principal: 'anna' }), asked)
-})
-
-await t.test('a message to a task that works is refused with UnsupportedOperation and is not kept', async t => {
-  const { work, run } = steeredWork()
-  const { runtime } = start(t, { work })
-  const task = await open(runtime)
-  const { given } = await run()
-  const { code, message, metadata } = await refusal(runtime.sendMessage(say('more', { taskId: task.id })))
-  t.equal(code, 'UnsupportedOperation')
-  t.match(message, 'is working and does not accept this message')
-  t.strictSame(metadata, { taskId: task.id, state: 'TASK_STATE_WORKING' })
-  t.equal((await runtime.getTask({ id: task.id })).history?.length, 1)
-  t.notOk(given.signal.aborted)
-})
-
-await t.test('a client waits until its task ends or asks, and hears the end after the answer, not the question again', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const asked = taskIn(await runtime.sendMessage(say('a boat')))
-  t.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED')
-  t.equal(textOf(asked.status.message), 'Which colour for a boat?')
-  t.equal(taskIn(await runtime.sendMessage(say('blue', { taskId: asked.id }))).status.state, 'TASK_STATE_COMPLETED')
-})
-
-await t.test('with returnImmediately the task comes as soon as it exists, and goes on', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const opened = taskIn(await runtime.sendMessage(say('a boat', {}, immediately)))
-  t.equal(opened.status.state, 'TASK_STATE_SUBMITTED')
-  await reaches(runtime, opened.id, 'input-required')
-  const continued = taskIn(await runtime.sendMessage(say('red', { taskId: opened.id }, immediately)))
-  t.not(continued.status.state, 'TASK_STATE_INPUT_REQUIRED')
-  await reaches(runtime, opened.id, 'completed')
 })
 
 await t.test('historyLength keeps the newest messages: none with 0, all without it, and never touches what others see', async t => {
@@ -172,67 +77,6 @@ await t.test('of two answers to one question the first is taken and the second r
   const task = await runtime.getTask({ id })
   t.strictSame(artifactsIn(task), ['a sketch', 'a red boat'])
   t.notOk(task.history?.some(message => textOf(message) === 'blue'))
-})
-
-await t.test('the same messageId twice makes two tasks, for de-duplication was not asked for', async t => {
-  const { runtime } = start(t, { work: echo })
-  const params = say('x')
-  t.not(taskIn(await runtime.sendMessage(params)).id, taskIn(await runtime.sendMessage(params)).id)
-})
-
-await t.test('a part of a media type that the agent does not take is refused with ContentTypeNotSupported', async t => {
-  const skills = [{ id: 's', name: 'S', description: '', tags: [], inputModes: ['image/*', 'Application/PDF; q=1'] }]
-  const { runtime } = start(t, { card: { name: 'A', skills }, work: echo })
-  const part = (mediaType: string) => say('', { parts: [{ text: 'x', mediaType }] })
-  for (const mediaType of ['text/plain', 'TEXT/plain;charset=utf-8', 'image/png', 'application/pdf']) t.ok(await runtime.sendMessage(part(mediaType)))
-  for (const mediaType of ['text/html', 'application/json', 'nonsense', 'imagex/png']) {
-    t.match(await refusal(runtime.sendMessage(part(mediaType))), { code: 'ContentTypeNotSupported', metadata: { mediaType } })
-    await t.rejects(collect(runtime.sendStreamingMessage(part(mediaType))), { code: 'ContentTypeNotSupported' })
-  }
-})
-
-await t.test('a push configuration is refused before anything happens', async t => {
-  const { work, runs } = steeredWork()
-  const { runtime } = start(t, { work })
-  const params = say('x', {}, { taskPushNotificationConfig: { url: 'https://example.com' } })
-  await t.rejects(runtime.sendMessage(params), { code: 'PushNotificationNotSupported' })
-  await t.rejects(collect(runtime.sendStreamingMessage(params)), { code: 'PushNotificationNotSupported' })
-  t.equal(runs.length, 0)
-})
-
-await t.test('operations that are not offered are refused, but only with good parameters', async t => {
-  const { runtime } = start(t, { work: echo })
-  const name = { taskId: 't', id: 'p' }
-  await t.rejects(runtime.getExtendedAgentCard({}, {}), { code: 'UnsupportedOperation' })
-  await t.rejects(runtime.createTaskPushNotificationConfig({ taskId: 't', url: 'https://example.com' }), { code: 'PushNotificationNotSupported' })
-  await t.rejects(runtime.getTaskPushNotificationConfig(name), { code: 'PushNotificationNotSupported' })
-  await t.rejects(runtime.listTaskPushNotificationConfigs({ taskId: 't' }), { code: 'PushNotificationNotSupported' })
-  await t.rejects(runtime.deleteTaskPushNotificationConfig(name), { code: 'PushNotificationNotSupported' })
-  await t.rejects(runtime.getTaskPushNotificationConfig({ ...name, id: '' }), { code: 'InvalidParams' })
-  await t.rejects(runtime.getExtendedAgentCard({}, { version: '' }), { code: 'VersionNotSupported' })
-})
-
-await t.test('bad parameters are refused with InvalidParams that names the field, and nothing begins', async t => {
-  const { work, runs } = steeredWork()
-  const { runtime } = start(t, { work })
-  const message = userMessage('x')
-  const bad: [params: unknown, field: string][] = [
-    [{}, 'message'],
-    [undefined, 'params'],
-    [{ message: { ...message, parts: [] } }, 'message.parts'],
-    [{ message: { ...message, parts: [{ text: 'x', url: 'y' }] } }, 'message.parts[0]'],
-    [{ message: { ...message, role: 'ROLE_AGENT' } }, 'message.role'],
-    [{ message: { ...message, messageId: '' } }, 'message.messageId'],
-    [{ message: { ...message, messageId: 'a\u0000' } }, 'message.messageId'],
-    [{ message, configuration: { historyLength: -1 } }, 'configuration.historyLength']
-  ]
-  for (const [params, field] of bad) {
-    t.match(await rejection(runtime.sendMessage(params as never)), { code: 'InvalidParams', violations: [{ field }] }, field)
-    t.match(await rejection(collect(runtime.sendStreamingMessage(params as never))), { code: 'InvalidParams', violations: [{ field }] })
-  }
-  for (const read of [runtime.getTask, runtime.cancelTask]) t.match(await refusal(read({ id: '' })), { code: 'InvalidParams' })
-  t.match(await refusal(collect(runtime.subscribeToTask({ id: '' }))), { code: 'InvalidParams' })
-  t.equal(runs.length, 0)
 })
 
 await t.test('a call of another version, or of none, is refused with the version that is spoken', async t => {
@@ -326,19 +170,6 @@ await t.test('an agent that only answers opens no task', async t => {
   const answer = messageIn(await runtime.sendMessage(say('hello', { contextId: 'c' })))
   t.match(answer, { role: 'ROLE_AGENT', contextId: 'c', parts: [{ text: 'You said hello' }] })
   t.equal(answer.taskId, undefined)
-})
-
-await t.test('the waiting of a client that leaves ends, and its task goes on', async t => {
-  const { work, run } = steeredWork()
-  const { runtime } = start(t, { work })
-  const leaving = new AbortController()
-  const waiting = rejection(runtime.sendMessage(say('x', { contextId: 'c' }), { signal: leaving.signal }))
-  const { given, resolve } = await run()
-  leaving.abort(new Error('left'))
-  t.match(await waiting, { message: 'left' })
-  t.notOk(given.signal.aborted)
-  resolve({ artifact: 'done' })
-  t.strictSame(artifactsIn(await reaches(runtime, given.taskId, 'completed')), ['done'])
 })
 
 await t.test('so does that of one which has sent its message again', async t => {

@@ -7,7 +7,7 @@ import { contextLogic } from '../../runtime/contexts/context-logic.ts'
 import { ContextRegistry } from '../../runtime/contexts/context-registry.ts'
 import { Observers } from '../../runtime/contexts/observers.ts'
 import { RecoveryQueue } from '../../runtime/contexts/recovery.ts'
-import { artifact, defineAgent, memoryStore, progress, reply, setupWork } from '../../runtime/index.ts'
+import { artifact, defineAgent, memoryStore, progress, setupWork } from '../../runtime/index.ts'
 import { admit } from '../../runtime/operations/admission.ts'
 import { inputModesOf, sendMessage, sendStreamingMessage } from '../../runtime/operations/send-message.ts'
 import { subscribeToTask } from '../../runtime/operations/tasks.ts'
@@ -17,20 +17,11 @@ import { TaskSubscriptions } from '../../runtime/streams/subscriptions.ts'
 import { TaskStream, type Opened } from '../../runtime/streams/task-stream.ts'
 import { TaskLoads } from '../../runtime/work/task-loads.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import { brief, cleanUps, collect, countingIds, deferred, generationOf, metering, next, open, reaches, readUntil, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred } from '../fixtures/runtime-helpers.ts'
+import { brief, cleanUps, collect, countingIds, deferred, generationOf, metering, next, open, reaches, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred } from '../fixtures/runtime-helpers.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
 const generationsIn = (responses: StreamResponse[]) => responses.map(generationOf)
 const upTo = (n: number, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i)
-
-await t.test('a stream begins with the task, tells everything that happens to it, and ends with its end', async t => {
-  const { runtime } = start(t, { work: echo })
-  const told = await collect(runtime.sendStreamingMessage(say('hello')))
-  t.strictSame(told.map(brief), ['task:submitted', 'working', 'artifact: hello', 'completed'])
-  const { id: taskId, contextId } = taskIn(told[0])
-  for (const response of told.slice(1)) t.match(Object.values(response)[0], { taskId, contextId })
-  t.equal((await runtime.getTask({ id: taskId })).status.state, 'TASK_STATE_COMPLETED')
-})
 
 await t.test('a stream that an answer opens ends with the error of the store if its task cannot be read', async t => {
   const store = memoryStore()
@@ -45,21 +36,6 @@ await t.test('a stream that an answer opens ends with the error of the store if 
   t.match(await refusal(collect(runtime.sendStreamingMessage(say('red', { taskId })))), { code: 'InternalError' })
 })
 
-await t.test('a stream ends where the client has to answer, and that of the answer tells the rest', async t => {
-  const paint = deferred<string>()
-  const { runtime } = start(t, { work: painter(() => paint.promise) })
-  const asked = await collect(runtime.sendStreamingMessage(say('a boat'), withGenerations))
-  t.strictSame(asked.map(brief), ['task:submitted', 'working', 'working: looking', 'input-required: Which colour for a boat?'])
-  const { id: taskId } = taskIn(asked[0])
-  const stream = runtime.sendStreamingMessage(say('red', { taskId }), withGenerations)
-  const answered = [await next(stream)]
-  paint.resolve('a red boat')
-  answered.push(...(await collect(stream)))
-  t.strictSame(answered.map(brief), ['task:working', 'artifact: a red boat', 'completed: Here you are'])
-  const from = generationOf(answered[0] as StreamResponse) as number
-  t.strictSame(generationsIn(answered), [from, from + 1, from + 2])
-})
-
 await t.test('every event of a task has the next generation, and shows it only to clients that activated the extension', async t => {
   const { runtime } = start(t, { work: echo })
   const told = await collect(runtime.sendStreamingMessage(say('hello'), withGenerations))
@@ -67,96 +43,6 @@ await t.test('every event of a task has the next generation, and shows it only t
   const plain = await collect(runtime.sendStreamingMessage(say('hello')))
   t.notMatch(JSON.stringify(plain), 'urn:taskchart')
   t.notMatch(JSON.stringify(plain), 'generation')
-})
-
-await t.test('a stream of an answer without a task holds exactly that message', async t => {
-  const { runtime } = start(t, { negotiate: () => reply('no') })
-  t.strictSame((await collect(runtime.sendStreamingMessage(say('hello')))).map(brief), ['message: no'])
-})
-
-await t.test('a stream goes on over an awaited authorization', async t => {
-  const work = setupWork({}).createMachine({
-    initial: 'waiting',
-    states: {
-      waiting: { tags: 'auth-required', meta: { prompt: 'Log in' }, on: { 'message.received': 'done' } },
-      done: { type: 'final' }
-    }
-  })
-  const { runtime } = start(t, { work })
-  const stream = runtime.sendStreamingMessage(say('x'))
-  const told = await readUntil(stream, response => brief(response) === 'auth-required: Log in')
-  const { id: taskId } = taskIn(told[0])
-  await runtime.sendMessage(say('done', { taskId }))
-  t.equal(brief((await collect(stream)).at(-1) as StreamResponse), 'completed')
-})
-
-await t.test('all subscribers see the same events in the same order; one that leaves changes nothing for the others', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const { id } = taskIn(await runtime.sendMessage(say('a boat')))
-  const streams = [1, 2, 3].map(() => runtime.subscribeToTask({ id }))
-  const leaver = runtime.subscribeToTask({ id })
-  for (const stream of [...streams, leaver]) t.equal(brief(await next(stream)), 'task:input-required')
-  await leaver.return()
-  t.strictSame(await leaver.next(), { done: true, value: undefined })
-  await runtime.sendMessage(say('red', { taskId: id }))
-  const [first, ...others] = await Promise.all(streams.map(stream => collect(stream)))
-  t.strictSame(first?.map(brief), ['working', 'working: thank you', 'artifact: a sketch', 'artifact: a red boat', 'completed: Here you are'])
-  for (const other of others) t.strictSame(other, first)
-})
-
-await t.test('a subscription begins with the task as it is and stays open over questions, also without its first reader', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const { id } = taskIn(await runtime.sendMessage(say('a boat')))
-  const stream = runtime.subscribeToTask({ id }, withGenerations)
-  const task = taskIn(await next(stream))
-  t.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED')
-  await runtime.sendMessage(say('red', { taskId: id }, { returnImmediately: true }))
-  const told = await collect(stream)
-  t.equal(brief(told.at(-1) as StreamResponse), 'completed: Here you are')
-  const from = (generationOf({ task }) as number) + 1
-  t.strictSame(generationsIn(told), upTo(from + told.length - 1, from))
-})
-
-await t.test('a subscription to a task that has ended, is unknown or is somebody else’s is refused', async t => {
-  const { runtime } = start(t, { work: painter() })
-  const { id } = taskIn(await runtime.sendMessage(say('a boat'), { principal: 'anna' }))
-  const foreign = await refusal(collect(runtime.subscribeToTask({ id }, { principal: 'bob' })))
-  const unknown = await refusal(collect(runtime.subscribeToTask({ id: 'unknown' }, { principal: 'bob' })))
-  t.equal(foreign.code, 'TaskNotFound')
-  t.equal(foreign.message, unknown.message.replace('unknown', id))
-  await runtime.cancelTask({ id }, { principal: 'anna' })
-  t.match(await refusal(collect(runtime.subscribeToTask({ id }, { principal: 'anna' }))), { code: 'UnsupportedOperation', metadata: { taskId: id, state: 'TASK_STATE_CANCELED' } })
-})
-
-await t.test('snapshot and later events fit together without a gap or repeat, whenever one subscribes', async t => {
-  const ticking = setupWork({ types: { context: {} as { left: number } }, delays: { step: 1 } }).createMachine({
-    context: { left: 60 },
-    initial: 'telling',
-    states: {
-      telling: {
-        entry: emit(({ context }) => artifact({ artifactId: 'a', parts: [{ text: `${context.left}` }] }, { append: true })),
-        after: { step: [{ guard: ({ context }) => context.left === 0, target: 'done' }, { target: 'telling', reenter: true, actions: assign({ left: ({ context }) => context.left - 1 }) }] }
-      },
-      done: { type: 'final' }
-    }
-  })
-  const { runtime, clock } = start(t, { work: ticking })
-  const { id } = await open(runtime)
-  await reaches(runtime, id, 'working')
-  const reading: Promise<StreamResponse[]>[] = []
-  for (let step = 0; step < 61; step += 1) {
-    await until(() => clock.pending > 0)
-    reading.push(collect(runtime.subscribeToTask({ id }, withGenerations)))
-    clock.increment(1)
-  }
-  const streams = await Promise.all(reading)
-  for (const told of streams) {
-    const from = generationOf(told[0] as StreamResponse) as number
-    t.strictSame(generationsIn(told), upTo(64, from))
-    const before = taskIn(told[0]).artifacts?.[0]?.parts.length ?? 0
-    const after = told.filter(response => 'artifactUpdate' in response).length
-    t.equal(before + after, 61)
-  }
 })
 
 await t.test('a reader that falls behind reads on from the log: each event once and in order, while others are not slowed', async t => {

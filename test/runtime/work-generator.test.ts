@@ -5,7 +5,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, text, textOf as wordsOf, type StandardSchema, type Question, type WorkGenerator } from '../../runtime/index.ts'
 import { anyone, eventsOf, failOnLooseErrors } from '../fixtures/lives.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
-import { brief, closed, collect, deferred, invalidOutput, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { brief, closed, collect, deferred, invalidOutput, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until, userMessage } from '../fixtures/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -285,23 +285,6 @@ await t.test('authorizations', async t => {
     const again = yield* inputRequired('Sure?')
     return { artifact: wordsOf(again) }
   }
-
-  await t.test('come out of band, and the work goes on with them, while the stream that asked stays open', async t => {
-    const { runtime } = start(t, { work: asking })
-    const stream = runtime.sendStreamingMessage(say('x'))
-    const { id } = taskIn(await next(stream))
-    await reaches(runtime, id, 'auth-required')
-    const answered = await runtime.authorized(id, { token: 'ref:1', more: true })
-    t.equal(answered.id, id)
-    t.strictSame((await collect(stream)).map(brief), ['working', 'auth-required: Please log in.', 'working', 'working: with ref:1', 'input-required: Sure?'])
-  })
-
-  await t.test('may be answered with a message instead', async t => {
-    const { runtime } = start(t, { work: asking })
-    const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
-    const { history } = taskIn(await runtime.sendMessage(say('I cannot', { taskId })))
-    t.match(history?.map(textOf), ['x', 'Please log in.', 'I cannot', 'told I cannot'])
-  })
 
   await t.test('may be any JSON value, also none', async t => {
     for (const data of [undefined, null, 0, '', [1], { a: [] }]) {

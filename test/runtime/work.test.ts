@@ -6,7 +6,7 @@ import { A2AError, accepted, artifact, data, failed, inputRequired, progress, re
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
-import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, tasksIn, textOf, until } from '../fixtures/runtime-helpers.ts'
+import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../fixtures/runtime-helpers.ts'
 
 const SECRET = 'secret: /etc/passwd'
 const cyclic: Record<string, unknown> = {}
@@ -158,23 +158,6 @@ await t.test('cancel', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('a second cancel is answered with the same task', async t => {
-    const { runtime } = start(t, { work: painter() })
-    const { id } = taskIn(await runtime.sendMessage(say('x')))
-    const [first, second] = await Promise.all([runtime.cancelTask({ id }), runtime.cancelTask({ id })])
-    t.strictSame(second, first)
-    t.strictSame(await runtime.cancelTask({ id }), first)
-  })
-
-  await t.test('a task that ended otherwise refuses it with TaskNotCancelable, unchanged', async t => {
-    const { runtime } = start(t, { work: ({ message }) => (textOf(message) === 'no' ? rejected('no') : {}) })
-    for (const [word, state] of [['yes', 'TASK_STATE_COMPLETED'], ['no', 'TASK_STATE_REJECTED']] as const) {
-      const done = taskIn(await runtime.sendMessage(say(word)))
-      t.match(await refusal(runtime.cancelTask({ id: done.id })), { code: 'TaskNotCancelable', metadata: { taskId: done.id, state } })
-      t.strictSame(await runtime.getTask({ id: done.id }), done)
-    }
-  })
-
   await t.test('a cancel that comes while the end is being committed is refused, for the end came first', async t => {
     const store = heldStore()
     const { work, run } = steeredWork()
@@ -190,16 +173,6 @@ await t.test('cancel', async t => {
     await store.passAll()
     t.match(await canceling, { code: 'TaskNotCancelable' })
     t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
-  })
-
-  await t.test('an unknown task and one of somebody else are refused with the same TaskNotFound', async t => {
-    const { runtime } = start(t, { work: painter() })
-    const { id } = taskIn(await runtime.sendMessage(say('x'), { principal: 'anna' }))
-    const foreign = await refusal(runtime.cancelTask({ id }, { principal: 'bob' }))
-    t.equal(foreign.code, 'TaskNotFound')
-    t.equal((await refusal(runtime.cancelTask({ id: 'unknown' }))).message.replace('unknown', id), foreign.message)
-    t.equal((await refusal(runtime.getTask({ id }, { principal: 'bob' }))).message, foreign.message)
-    t.equal((await runtime.getTask({ id }, { principal: 'anna' })).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 
   await t.test('a chart’s actors are stopped by it, however deep they are', async t => {
@@ -500,12 +473,6 @@ await t.test('work as a chart', async t => {
 await t.test('negotiation', async t => {
   const both = (negotiate: NegotiateFunction, more: Partial<AgentDefinition> = {}) => ({ negotiate, work: echo, ...more })
 
-  await t.test('it may answer with a message, in the message’s context, and opens no task', async t => {
-    const { runtime, store } = start(t, both(({ contextId }) => reply({ parts: [text(`in ${contextId}`)], metadata: { a: 1 } })))
-    t.match(messageIn(await runtime.sendMessage(say('hi', { contextId: 'c' }))), { role: 'ROLE_AGENT', contextId: 'c', parts: [{ text: 'in c' }], metadata: { a: 1 } })
-    t.strictSame(await tasksIn(store, { tenant: '', principal: 'anonymous', contextId: 'c' }), [])
-  })
-
   await t.test('it may open a task, whose work gets the terms and whose metadata shows them', async t => {
     const given: unknown[] = []
     const { runtime } = start(t, { negotiate: () => accepted({ price: 5 }), work: ({ terms }) => void given.push(terms) })
@@ -518,16 +485,6 @@ await t.test('negotiation', async t => {
     const { runtime: other } = start(t, { negotiate: () => accepted(), work: ({ terms }) => void given.push(terms) })
     t.equal(taskIn(await other.sendMessage(say('x'))).metadata, undefined)
     t.equal(given[1], undefined)
-  })
-
-  await t.test('it may open a task that is rejected, whose work never begins', async t => {
-    const { work, runs } = steeredWork()
-    const { runtime } = start(t, { negotiate: () => rejected('too busy'), work })
-    t.match(ended(await runtime.sendMessage(say('x'))), { state: 'rejected', says: 'too busy' })
-    const told = await collect(runtime.sendStreamingMessage(say('x')))
-    t.strictSame(told.map(brief), ['task:rejected'])
-    await rest()
-    t.equal(runs.length, 0)
   })
 
   await t.test('what it throws, or answers out of order, gives InternalError without its text', async t => {
