@@ -10,8 +10,8 @@ export interface TurnBounds {
  */
 export const BEGINNING: TurnBounds = { alone: 16, amongOthers: 8 }
 
-/** Bytes parsed in one round, by {@link readingCost}: 64 KiB of calls take about 5 ms, so a round parses at most one large message. */
-export const READING: TurnBounds = { alone: 256 * 1024, amongOthers: 64 * 1024 }
+/** Bytes parsed in one round, by {@link readingCost}. A round parses at most one large message; after 4 MiB the caller's next one waits 256 rounds. */
+export const READING: TurnBounds = { alone: 256 * 1024, amongOthers: 16 * 1024 }
 
 /** The cost to parse and check a message of this many bytes. */
 export function readingCost(bytes: number): number {

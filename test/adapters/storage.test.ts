@@ -146,12 +146,12 @@ await t.test('more commits than go together are all written, in their order', as
 
 await t.test('a queue gives next an item of the user that has cost the least since it came', t => {
   const queue = new LeastCostQueue<string>()
-  queue.charge(1)
   for (const item of ['a1', 'a2', 'a3']) queue.add('a', item)
   const taken: (string | undefined)[] = []
   const take = (cost: number) => {
-    taken.push(queue.take())
-    queue.charge(cost)
+    const user = queue.next()
+    taken.push(user === undefined ? user : queue.take(user))
+    if (user !== undefined) queue.charge(user, cost)
   }
   take(10)
   queue.add('b', 'b1')
@@ -165,19 +165,39 @@ await t.test('a queue gives next an item of the user that has cost the least sin
   t.end()
 })
 
-await t.test('a queue charges at most so much for an item, so that a user whose item took long does not wait for as much of all others', t => {
+await t.test('a user that comes is at most so far behind the others, whatever its items cost before', t => {
   const queue = new LeastCostQueue<string>(5)
   queue.add('a', 'a1')
   queue.add('b', 'b1')
-  const taken = [queue.take()]
-  queue.charge(1000)
+  const taken = [queue.take('a')]
+  queue.charge('a', 1000)
   queue.add('a', 'a2')
   for (const item of ['b2', 'b3', 'b4']) queue.add('b', item)
   for (let i = 0; i < 4; i += 1) {
-    taken.push(queue.take())
-    queue.charge(3)
+    const user = queue.next() ?? ''
+    taken.push(queue.take(user))
+    queue.charge(user, 3)
   }
   t.strictSame(taken, ['a1', 'b1', 'b2', 'a2', 'b3'])
+  t.end()
+})
+
+await t.test('a user that had no turn for a while is not served first for all of that time', t => {
+  const queue = new LeastCostQueue<string>()
+  for (const item of ['held 1', 'held 2', 'held 3']) queue.add('held', item)
+  for (const item of ['1', '2', '3', '4']) queue.add('free', item)
+  const isFree = (user: string) => user === 'free'
+  const taken: (string | undefined)[] = []
+  const take = (mayHaveTurn?: (user: string) => boolean) => {
+    const user = queue.next(mayHaveTurn) ?? ''
+    taken.push(queue.take(user))
+    queue.charge(user, 10)
+  }
+  t.equal(queue.next(user => user === 'nobody'), undefined)
+  take(isFree)
+  take(isFree)
+  for (let i = 0; i < 4; i += 1) take()
+  t.strictSame(taken, ['1', '2', 'held 1', 'held 2', '3', 'held 3'])
   t.end()
 })
 

@@ -8,7 +8,7 @@ import { originalText, storedText } from '../rows/stored-text.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 import { TaskLister } from './task-lister.ts'
 import { fewest, type TaskReader } from './task-reader.ts'
-import { openCounts, taskSizes } from './totals.ts'
+import { openCounts } from './open-counts.ts'
 
 /** Receives the error for damaged data that is left out of an answer. */
 export type ReportDamage = (error: Error) => void
@@ -37,7 +37,6 @@ export class Reads {
   readonly #messageBytes: Statement
   readonly #firstMessage: Statement
   readonly #scopes: Statement
-  readonly #measure
   readonly #open
   readonly #openWebhooks: Statement
 
@@ -67,7 +66,6 @@ export class Reads {
     this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE context = ? AND number < ? ORDER BY number DESC LIMIT ?')
     this.#firstMessage = database.prepare('SELECT min(number) AS number FROM messages WHERE context = ? AND task = (SELECT task FROM tasks WHERE taskId = ?)')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
-    this.#measure = taskSizes(database)
     this.#open = openCounts(database)
     this.#openWebhooks = database.prepare('SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?')
   }
@@ -80,7 +78,7 @@ export class Reads {
     for (const { task } of this.#live.all(context.context) as { task: number }[]) {
       const row = this.#rowOf(task, { context: context.context, endedAtMs: null })
       if (!row) continue
-      const known = { ...rowAsCommitted(row), bytes: this.#reader.bytesOf(task) }
+      const known = { ...rowAsCommitted(row), bytes: this.#reader.sizes.bytesOf(row) }
       const snapshotBytes = this.#reader.snapshotBytesOf(task)
       if (snapshotBytes > left) {
         tasks.push({ ...known, snapshotBytes })
@@ -142,14 +140,14 @@ export class Reads {
 
   measureTasks(choice: TaskChoice): TaskSize[] {
     const of = 'newest' in choice ? this.#context(choice)?.context : this.#scopeNumber(choice)
-    return of === undefined ? [] : this.#measure(of, choice)
+    return of === undefined ? [] : this.#reader.sizes.measure(of, choice)
   }
 
   listTasks(scope: Scope, query: TaskQuery): TaskPage {
     const number = query.contextId === undefined ? this.#scopeNumber(scope) : this.#context({ ...scope, contextId: query.contextId })?.context
     if (number === undefined) return { tasks: [], total: 0 }
     const of = query.contextId === undefined ? 'scope' : 'context'
-    const page = this.#lister.page(of, number, query, task => this.#reader.bytesOf(task))
+    const page = this.#lister.page(of, number, query, task => this.#reader.sizes.bytesOf(task))
     return { ...page, tasks: page.tasks.flatMap(({ task, time, taskId }) => this.#shown(scope, task, { [of]: number, time, taskId }, query)) }
   }
 

@@ -5,6 +5,7 @@ import type { Database, Statement, Value } from '../driver.ts'
 import { DamagedRow } from '../rows/damage.ts'
 import { originalText } from '../rows/stored-text.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
+import { TaskSizes } from './task-sizes.ts'
 
 /** The size of the cache, and the number of events from which a task is cached. */
 const KEPT = 32
@@ -21,6 +22,7 @@ const PAGE_ROWS = 1000
 
 /** Reads tasks: builds them from their events and messages, and detects missing rows. */
 export class TaskReader {
+  readonly sizes: TaskSizes
   readonly #page
   readonly #terms
   readonly #status
@@ -28,7 +30,6 @@ export class TaskReader {
   readonly #snapshotBytes: Statement
 
   readonly #messagePage
-  readonly #bytes: Statement
   readonly #eventBytes: Statement
   readonly #messageBytes: Statement
   /** LRU cache of tasks with many events, by id: a later read adds their new rows. */
@@ -43,8 +44,7 @@ export class TaskReader {
     this.#messagePage = messages.reading(['task'], 'ORDER BY number LIMIT ? OFFSET ?')
     this.#eventBytes = database.prepare('SELECT octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?')
     this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?')
-    this.#bytes = database.prepare(`
-      SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes`)
+    this.sizes = new TaskSizes(database)
   }
 
   /** Reads the task of a row. Throws DamagedRow if any of its rows is damaged. */
@@ -54,7 +54,7 @@ export class TaskReader {
     if (row.endedAtMs === null) this.snapshotOf(row)
     const key = { tenant: scope.tenant, principal: scope.principal, contextId: originalText(row.contextId) }
     if (historyLength === 0 && artifacts === false) return projectTask(this.#statusOf(key, row), options)
-    const bytes = within === undefined ? 0 : this.bytesOf(row.task)
+    const bytes = within === undefined ? 0 : this.sizes.bytesOf(row)
     if (within === undefined || bytes <= within) return projectTask(this.#wholeOf(key, row), options)
     return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), large: { messages: row.messages, bytes } }
   }
@@ -62,6 +62,7 @@ export class TaskReader {
   /** Clears the cache after tasks were removed. */
   forget(): void {
     this.#kept.clear()
+    this.sizes.forget()
   }
 
   /** The snapshot of a live task. */
@@ -74,11 +75,6 @@ export class TaskReader {
   /** The size of a task's snapshot in bytes, without reading it; 0 without one. */
   snapshotBytesOf(task: number): number {
     return Number(this.#snapshotBytes.get(task)?.bytes ?? 0)
-  }
-
-  /** The size of a task's events and messages in bytes, without reading them. */
-  bytesOf(task: number): number {
-    return Number(this.#bytes.get(task, task)?.bytes)
   }
 
   /** A task's events after a generation, as JSON. */

@@ -13,11 +13,11 @@ export class LeastCostQueue<T> {
   /** The costs of users without waiting items. */
   readonly #costs = new Map<string, number>()
   #size = 0
+  /** The cost of the user of the last taken item, before it. A user that comes, or may have a turn again, has at least this cost. */
   #least = 0
   readonly #most: number
-  #last: { readonly name: string; readonly user: User<T> } | undefined
 
-  /** `most` bounds the cost of one item, since a measured time may include other processes. */
+  /** `most` bounds how far behind the others a user is when it comes: it does not pay for what it used while nobody else waited. */
   constructor(most = Infinity) {
     this.#most = most
   }
@@ -30,28 +30,35 @@ export class LeastCostQueue<T> {
     this.#size += 1
     const user = this.#waiting.get(name)
     if (user) user.items.push(item)
-    else this.#waiting.set(name, { items: [item], cost: Math.max(this.#least, this.#costs.get(name) ?? 0) })
+    else this.#waiting.set(name, { items: [item], cost: Math.min(Math.max(this.#least, this.#costs.get(name) ?? 0), this.#least + this.#most) })
   }
 
-  /** Removes the next item, if it is wanted. {@link charge} then sets its cost. */
-  take(isWanted: (item: T) => boolean = () => true): T | undefined {
-    this.#last = undefined
-    for (const [name, user] of this.#waiting) if (!this.#last || user.cost < this.#last.user.cost) this.#last = { name, user }
-    if (!this.#last || !isWanted(this.#last.user.items[0] as T)) return undefined
-    const { name, user } = this.#last
+  /** The user whose item is next, among those that may have a turn. */
+  next(mayHaveTurn: (name: string) => boolean = () => true): string | undefined {
+    let next: { readonly name: string; readonly cost: number } | undefined
+    for (const [name, { cost }] of this.#waiting) if ((!next || cost < next.cost) && mayHaveTurn(name)) next = { name, cost }
+    return next?.name
+  }
+
+  /** Removes the first item of a user, if it is wanted. {@link charge} then sets its cost. */
+  take(name: string, isWanted: (item: T) => boolean = () => true): T | undefined {
+    const user = this.#waiting.get(name)
+    if (!user || !isWanted(user.items[0] as T)) return undefined
+    user.cost = Math.max(user.cost, this.#least)
     this.#least = user.cost
     this.#size -= 1
     const item = user.items.shift()
-    if (user.items.length === 0) this.#waiting.delete(name)
+    if (user.items.length > 0) return item
+    this.#waiting.delete(name)
+    this.#costs.set(name, user.cost)
     return item
   }
 
-  /** Adds a cost to the user of the last taken item. */
-  charge(cost: number): void {
-    if (!this.#last) return
-    const { name, user } = this.#last
-    user.cost += Math.min(cost, this.#most)
-    if (this.#waiting.size === 0) this.#costs.clear()
-    if (user.items.length === 0) this.#costs.set(name, user.cost)
+  /** Adds the cost of a taken item to its user. */
+  charge(name: string, cost: number): void {
+    const user = this.#waiting.get(name)
+    if (user) user.cost += cost
+    else if (this.#waiting.size === 0) this.#costs.clear()
+    else this.#costs.set(name, (this.#costs.get(name) ?? 0) + cost)
   }
 }

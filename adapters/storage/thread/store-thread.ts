@@ -6,14 +6,16 @@ import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Chan
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
 
-/** The time limits for reads per turn, in milliseconds: of one user, and of all. Then come writes and new requests. */
-const READING_MS = 10
-const READING_ALL_MS = 40
+/** The time limit for one user's reads per turn, in milliseconds. Then come writes, new requests and other users. */
+const READING_MS = 5
 
 /** The minimum cost of a read, in milliseconds. */
 const READ_MS = 0.01
 
-/** The maximum number of groups of answers in transit: the event loop takes a limited number per turn. */
+/** How far behind the others a user's first read is at most, in milliseconds. */
+const MOST_BEHIND_MS = 20
+
+/** The maximum number of groups of answers to one user in transit: the event loop takes a limited number per turn. */
 const GROUPS_AHEAD = 2
 
 /** A group of answers from this length on counts as the maximum. */
@@ -24,15 +26,16 @@ const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
 const tell = (told: Told) => port.postMessage(told)
 const engine = new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
-const reads = new LeastCostQueue<NumberedRead>(2 * READING_MS)
+const reads = new LeastCostQueue<NumberedRead>(MOST_BEHIND_MS)
 const writes: Writes[] = []
 let isScheduled = false
 let isClosing = false
-let ahead = 0
+/** The groups of answers that are on their way, by user. */
+const ahead = new Map<string, number>()
 
 port.on('message', (sent: Batch | Word) => {
   if (sent === 'close') isClosing = true
-  else if (typeof sent === 'number') ahead -= sent
+  else if ('taken' in sent) moveAhead(sent.taken, -sent.weight)
   else if ('reads' in sent) for (const call of sent.reads) reads.add(call.user, call)
   else writes.push(sent)
   schedule()
@@ -45,16 +48,17 @@ function schedule(): void {
   setImmediate(turn)
 }
 
-/** Reads for a few milliseconds, writes one batch, and releases some free pages, so that no caller waits for all requests of another. */
+/** Reads for one user, writes one batch, and releases some free pages, so that no caller waits for all requests of another. */
 function turn(): void {
   isScheduled = false
-  if (reads.size > 0 && ahead < GROUPS_AHEAD) answerReads()
+  const user = nextReader()
+  if (user !== undefined) answerReads(user)
   const batch = writes.shift()
   if (batch) tell(written(batch))
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
   if (engine.broken) tell({ stopped: engine.broken.message })
-  if (writes.length > 0 || (reads.size > 0 && ahead < GROUPS_AHEAD) || (hasRoomToGive && !isClosing)) schedule()
+  if (writes.length > 0 || nextReader() !== undefined || (hasRoomToGive && !isClosing)) schedule()
   else if (isClosing && reads.size === 0) close()
 }
 
@@ -63,27 +67,34 @@ function close(): void {
   port.close()
 }
 
-function answerReads(): void {
+function nextReader(): string | undefined {
+  return reads.next(user => (ahead.get(user) ?? 0) < GROUPS_AHEAD)
+}
+
+function answerReads(user: string): void {
   const answers: Answered[] = []
-  let nowMs = performance.now()
-  const untilMs = nowMs + READING_ALL_MS
-  const readMs = new Map<string, number>()
-  const mayRead = ({ user }: NumberedRead) => nowMs < untilMs && (readMs.get(user) ?? 0) < READING_MS
+  const beganMs = performance.now()
+  let nowMs = beganMs
   let characters = 0
-  for (let call = reads.take(mayRead); call; call = reads.take(mayRead)) {
-    const { user, number, name, args } = call
+  for (let call = reads.take(user); call; call = nowMs - beganMs < READING_MS ? reads.take(user) : undefined) {
+    const { number, name, args } = call
     const outcome = outcomeOf(() => read({ name, args }))
     if ('failure' in outcome && outcome.code === 'InternalError') tell({ damage: outcome.failure })
-    const beganMs = nowMs
+    const beforeMs = nowMs
     nowMs = performance.now()
-    reads.charge(nowMs - beganMs + READ_MS)
-    readMs.set(user, (readMs.get(user) ?? 0) + nowMs - beganMs)
+    reads.charge(user, nowMs - beforeMs + READ_MS)
     characters += 'value' in outcome ? (outcome.value?.length ?? 0) : 0
     answers.push([number, outcome])
   }
   const weight = characters < LARGE_CHARACTERS ? 1 : GROUPS_AHEAD
-  ahead += weight
-  tell({ reads: answers, weight })
+  moveAhead(user, weight)
+  tell({ reads: answers, user, weight })
+}
+
+function moveAhead(user: string, weight: number): void {
+  const left = (ahead.get(user) ?? 0) + weight
+  if (left === 0) ahead.delete(user)
+  else ahead.set(user, left)
 }
 
 type Read<Result> = (...args: readonly unknown[]) => Result

@@ -127,7 +127,7 @@ export class ThreadLink {
         settle(reader, outcome)
       }
       // Sent after the answers are parsed, which the promises above lead to.
-      setImmediate(() => this.#say(told.weight))
+      setImmediate(() => this.#say({ taken: told.user, weight: told.weight }))
     } else {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
       for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)

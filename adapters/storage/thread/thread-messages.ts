@@ -32,12 +32,12 @@ export type Outcome<T> = { readonly value: T } | { readonly failure: string; rea
 /** The outcome of the read with a number. */
 export type Answered = readonly [number: number, outcome: Outcome<string | undefined>]
 
-/** A control message to the thread: answers of this weight were received, or close. */
-export type Word = number | 'close'
+/** A control message to the thread: answers to a user's reads were received, or close. */
+export type Word = { readonly taken: string; readonly weight: number } | 'close'
 
-/** A message from the thread: outcomes of reads by number, outcomes of a batch of writes, damaged data, or a final failure. */
+/** A message from the thread: outcomes of one user's reads by number, outcomes of a batch of writes, damaged data, or a final failure. */
 export type Told =
-  | { readonly reads: readonly Answered[]; readonly weight: number }
+  | { readonly reads: readonly Answered[]; readonly user: string; readonly weight: number }
   | { readonly commits: Outcome<boolean>[]; readonly change: Outcome<Changed> | undefined }
   | { readonly damage: string }
   | { readonly stopped: string }

@@ -47,9 +47,10 @@ export class WriteQueue {
     // A large commit gets its own batch, so that others do not wait for it.
     const fits = ({ cost }: Write) => batch.characters === 0 || batch.characters + cost <= CHARACTERS_A_BATCH
     while (batch.commits.length < COMMITS_A_BATCH && !batch.change) {
-      const write = this.#writes.take(fits)
-      if (!write) break
-      this.#writes.charge(write.cost)
+      const user = this.#writes.next()
+      const write = user === undefined ? undefined : this.#writes.take(user, fits)
+      if (user === undefined || !write) break
+      this.#writes.charge(user, write.cost)
       batch.characters += write.cost
       if ('rows' in write) {
         batch.commits.push(write.rows)
