@@ -110,6 +110,34 @@ await t.test('a session is a context: one is made where the client has none, and
   t.equal((await call(dialect, 'tasks/get', { id: 'a' })).sessionId, sessionId)
 })
 
+await t.test('an answer without a task asks for the next message, which is in its session', async t => {
+  const { dialect, runtime } = startDialect(t)
+  const answered = await call(dialect, 'tasks/send', sending('talk', 'hello'))
+  t.strictSame(answered, { id: 'talk', sessionId: answered.sessionId, status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } } })
+  t.ok(answered.sessionId)
+  t.strictSame(await call(dialect, 'tasks/get', { id: 'talk' }), answered)
+  t.strictSame(await collect(stream(dialect, 'tasks/resubscribe', { id: 'talk' })), [{ id: 'talk', status: answered.status, final: true }])
+  t.strictSame(await collect(stream(dialect, 'tasks/sendSubscribe', sending('other', 'hello'))), [{ id: 'other', status: answered.status, final: true }])
+  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: 'Task talk has not begun and cannot be canceled.' })
+  t.equal((await runtime.listTasks({})).totalSize, 0, 'there is no task')
+  t.match(await refusal(call(dialect, 'tasks/send', sending('talk', 'x', { sessionId: 'elsewhere' }))), { code: 'InvalidParams', message: /sessionId/ })
+  const drawn = await call(dialect, 'tasks/send', sending('talk', 'x'))
+  t.equal(drawn.sessionId, answered.sessionId)
+  t.notOk('follows' in beside(drawn), 'no task has ended')
+  t.equal((await call(dialect, 'tasks/get', { id: 'talk' })).artifacts?.length, 1)
+  t.equal((await runtime.listTasks({})).totalSize, 1)
+})
+
+await t.test('an answer of an agent without work is a completed task', async t => {
+  const { runtime } = start(t, { card: { name: 'Talker' }, negotiate: () => reply('hi') })
+  const dialect = dialect01(runtime)
+  const status = { state: 'completed', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } }
+  t.match(await call(dialect, 'tasks/send', sending('talk', 'hello')), { id: 'talk', status })
+  t.match(await call(dialect, 'tasks/get', { id: 'talk' }), { id: 'talk', status })
+  t.match(await collect(stream(dialect, 'tasks/sendSubscribe', sending('talk', 'hello'))), [{ id: 'talk', status, final: true }])
+  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: /talk is completed/ })
+})
+
 await t.test('the history and the artifacts of an id go on over its rounds', async t => {
   const { dialect, runtime } = startDialect(t)
   const words = (task: Json) => (task.history as { parts: { text?: string }[] }[] | undefined)?.map(({ parts }) => parts[0]?.text)
