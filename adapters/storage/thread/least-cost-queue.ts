@@ -54,11 +54,11 @@ export class LeastCostQueue<T> {
     return item
   }
 
-  /** Adds the cost of a taken item to its user. */
+  /** Adds the cost of a taken item to its user, whose cost {@link take} has set. */
   charge(name: string, cost: number): void {
     const user = this.#waiting.get(name)
     if (user) user.cost += cost
     else if (this.#waiting.size === 0) this.#costs.clear()
-    else this.#costs.set(name, (this.#costs.get(name) ?? 0) + cost)
+    else this.#costs.set(name, (this.#costs.get(name) as number) + cost)
   }
 }
