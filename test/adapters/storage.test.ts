@@ -201,6 +201,16 @@ await t.test('a user that had no turn for a while is not served first for all of
   t.end()
 })
 
+await t.test('the remembered size of an erased task does not count for a later task with its id', async t => {
+  const store = opened(t, fileIn(t))
+  const sizes = () => store.measureTasks({ ...scope, taskIds: ['again'] })
+  await store.commit(opening('again', { text: 'a'.repeat(1000) }))
+  const before = await sizes()
+  await store.erase(scope)
+  await store.commit(opening('again', { text: 'a'.repeat(3000) }))
+  t.equal(Number((await sizes())[0]?.bytes) - Number(before[0]?.bytes), 2000)
+})
+
 await t.test('reads and commits of one principal do not wait for all of another’s', async t => {
   const store = opened(t, fileIn(t))
   const text = 'a'.repeat(600_000)

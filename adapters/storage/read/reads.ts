@@ -6,9 +6,9 @@ import type { Database, Statement } from '../driver.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from '../rows/damage.ts'
 import { originalText, storedText } from '../rows/stored-text.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
+import { openCounts } from './open-counts.ts'
 import { TaskLister } from './task-lister.ts'
 import { fewest, type TaskReader } from './task-reader.ts'
-import { openCounts } from './open-counts.ts'
 
 /** Receives the error for damaged data that is left out of an answer. */
 export type ReportDamage = (error: Error) => void
